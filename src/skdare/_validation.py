@@ -1,0 +1,158 @@
+"""Checks of what callers pass: every error here says what was given, needed, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_feature_names, validate_data
+
+from skdare._array import Array, Index, all_finite, compact, is_foreign, to_numpy
+
+FEATURE_DTYPES = [np.float64, np.float32, np.float16]
+
+
+def check_features(estimator: Any, X: Array, *, reset: bool, min_rows: int = 1) -> Array:
+    """X as a float array or CSR matrix, in its own array library; caller's memory untouched."""
+    if not is_foreign(X):
+        return validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=FEATURE_DTYPES,
+            ensure_min_samples=min_rows,
+        )
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead; X is rows by features")
+    if X.shape[0] < min_rows or X.shape[1] < 1:
+        raise ValueError(f"X has shape {tuple(X.shape)}, and at least {min_rows} row is needed")
+    if not all_finite(X):
+        raise ValueError("Input X contains NaN or infinity; impute or drop those rows first")
+    if reset:
+        estimator.n_features_in_ = int(X.shape[1])
+        _check_feature_names(estimator, np.empty((1, X.shape[1])), reset=True)
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+    return X
+
+
+@dataclass(frozen=True, eq=False)
+class DomainRows:
+    """Domain labels, and the rows of positive weight in each."""
+
+    labels: list[Hashable]
+    index: list[Index]
+
+
+def check_domains(domains: Iterable | None, n: int, weight: np.ndarray) -> DomainRows:
+    """One label a row, any hashable, into an index for each domain; None is one domain."""
+    if domains is None:
+        labels: list[Hashable] = ["all"]
+        codes = np.zeros(n, dtype=np.intp)
+    else:
+        labels, codes = _encode(_as_labels(domains, n))
+    index, kept = [], []
+    for code, label in enumerate(labels):
+        rows = np.flatnonzero((codes == code) & (weight > 0))
+        if len(rows):
+            index.append(compact(rows))
+            kept.append(label)
+    return DomainRows(kept, index)
+
+
+def _as_labels(domains: Any, n: int) -> Any:
+    values = to_numpy(domains) if is_foreign(domains) else domains
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        raise ValueError(f"domains is {values!r}; pass one label per row, or None for one domain")
+    if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise ValueError(f"domains has shape {values.shape}; pass one label per row")
+    if len(values) != n:
+        raise ValueError(
+            f"domains has {len(values)} labels but X has {n} rows; pass one label per row"
+        )
+    return values
+
+
+def _encode(values: Any) -> tuple[list[Hashable], np.ndarray]:
+    """Distinct labels, sorted where they can be, and each row's number among them."""
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        values = values.tolist()
+    missing = [i for i, v in enumerate(values) if v is None or v != v]
+    if missing:
+        raise ValueError(f"domains has no label in row {missing[0]}; label or drop that row")
+    try:
+        distinct = list(dict.fromkeys(values))
+    except TypeError as error:
+        raise ValueError(
+            "domains has labels that are not hashable; use strings, numbers or tuples"
+        ) from error
+    try:
+        distinct = sorted(distinct)
+    except TypeError:
+        distinct = sorted(distinct, key=lambda v: (type(v).__name__, repr(v)))
+    number = {label: i for i, label in enumerate(distinct)}
+    return distinct, np.fromiter((number[v] for v in values), dtype=np.intp, count=len(values))
+
+
+def check_weights(sample_weight: Array | None, n: int) -> np.ndarray:
+    """Non-negative float64 weights, one a row; None is all ones."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.asarray(to_numpy(sample_weight), dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.ndim != 1:
+        raise ValueError("Sample weights must be 1D array or scalar")
+    if len(weight) != n:
+        raise ValueError(f"sample_weight has {len(weight)} entries but X has {n} rows")
+    if not np.all(np.isfinite(weight)):
+        raise ValueError("sample_weight contains NaN or infinity")
+    if np.any(weight < 0):
+        raise ValueError("sample_weight has negative entries; weights must be zero or more")
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row; at least one must be positive")
+    return weight
+
+
+def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
+    """``value`` is one of ``allowed``, or the error names them."""
+    allowed = list(allowed)
+    if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
+        names = ", ".join(repr(a) for a in allowed)
+        raise ValueError(f"{name} is {value!r}; use one of {names}")
+
+
+def check_number(
+    name: str, value: Any, low: float = 0.0, high: float = np.inf, *, also: tuple = ()
+) -> None:
+    """``value`` is a number in [low, high], or one of ``also``."""
+    if any((isinstance(value, str) and value == a) or value is a for a in also):
+        return
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(
+        value, bool
+    )
+    if not number or not low <= float(value) <= high or np.isnan(value):
+        span = f"a number of {low:g} or more" if high == np.inf else f"in [{low:g}, {high:g}]"
+        extra = "".join(f" or {a!r}" for a in also)
+        raise ValueError(f"{name} is {value!r}; it must be {span}{extra}")
+
+
+def check_domain_weights(guess: Mapping, labels: list) -> list[float]:
+    """A mapping from domain to weight as a list that sums to one."""
+    unknown = [d for d in guess if d not in labels]
+    if unknown:
+        raise ValueError(f"guess names domain {unknown[0]!r}; the training domains are {labels}")
+    weights = [float(guess.get(label, 0.0)) for label in labels]
+    if min(weights) < 0 or not sum(weights) > 0:
+        raise ValueError("guess must give weights of zero or more, at least one of them positive")
+    return [w / sum(weights) for w in weights]

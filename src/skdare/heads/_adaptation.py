@@ -1,0 +1,168 @@
+"""Just-in-time adaptation: new weights for a new domain from its unlabelled rows alone."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from skdare._validation import check_features, check_number
+from skdare.adjustment import Adjustment, average
+from skdare.heads._adjusted import Fitted
+from skdare.heads._problem import Whitening
+from skdare.moments import Moments
+
+
+class LabelShiftWarning(UserWarning):
+    """The new rows seem to have other class shares than the training rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation:
+    """What a head keeps so that it can adapt: canonical weights and how to adjust for a domain.
+
+    Parameters
+    ----------
+    form : "raw" or "centered"
+    fitted : Fitted
+    whitening : Whitening
+    guess : Adjustment
+        The averaged adjustment, towards which few rows are blended.
+    pool : array of shape (d, d), optional
+        The pooled second moment, where shrinkage goes towards it.
+    """
+
+    form: str
+    fitted: Fitted
+    whitening: Whitening
+    guess: Adjustment
+    pool: np.ndarray | None
+
+    def weights(self, moments: Moments, prior_rows: float) -> tuple[Adjustment, Any, Any]:
+        """Adjustment, weights and intercept for a domain with these moments."""
+        trust = moments.n / (moments.n + prior_rows)
+        own = self.whitening.of_moments(moments, None, self.pool, None)
+        W = own if trust == 1.0 else average([own, self.guess], [trust, 1.0 - trust])
+        shift = None
+        if self.form == "centered":
+            shift = trust * moments.mean + (1.0 - trust) * self.fitted.mean
+        return W, *self.fitted.weights(W, shift)
+
+
+class Adapter:
+    """Takes the unlabelled rows of a new domain, in any chunks, and gives the adapted head.
+
+    Parameters
+    ----------
+    head : fitted DARE head
+        Never modified.
+    prior_rows : float
+        The averaged adjustment counts as this many rows of the new domain; 0 is a hard switch.
+    min_rows : int
+        Rows below which ``head_`` refuses.
+
+    Attributes
+    ----------
+    head_ : adapted head, a new object made from all rows seen so far
+    n_seen_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdare import DAREClassifier
+    >>> from skdare.datasets import make_latent_domains
+    >>> data = make_latent_domains(random_state=0)
+    >>> train, new = data.domains != 3, data.X[data.domains == 3]
+    >>> head = DAREClassifier().fit(data.X[train], data.y[train], domains=data.domains[train])
+    >>> adapter = head.adapter()
+    >>> for chunk in np.array_split(new, 5):
+    ...     adapter = adapter.partial_fit(chunk)
+    >>> adapter.n_seen_
+    300
+    >>> bool(np.allclose(adapter.head_.coef_, head.adapt(new).coef_))
+    True
+    """
+
+    def __init__(self, head: Any, *, prior_rows: float, min_rows: int) -> None:
+        check_number("prior_rows", prior_rows)
+        check_number("min_rows", min_rows, 2)
+        _check_adaptable(head)
+        self._head = head
+        self._prior_rows = prior_rows
+        self._min_rows = min_rows
+        self._moments: Moments | None = None
+        self._counts = np.zeros(len(getattr(head, "classes_", ())))
+        self.n_seen_ = 0
+
+    def partial_fit(self, X) -> Self:
+        """Take more rows of the new domain.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        self
+        """
+        X = check_features(self._head, X, reset=False)
+        moments = Moments.of(X).to_numpy()
+        self._moments = moments if self._moments is None else self._moments + moments
+        self.n_seen_ += X.shape[0]
+        if len(self._counts):
+            # The unadapted head's predictions: the only ones that do not depend on the chunking.
+            predicted = np.searchsorted(self._head.classes_, self._head.predict(X))
+            self._counts += np.bincount(predicted, minlength=len(self._counts))
+        return self
+
+    @property
+    def head_(self):
+        """The head for the rows seen so far; the head it came from is untouched."""
+        if self.n_seen_ < self._min_rows:
+            raise NotFittedError(
+                f"the adapter has seen {self.n_seen_} rows and needs {self._min_rows}; "
+                "pass more rows to partial_fit, or lower min_rows"
+            )
+        head = copy.copy(self._head)
+        assert self._moments is not None
+        W, V, b = self._head.adaptation_.weights(self._moments, self._prior_rows)
+        head.adjustment_ = W
+        head._set_weights(V, b)
+        head.adapted_rows_ = self.n_seen_
+        self._warn_of_label_shift()
+        return head
+
+    def _warn_of_label_shift(self) -> None:
+        if not len(self._counts):
+            return
+        shares = self._counts / self._counts.sum()
+        known = self._head.class_shares_
+        distance = 0.5 * float(np.abs(shares - known).sum())
+        limit = self._head.class_share_range_ + 0.5 * np.sqrt(len(known) / self.n_seen_)
+        if distance > limit:
+            worst = int(np.argmax(np.abs(shares - known)))
+            warnings.warn(
+                f"predicted class shares are {distance:.0%} away from the training shares "
+                f"(class {self._head.classes_[worst]!r}: {shares[worst]:.0%}, was "
+                f"{known[worst]:.0%}), further than any training domain; if the classes "
+                "themselves are rarer or more common there, aligning moments can hurt: "
+                "compare with the head before adapt",
+                LabelShiftWarning,
+                stacklevel=4,
+            )
+
+
+def _check_adaptable(head: Any) -> None:
+    if not hasattr(head, "solution_"):
+        raise NotFittedError(
+            f"this {type(head).__name__} is not fitted yet; call fit before adapt or adapter"
+        )
+    if head.adaptation_ is None:
+        raise ValueError(
+            f"this {type(head).__name__} cannot adapt: it was fitted with "
+            f"adaptation=None or adjust=False; set adaptation='centered' or 'raw' and fit again"
+        )

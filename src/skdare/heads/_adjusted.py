@@ -1,0 +1,155 @@
+"""Fitting one adjusted problem: rows, means and adjustments become weights in canonical space.
+
+Notation: B (d, k) canonical weights, W (d, d) adjustment, M (d, E) adjusted domain means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from skdare._array import as_float64, like, to_numpy, work_dtype
+from skdare._validation import check_domain_weights
+from skdare.adjustment import Adjustment, Spectrum, average
+from skdare.heads._problem import Problem, Statistics, Whitening
+from skdare.moments import Moments
+from skdare.objective import Block, Objective
+from skdare.solvers import SOLVERS, Solution
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is done about the domain means.
+
+    Parameters
+    ----------
+    centered : bool
+        Subtract each domain's mean in training, and a mean in use.
+    mean_penalty : float or "exact"
+        Weight of the rows that ask for an uninformative prediction at every domain mean.
+    """
+
+    centered: bool
+    mean_penalty: float | str
+
+
+INVARIANT_MEANS = "invariant"
+RAW = Form(centered=False, mean_penalty=0.0)
+CENTERED = Form(centered=True, mean_penalty=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Canonical weights, and what they were fitted with.
+
+    Parameters
+    ----------
+    B, b : arrays of shape (d, k) and (k,)
+    adjustments : list of Adjustment
+    mean : array of shape (d,)
+        Equal-weight mean of the domain means.
+    solution : Solution
+    """
+
+    B: np.ndarray
+    b: np.ndarray
+    adjustments: list[Adjustment]
+    mean: np.ndarray
+    solution: Solution
+
+    def weights(
+        self, adjustment: Adjustment, shift: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and intercept on raw features: V = W B and b - mᵀV."""
+        V = to_numpy(as_float64(adjustment.apply(_beside(self.B, adjustment))))
+        return V, self.b if shift is None else self.b - shift @ V
+
+
+def _beside(B: np.ndarray, adjustment: Adjustment):
+    """B in the array library of an adjustment."""
+    known = adjustment.matrix if adjustment.matrix is not None else adjustment.U
+    return B if known is None else like(B, known, known.dtype)
+
+
+def fit_adjusted(
+    problem: Problem,
+    statistics: Statistics,
+    chosen: Sequence[int],
+    whitening: Whitening,
+    form: Form,
+    *,
+    l2: float,
+    intercept: bool,
+    solver: str,
+    tol: float,
+    max_iter: int,
+    start: np.ndarray | None = None,
+    adjustments: list[Adjustment] | None = None,
+) -> Fitted:
+    """Minimise the empirical Lagrangian over the chosen domains."""
+    if adjustments is None:
+        adjustments = statistics.adjustments(chosen, whitening)
+    means = [statistics.moments(e).mean for e in chosen]
+    share = 1.0 / len(chosen)
+    blocks, M = [], []
+    for e, W, mean in zip(chosen, adjustments, means, strict=True):
+        rows = [problem.domain_rows(e, share, to_numpy(mean) if form.centered else None)]
+        if form.mean_penalty != "exact" and form.mean_penalty > 0:  # type: ignore[operator]
+            target, weight = problem.loss.uninformative(problem.k), form.mean_penalty * share
+            rows.append(problem.mean_row(mean, target, weight, intercept=False))
+        blocks.append(Block(W, tuple(rows)))
+        adjusted = W.apply(like(mean[:, None], problem.X, work_dtype(problem.X)))
+        M.append(to_numpy(as_float64(adjusted))[:, 0])
+    span, gains = _mean_directions(np.stack(M, axis=1), form)
+    origin = None if form.centered else np.mean(M, axis=0)
+    shape = (problem.d, problem.k, l2, intercept)
+    objective = Objective(blocks, problem.loss, *shape, span, gains, origin)
+    if solver == "auto":
+        solver = "direct" if objective.suits_direct else "lbfgs"
+    begin = start if start is not None and start.size == objective.size else None
+    begin = np.zeros(objective.size) if begin is None else begin
+    solution = SOLVERS[solver](objective, begin, tol=tol, max_iter=max_iter)
+    B, b = objective.unpack(solution.theta)
+    return Fitted(B, b, adjustments, statistics.mean(chosen), solution)
+
+
+def _mean_directions(M: np.ndarray, form: Form) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The span of the adjusted means, and by how much to slow the solver there.
+
+    Along a left singular vector of M with singular value s the mean rows add (1 + λ) s²/E to a
+    curvature of about one; features with large means made L-BFGS need 1,000 iterations for 27.
+    """
+    if form.mean_penalty != "exact" and not form.mean_penalty:
+        return None, None
+    span, values, _ = linalg.svd(M, full_matrices=False, check_finite=False)
+    keep = values > values[0] * M.shape[0] * np.finfo(float).eps
+    if not values[0] > 0:
+        return None, None
+    if form.mean_penalty == "exact":
+        return span[:, keep], np.zeros(int(keep.sum()))
+    return span, (1.0 + (1.0 + form.mean_penalty) * values**2 / M.shape[1]) ** -0.5
+
+
+def guess_adjustment(
+    guess: str | Mapping,
+    adjustments: list[Adjustment],
+    labels: Sequence,
+    moments: Sequence[Moments],
+    whitening: Whitening,
+) -> Adjustment:
+    """The adjustment of a domain nobody has seen.
+
+    ``"mean"`` averages the adjustments; ``"covariance"`` is the inverse root of the averaged
+    shrunk second moments; a mapping weighs the domains it names.
+    """
+    if isinstance(guess, str) and guess == "covariance" and whitening.adjust:
+        total = 0.0
+        for m in moments:
+            target = "scaled" if whitening.target == "pooled" else whitening.target
+            total = total + m.covariance(whitening.shrinkage, target, centered=whitening.centered)
+        return Spectrum.of_matrix(total / len(moments)).inverse_root()
+    weights = None if isinstance(guess, str) else check_domain_weights(guess, list(labels))
+    return average(adjustments, weights)

@@ -1,0 +1,234 @@
+"""What every head shares: validation, one linear map, and the scikit-learn contract."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from skdare._array import Array, as_float64, is_foreign, like, namespace, product, take, to_numpy
+from skdare._validation import (
+    check_choice,
+    check_domains,
+    check_features,
+    check_number,
+    check_weights,
+)
+from skdare.heads._problem import Problem, Statistics
+from skdare.losses import LOGISTIC, SOFTMAX, SQUARED
+from skdare.objective import Block, Objective
+from skdare.solvers import SOLVERS, Solution
+
+
+class Head(BaseEstimator, ABC):
+    """A linear head: ``fit`` leaves one matrix and one intercept.
+
+    Subclasses set how the training problem becomes weights (`_solve`); the classifier and
+    regressor classes below set what targets and predictions are.
+    """
+
+    # Routing works without a global switch and without set_fit_request.
+    __metadata_request__fit = {"domains": True}  # noqa: RUF012
+
+    _needs_domains = True
+
+    def fit(self, X, y, domains=None, sample_weight=None) -> Self:
+        """Fit the head.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Features: NumPy, memory-mapped, CSR, a data frame, or an array-API array such as a
+            torch tensor, on any device.
+        y : array of shape (n,)
+            Class labels, or numbers.
+        domains : sequence of n labels, optional
+            Where each row came from: any hashable labels. None is one domain.
+        sample_weight : array of shape (n,), optional
+            A weight of two is a row given twice.
+
+        Returns
+        -------
+        self
+        """
+        self._check_options()
+        X = check_features(self, X, reset=True)
+        n = X.shape[0]
+        y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
+        if len(y) != n:
+            raise ValueError(f"y has {len(y)} entries but X has {n} rows")
+        weight = check_weights(sample_weight, n)
+        rows = check_domains(domains, n, weight)
+        if domains is None and self._needs_domains:
+            warnings.warn(
+                f"{type(self).__name__} was given no domains and treats all rows as one; "
+                "pass domains= to fit",
+                UserWarning,
+                stacklevel=2,
+            )
+        problem = self._encode_targets(
+            y, Problem(X, y, weight, rows.labels, rows.index, SQUARED, 1)
+        )
+        self._check_problem(problem)
+        self._solve(problem, Statistics(problem))
+        self.domains_ = list(problem.labels)
+        return self
+
+    @abstractmethod
+    def _solve(self, problem: Problem, statistics: Statistics) -> None:
+        """Set coef_, intercept_ and the other fitted attributes."""
+
+    @abstractmethod
+    def _encode_targets(self, y: np.ndarray, problem: Problem) -> Problem:
+        """The problem with its targets, loss and number of columns."""
+
+    @abstractmethod
+    def _set_weights(self, V: np.ndarray, b: np.ndarray) -> None:
+        """Set coef_ and intercept_ from the weights on raw features, in the caller's units."""
+
+    def _check_options(self) -> None:
+        """Check constructor values that every head has."""
+        check_number("l2", self.l2)
+        check_number("tol", self.tol)
+        check_number("max_iter", self.max_iter, 1)
+        check_choice("fit_intercept", self.fit_intercept, (True, False))
+        check_choice("warm_start", self.warm_start, (True, False))
+
+    def _check_problem(self, problem: Problem) -> None:
+        """Check what depends on the data; nothing by default."""
+
+    def _objective(
+        self, blocks: Sequence[Block], problem: Problem, origin: np.ndarray, **options
+    ) -> Objective:
+        """The objective of these blocks with this head's ridge and intercept."""
+        options |= {"d": problem.d, "k": problem.k, "l2": self.l2, "origin": origin}
+        return Objective(blocks, problem.loss, intercept=self.fit_intercept, **options)
+
+    def _start(self, objective: Objective) -> np.ndarray:
+        """Zero, or where the last fit ended."""
+        last = getattr(self, "solution_", None) if self.warm_start else None
+        if last is not None and last.theta.size == objective.size:
+            return last.theta.copy()
+        return np.zeros(objective.size)
+
+    def _warn(self, *solutions: Solution) -> None:
+        """Say what did not converge, and what to do."""
+        for solution in solutions:
+            if not solution.converged:
+                warnings.warn(
+                    f"{type(self).__name__} {solution.status.value} "
+                    f"(gradient {solution.gradient_norm:.1e}, tol {self.tol:g}, "
+                    f"{solution.n_iter} iterations)",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
+
+    def _scores(self, X: Array) -> Array:
+        """X coefᵀ + intercept, (n, k), in float64, in the array library of X."""
+        check_is_fitted(self)
+        X = check_features(self, X, reset=False)
+        rows = take(X, slice(0, X.shape[0]))
+        V = like(np.atleast_2d(self.coef_).T, rows)
+        offset = like(np.atleast_1d(self.intercept_), rows, namespace(rows).float64)
+        return as_float64(product(rows, V)) + offset[None, :]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class ClassifierHead(ClassifierMixin, Head):
+    """Targets are classes; two classes share one column of weights, as in scikit-learn."""
+
+    def _encode_targets(self, y: np.ndarray, problem: Problem) -> Problem:
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        k = len(self.classes_)
+        if k < 2:
+            raise ValueError(
+                f"y has one class, {self.classes_[0]!r}, and a classifier needs at least 2 classes"
+            )
+        self.class_shares_ = np.bincount(codes, problem.weight, k) / problem.weight.sum()
+        shares = [np.bincount(codes[i], problem.weight[i], k) for i in problem.index]
+        distances = [0.5 * np.abs(s / s.sum() - self.class_shares_).sum() for s in shares]
+        self.class_share_range_ = float(max(distances))
+        loss = LOGISTIC if k == 2 else SOFTMAX
+        fields = {"T": codes, "loss": loss, "k": 1 if k == 2 else k}
+        return Problem(**{**problem.__dict__, **fields})
+
+    def _set_weights(self, V: np.ndarray, b: np.ndarray) -> None:
+        self.coef_ = np.ascontiguousarray(V.T)
+        self.intercept_ = b.copy()
+
+    def decision_function(self, X):
+        """Scores: (n,) for two classes, else (n, k), in the array library of X."""
+        F = self._scores(X)
+        return F[:, 0] if F.shape[1] == 1 else F
+
+    def predict_proba(self, X):
+        """Class probabilities, (n, k), in the array library of X."""
+        F = self._scores(X)
+        xp = namespace(F)
+        if F.shape[1] == 1:
+            F = xp.concat([xp.zeros_like(F), F], axis=1)
+        return SOFTMAX.curvature(F)
+
+    def predict_log_proba(self, X):
+        """Logarithms of class probabilities."""
+        P = self.predict_proba(X)
+        return namespace(P).log(P)
+
+    def predict(self, X):
+        """Class labels, a NumPy array of shape (n,)."""
+        F = to_numpy(self._scores(X))
+        numbers = (F[:, 0] > 0).astype(np.intp) if F.shape[1] == 1 else F.argmax(axis=1)
+        return self.classes_[numbers]
+
+
+class RegressorHead(RegressorMixin, Head):
+    """Targets are numbers, standardised inside the fit so that tol and l2 have no units."""
+
+    def _encode_targets(self, y: np.ndarray, problem: Problem) -> Problem:
+        y = np.asarray(y, dtype=np.float64)
+        if not np.all(np.isfinite(y)):
+            raise ValueError("Input y contains NaN or infinity; drop those rows first")
+        centre = 0.0
+        if self.fit_intercept:
+            # Every domain counts the same, whatever its size.
+            means = [np.average(y[i], weights=problem.weight[i]) for i in problem.index]
+            centre = float(np.mean(means))
+        weight = problem.weight / problem.weight.sum()
+        spread = float(np.sqrt(weight @ (y - centre) ** 2)) or 1.0
+        self._centre, self._spread = centre, spread
+        fields = {"T": (y - centre) / spread, "loss": SQUARED, "k": 1}
+        return Problem(**{**problem.__dict__, **fields})
+
+    def _set_weights(self, V: np.ndarray, b: np.ndarray) -> None:
+        self.coef_ = V[:, 0] * self._spread
+        self.intercept_ = float(b[0]) * self._spread + self._centre
+
+    def predict(self, X):
+        """Predicted numbers, (n,), in the array library of X."""
+        return self._scores(X)[:, 0]
+
+
+def check_solver(head: Head) -> None:
+    """The solver is one that this head can use."""
+    names = ["auto", "lbfgs", "trust-ncg"]
+    check_choice("solver", head.solver, names + ["direct"] * isinstance(head, RegressorMixin))
+
+
+def solve(head: Head, objective: Objective, start: np.ndarray) -> Solution:
+    """Minimise an objective by the head's solver; "auto" is direct for small quadratics."""
+    solver = head.solver
+    if solver == "auto":
+        solver = "direct" if objective.suits_direct else "lbfgs"
+    return SOLVERS[solver](objective, start, tol=head.tol, max_iter=head.max_iter)

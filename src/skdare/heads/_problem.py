@@ -1,0 +1,209 @@
+"""Validated training data, and what is computed from it once: moments and spectra by domain."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdare._array import (
+    Array,
+    Index,
+    float64,
+    is_foreign,
+    length,
+    like,
+    namespace,
+    take,
+    to_numpy,
+    work_dtype,
+)
+from skdare.adjustment import Adjustment, Spectrum
+from skdare.losses import Loss
+from skdare.moments import Moments, mean_and_scale, pooled_second_moment
+from skdare.objective import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows, targets and weights by domain, as every head sees them.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    T : array of shape (n,)
+        Class numbers, or targets.
+    weight : array of shape (n,)
+    labels : list of domain labels
+    index : list of the rows of each domain
+    loss : Loss
+    k : int
+        Columns of the weights.
+    """
+
+    X: Array
+    T: np.ndarray
+    weight: np.ndarray
+    labels: Sequence[Hashable]
+    index: Sequence[Index]
+    loss: Loss
+    k: int
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
+    def subset(self, chosen: Sequence[int]) -> Problem:
+        """The same rows, of some domains only."""
+        labels, index = [self.labels[e] for e in chosen], [self.index[e] for e in chosen]
+        return replace(self, labels=labels, index=index)
+
+    def domain_weight(self, e: int) -> np.ndarray:
+        """Sample weights of the rows of a domain."""
+        return self.weight[self.index[e]]
+
+    def domain_rows(self, e: int, total: float, shift: Array | None = None) -> Rows:
+        """The rows of a domain, weighing ``total`` together."""
+        weight = self.domain_weight(e)
+        return self._rows(self.index[e], total * weight / weight.sum(), shift)
+
+    def all_rows(self, weight: np.ndarray) -> Rows:
+        """Every row of every domain, in the caller's order, so that none is gathered."""
+        whole = slice(0, self.X.shape[0])
+        if sum(length(i) for i in self.index) == whole.stop:
+            return self._rows(whole, weight)
+        kept = np.concatenate([np.arange(self.X.shape[0])[i] for i in self.index])
+        kept.sort()
+        return self._rows(kept, weight[kept])
+
+    def _rows(self, index: Index, weight: np.ndarray, shift: Array | None = None) -> Rows:
+        whole = isinstance(index, slice) and index == slice(0, len(self.T))
+        T = self.T if whole else self.T[index]
+        if is_foreign(self.X):
+            xp = namespace(self.X)
+            T = like(T, self.X, xp.int64 if np.issubdtype(T.dtype, np.integer) else xp.float64)
+            weight = like(weight, self.X, xp.float64)
+        return Rows(self.X, index, T, weight, shift)
+
+    def mean_row(self, mean: Array, target: float, weight: float, *, intercept: bool) -> Rows:
+        """A domain mean as one more row, with the same target in every column."""
+        X = like(mean[None, :], self.X)
+        T = like(np.full((1, self.k), target), X, float64(X))
+        return Rows(X, slice(0, 1), T, like(np.array([weight]), X, float64(X)), None, intercept)
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """How a second moment becomes an adjustment.
+
+    Parameters
+    ----------
+    adjust : bool
+        False: one scalar for all domains, so that l2 means the same with and without whitening.
+    centered : bool
+        Covariance, or the raw second moment.
+    shrinkage : float, "ledoit-wolf" or "oas"
+    target : "scaled", "identity" or "pooled"
+    """
+
+    adjust: bool
+    centered: bool
+    shrinkage: float | str
+    target: str
+
+    def of_moments(
+        self, moments: Moments, spectrum: Spectrum | None, pool: Array | None, dtype: object
+    ) -> Adjustment:
+        """The adjustment of one domain."""
+        rho = moments.shrinkage(self.shrinkage, centered=self.centered)
+        if self.target == "pooled" and pool is not None:
+            S = moments.covariance(rho, pool, centered=self.centered)
+            return Spectrum.of_matrix(S, dtype).inverse_root()
+        if spectrum is None and rho < 1.0:
+            spectrum = Spectrum.of_matrix(moments.second_moment(centered=self.centered), dtype)
+        if spectrum is None:
+            ridge = 1.0 if self.target == "identity" else moments.scale(centered=self.centered)
+            return Adjustment(moments.d, ridge**-0.5)
+        return spectrum.inverse_root(rho, self.target)
+
+
+class Statistics:
+    """Moments and spectra of a problem's domains, each computed once and when first asked for."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._moments: dict[int, Moments] = {}
+        self._spectra: dict[tuple[int, bool], Spectrum] = {}
+        self._lights: dict[int, tuple[np.ndarray, float]] = {}
+
+    def moments(self, e: int) -> Moments:
+        """Moments of a domain, in the array library of X."""
+        if e not in self._moments:
+            problem = self.problem
+            weight: np.ndarray | None = problem.domain_weight(e)
+            if np.all(weight == 1.0):
+                weight = None
+            self._moments[e] = Moments.of(problem.X, problem.index[e], weight)
+        return self._moments[e]
+
+    def scale(self, chosen: Sequence[int]) -> float:
+        """Mean variance of a feature within the chosen domains."""
+        scale = float(np.mean([self._light(e)[1] for e in chosen]))
+        if not scale > 0:
+            raise ValueError("every feature is constant within every domain; nothing can be learnt")
+        return scale
+
+    def mean(self, chosen: Sequence[int]) -> np.ndarray:
+        """Equal-weight mean of the chosen domains' means."""
+        return np.mean([self._light(e)[0] for e in chosen], axis=0)
+
+    def _light(self, e: int) -> tuple[np.ndarray, float]:
+        """Mean and scale of a domain, from its moments where they are known."""
+        if e in self._moments:
+            return to_numpy(self._moments[e].mean), self._moments[e].scale()
+        if e not in self._lights:
+            problem = self.problem
+            self._lights[e] = mean_and_scale(problem.X, problem.index[e], problem.domain_weight(e))
+        return self._lights[e]
+
+    def spectrum(self, e: int, *, centered: bool) -> Spectrum:
+        """Spectrum of a domain's second moment, through its thin side where it has one."""
+        if (e, centered) not in self._spectra:
+            problem, moments = self.problem, self.moments(e)
+            if length(problem.index[e]) < problem.d and not _is_sparse(problem.X):
+                spectrum = Spectrum.of_rows(self._deviations(e, moments, centered), moments.n)
+            else:
+                S = moments.second_moment(centered=centered)
+                spectrum = Spectrum.of_matrix(S, work_dtype(problem.X))
+            self._spectra[e, centered] = spectrum
+        return self._spectra[e, centered]
+
+    def _deviations(self, e: int, moments: Moments, centered: bool) -> Array:
+        """Rows of a domain minus its mean (or not), times the roots of their weights."""
+        X, index = self.problem.X, self.problem.index[e]
+        root = like(self.problem.domain_weight(e) ** 0.5, X)
+        rows = take(X, index)
+        return (rows - like(moments.mean, X) if centered else rows) * root[:, None]
+
+    def adjustments(self, chosen: Sequence[int], whitening: Whitening) -> list[Adjustment]:
+        """One adjustment for each chosen domain."""
+        d = self.problem.d
+        if not whitening.adjust:
+            return [Adjustment(d, self.scale(chosen) ** -0.5)] * len(chosen)
+        return [self._adjustment(e, chosen, whitening) for e in chosen]
+
+    def _adjustment(self, e: int, chosen: Sequence[int], whitening: Whitening) -> Adjustment:
+        moments, centered = self.moments(e), whitening.centered
+        pool = spectrum = None
+        if whitening.target == "pooled":
+            others = [self.moments(o) for o in chosen if o != e] or [moments]
+            pool = pooled_second_moment(others, centered=centered)
+        elif moments.shrinkage(whitening.shrinkage, centered=centered) < 1.0:
+            spectrum = self.spectrum(e, centered=centered)
+        return whitening.of_moments(moments, spectrum, pool, work_dtype(self.problem.X))
+
+
+def _is_sparse(X: Array) -> bool:
+    return not is_foreign(X) and not isinstance(X, np.ndarray)

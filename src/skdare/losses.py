@@ -1,0 +1,106 @@
+"""Losses of a block of rows: value, residual (the derivative in F) and curvature.
+
+Notation: F (n, k) scores, T (n, k) targets, D (n, k) a direction, all float64.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from skdare._array import Array, namespace
+
+
+class Loss(ABC):
+    """A convex loss of scores and targets, summed over nothing: one value a row."""
+
+    constant_curvature = False
+
+    @abstractmethod
+    def value_and_residual(self, F: Array, T: Array) -> tuple[Array, Array]:
+        """The loss of each row, (n,), and its derivative in the scores, (n, k)."""
+
+    @abstractmethod
+    def curvature(self, F: Array) -> Any:
+        """What the second derivative needs to remember of the scores."""
+
+    @abstractmethod
+    def curve(self, state: Any, D: Array) -> Array:
+        """The second derivative in the scores applied to the direction D, (n, k)."""
+
+    @abstractmethod
+    def uninformative(self, k: int) -> float:
+        """The target that says nothing: the constraint asks it of every domain mean."""
+
+
+class Softmax(Loss):
+    """Multinomial logistic loss of k ≥ 3 classes; targets are rows of probabilities."""
+
+    def value_and_residual(self, F: Array, T: Array) -> tuple[Array, Array]:
+        xp = namespace(F)
+        F = F - xp.max(F, axis=1, keepdims=True)
+        P = xp.exp(F)
+        total = xp.sum(P, axis=1, keepdims=True)
+        value = xp.log(total[:, 0]) - xp.sum(T * F, axis=1)
+        return value, P / total - T
+
+    def curvature(self, F: Array) -> Array:
+        xp = namespace(F)
+        P = xp.exp(F - xp.max(F, axis=1, keepdims=True))
+        return P / xp.sum(P, axis=1, keepdims=True)
+
+    def curve(self, state: Array, D: Array) -> Array:
+        PD = state * D
+        return PD - state * namespace(D).sum(PD, axis=1, keepdims=True)
+
+    def uninformative(self, k: int) -> float:
+        return 1.0 / k
+
+
+class Logistic(Loss):
+    """Two-class logistic loss of one score; targets are the probability of the second class."""
+
+    def value_and_residual(self, F: Array, T: Array) -> tuple[Array, Array]:
+        xp = namespace(F)
+        # log(1 + exp f) without overflow: max(f, 0) + log1p(exp(-|f|)).
+        tail = xp.exp(-xp.abs(F))
+        positive = xp.where(F > 0, F, xp.zeros_like(F))
+        value = positive + xp.log1p(tail) - T * F
+        return value[:, 0], self._probability(F, tail) - T
+
+    @staticmethod
+    def _probability(F: Array, tail: Array) -> Array:
+        xp = namespace(F)
+        return xp.where(F > 0, 1.0 / (1.0 + tail), tail / (1.0 + tail))
+
+    def curvature(self, F: Array) -> Array:
+        P = self._probability(F, namespace(F).exp(-namespace(F).abs(F)))
+        return P * (1.0 - P)
+
+    def curve(self, state: Array, D: Array) -> Array:
+        return state * D
+
+    def uninformative(self, k: int) -> float:
+        return 0.5
+
+
+class Squared(Loss):
+    """Half the squared error."""
+
+    constant_curvature = True
+
+    def value_and_residual(self, F: Array, T: Array) -> tuple[Array, Array]:
+        R = F - T
+        return 0.5 * namespace(F).sum(R * R, axis=1), R
+
+    def curvature(self, F: Array) -> None:
+        return None
+
+    def curve(self, state: None, D: Array) -> Array:
+        return D
+
+    def uninformative(self, k: int) -> float:
+        return 0.0
+
+
+SOFTMAX, LOGISTIC, SQUARED = Softmax(), Logistic(), Squared()

@@ -1,0 +1,290 @@
+"""Weighted moments of rows: they add up, so chunks, workers and days reduce to one sum.
+
+Notation: X (n, d) rows, S (d, d) second moment, Z rows minus a point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from skdare._array import (
+    Array,
+    Index,
+    as_float64,
+    chunks,
+    float64,
+    gram,
+    like,
+    namespace,
+    to_numpy,
+    transposed_product,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Total weight, mean and scatter of rows; the sum of two is the moments of all their rows.
+
+    Parameters
+    ----------
+    n : float
+        Total weight: the number of rows, where rows are not weighted. A weight of two is a row
+        given twice.
+    mean : array of shape (d,)
+    scatter : array of shape (d, d)
+        Weighted sum of ``(x - mean)(x - mean)ᵀ``, in float64.
+    cubic : array of shape (d,), optional
+        Weighted sum of ``‖x - mean‖² (x - mean)``; with ``quartic``, what Ledoit–Wolf needs
+        beyond the scatter in a form that still adds up.
+    quartic : float, optional
+        Weighted sum of ``‖x - mean‖⁴``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdare.moments import Moments
+    >>> X = np.random.default_rng(0).normal(size=(10, 3))
+    >>> whole, parts = Moments.of(X), Moments.of(X[:4]) + Moments.of(X[4:])
+    >>> bool(np.allclose(whole.scatter, parts.scatter))
+    True
+    """
+
+    n: float
+    mean: Array
+    scatter: Array
+    cubic: Array | None = None
+    quartic: float | None = None
+
+    @classmethod
+    def of(
+        cls, X: Array, index: Index | None = None, sample_weight: Array | None = None
+    ) -> Moments:
+        """Moments of the indexed rows of X, in one pass over chunks, accumulated in float64.
+
+        X may be dense, memory-mapped, CSR or an array-API array; ``sample_weight`` has one
+        entry for each indexed row.
+        """
+        index = slice(0, X.shape[0]) if index is None else index
+        sums: _Sums | None = None
+        for place, rows in chunks(X, index):
+            weight = None if sample_weight is None else like(sample_weight[place], X, float64(X))
+            if sums is None:
+                sums = _Sums(_weighted_mean(rows, weight))
+            sums.add(rows, weight)
+        if sums is None or sums.n == 0:
+            raise ValueError("moments need at least one row of positive weight")
+        return sums.moments()
+
+    def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        n = self.n + other.n
+        delta = (other.mean - self.mean) * (other.n / n)
+        mean = self.mean + delta
+        ours, theirs = self._about(mean), other._about(mean)
+        cubic = quartic = None
+        if ours.cubic is not None and theirs.cubic is not None:
+            cubic = ours.cubic + theirs.cubic
+            quartic = ours.quartic + theirs.quartic  # type: ignore[operator]
+        return Moments(n, mean, ours.scatter + theirs.scatter, cubic, quartic)
+
+    def _about(self, point: Array) -> Moments:
+        """The same sums about another point (the ``mean`` field then holds that point)."""
+        zero = self.mean * 0.0
+        return _shift(self, zero, point - self.mean)
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return int(self.mean.shape[0])
+
+    @property
+    def trace(self) -> float:
+        """Total scatter: the sum of squared distances from the mean."""
+        return float(namespace(self.mean).linalg.trace(self.scatter))
+
+    def second_moment(self, *, centered: bool = True) -> Array:
+        """Covariance with divisor n, or the raw second moment about the origin."""
+        S = self.scatter / self.n
+        return S if centered else S + self.mean[:, None] * self.mean[None, :]
+
+    def scale(self, *, centered: bool = True) -> float:
+        """Mean over features of their second moment, tr(S) / d."""
+        xp = namespace(self.mean)
+        square = 0.0 if centered else float(xp.sum(self.mean * self.mean))
+        return (self.trace / self.n + square) / self.d
+
+    def shrinkage(self, rule: float | str, *, centered: bool = True) -> float:
+        """The strength of shrinkage towards ``(tr/d) I`` that a rule asks for.
+
+        A number stands for itself; ``"ledoit-wolf"`` and ``"oas"`` are estimated from the
+        moments alone and equal scikit-learn's on the rows.
+        """
+        if not isinstance(rule, str):
+            return float(rule)
+        xp = namespace(self.mean)
+        S, d, n = self.second_moment(centered=centered), self.d, self.n
+        scale, norm = self.scale(centered=centered), float(xp.sum(S * S))
+        spread = norm - d * scale**2
+        if spread <= 0:
+            return 1.0
+        if rule == "oas":
+            alpha = norm / d**2
+            return min(1.0, (alpha + scale**2) / ((n + 1.0) * (alpha - scale**2 / d)))
+        quartic = self.quartic if centered else self._about(self.mean * 0.0).quartic
+        if quartic is None:
+            raise ValueError("Ledoit–Wolf needs the quartic moment; make these with Moments.of")
+        return max(0.0, min(quartic / n - norm, n * spread) / (n * spread))
+
+    def covariance(
+        self,
+        shrinkage: float | str = 0.0,
+        target: str | Array = "scaled",
+        *,
+        centered: bool = True,
+    ) -> Array:
+        """Second moment shrunk towards a target: ``(1 - ρ) S + ρ target``.
+
+        Parameters
+        ----------
+        shrinkage : float in [0, 1], "ledoit-wolf" or "oas"
+        target : "scaled", "identity" or array of shape (d, d)
+            ``(tr S / d) I``; the raw identity, as the paper prints it; or a matrix, such as
+            the pooled covariance of other domains.
+        centered : bool
+            Covariance, or the raw second moment.
+        """
+        rho = self.shrinkage(shrinkage, centered=centered)
+        S = self.second_moment(centered=centered)
+        if isinstance(target, str):
+            xp = namespace(S)
+            ridge = 1.0 if target == "identity" else self.scale(centered=centered)
+            return (1.0 - rho) * S + (rho * ridge) * like(xp.eye(self.d), S)
+        return (1.0 - rho) * S + rho * target
+
+    def to_numpy(self) -> Moments:
+        """The same moments as NumPy arrays on the host."""
+        cubic = None if self.cubic is None else to_numpy(self.cubic)
+        return Moments(self.n, to_numpy(self.mean), to_numpy(self.scatter), cubic, self.quartic)
+
+
+def pooled_second_moment(moments: list[Moments], *, centered: bool = True) -> Array:
+    """Equal-weight mean over domains of their second moments."""
+    total = moments[0].second_moment(centered=centered)
+    for m in moments[1:]:
+        total = total + m.second_moment(centered=centered)
+    return total / len(moments)
+
+
+def mean_and_scale(X: Array, index: Index, sample_weight: Array) -> tuple[np.ndarray, float]:
+    """Mean, and tr(Σ) / d, of the indexed rows in one pass, without any (d, d) matrix."""
+    point, n, square, linear = 0.0, 0.0, 0.0, 0.0
+    for place, rows in chunks(X, index):
+        weight = like(sample_weight[place], X, float64(X))
+        point = _weighted_mean(rows, weight) if not n else point
+        n += _total(weight)
+        square += _total(weight * _squared_distances(rows, point))
+        linear = linear + _deviation_sum(rows, point, weight)
+    variance = max(0.0, square / n - _total(linear * linear) / n**2)  # type: ignore[operator]
+    return to_numpy(point + linear / n), variance / X.shape[1]
+
+
+def _shift(sums: Moments, linear: Array, delta: Array) -> Moments:
+    """Sums about ``point`` moved to ``point + δ``; ``linear`` is Σ z about the old point.
+
+    With z' = z - δ and ‖z'‖² = ‖z‖² - 2 z·δ + ‖δ‖², expand each power and sum.
+    """
+    n, square, trace, Sd = sums.n, _total(delta * delta), sums.trace, sums.scatter @ delta
+    cross, point = _total(linear * delta), sums.mean + delta
+    outer = linear[:, None] * delta[None, :]
+    scatter = sums.scatter - outer - outer.T + n * (delta[:, None] * delta[None, :])
+    if sums.cubic is None or sums.quartic is None:
+        return Moments(n, point, scatter)
+    cubic = sums.cubic - 2 * Sd + square * linear - (trace - 2 * cross + n * square) * delta
+    quartic = (
+        sums.quartic
+        + 4 * _total(delta * Sd)
+        + n * square**2
+        - 4 * _total(sums.cubic * delta)
+        + 2 * square * trace
+        - 4 * square * cross
+    )
+    return Moments(n, point, scatter, cubic, quartic)
+
+
+class _Sums:
+    """Running sums about a fixed point near the mean: one (d, d) accumulator, one pass.
+
+    About the first chunk's mean, not the origin: the mean of ReLU features is as large as their
+    spread, and subtracting n μμᵀ afterwards would cost those digits in float32.
+    """
+
+    def __init__(self, point: Array) -> None:
+        self.point, self.n, self.quartic = point, 0.0, 0.0
+        self.linear, self.cubic = point * 0.0, point * 0.0
+        self.square = self.linear[:, None] * self.linear[None, :]
+
+    def add(self, rows: Array, weight: Array | None) -> None:
+        """Add a chunk of rows; a sparse chunk stays sparse."""
+        norms = _squared_distances(rows, self.point)
+        ones = norms * 0.0 + 1.0 if weight is None else weight
+        heavy = ones * norms
+        self.n += _total(ones)
+        self.linear = self.linear + _deviation_sum(rows, self.point, ones)
+        self.cubic = self.cubic + _deviation_sum(rows, self.point, heavy)
+        self.quartic += _total(heavy * norms)
+        self.square += _deviation_gram(rows, self.point, weight)
+
+    def moments(self) -> Moments:
+        """Move the sums to the mean they imply."""
+        about = Moments(self.n, self.point, self.square, self.cubic, self.quartic)
+        return _shift(about, self.linear, self.linear / self.n)
+
+
+def _total(values: Array) -> float:
+    return float(namespace(values).sum(values))
+
+
+def _weighted_sum(rows: Array, weight: Array) -> Array:
+    """Σ w x, the product in the rows' dtype, the result in float64."""
+    return as_float64(transposed_product(rows, like(weight[:, None], rows))[:, 0])
+
+
+def _weighted_mean(rows: Array, weight: Array | None) -> Array:
+    n = rows.shape[0] if weight is None else _total(weight)
+    if n == 0:  # a chunk of zero weight: any point will do
+        weight, n = None, rows.shape[0]
+    ones = namespace(rows).ones if not sparse.issparse(rows) else np.ones
+    return _weighted_sum(rows, like(ones(rows.shape[0]), rows) if weight is None else weight) / n
+
+
+def _squared_distances(rows: Array, point: Array) -> Array:
+    """‖x - point‖² of each row, in float64."""
+    if sparse.issparse(rows):
+        squares = np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
+        return np.maximum(squares - 2.0 * (rows @ point) + point @ point, 0.0)
+    Z = rows - like(point, rows)
+    return as_float64(namespace(rows).sum(Z * Z, axis=1))
+
+
+def _deviation_sum(rows: Array, point: Array, weight: Array) -> Array:
+    """Σ w (x - point)."""
+    if sparse.issparse(rows):
+        return _weighted_sum(rows, weight) - _total(weight) * point
+    return _weighted_sum(rows - like(point, rows), weight)
+
+
+def _deviation_gram(rows: Array, point: Array, weight: Array | None) -> Array:
+    """Σ w (x - point)(x - point)ᵀ in float64, the products in the rows' dtype."""
+    root = None if weight is None else weight**0.5
+    if not sparse.issparse(rows):
+        Z = rows - like(point, rows)
+        return as_float64(gram(Z if root is None else Z * like(root[:, None], rows)))
+    rows = rows.astype(np.float64)
+    ones = np.ones(rows.shape[0]) if weight is None else weight
+    outer = (rows.T @ ones)[:, None] * point[None, :]
+    scaled = rows if root is None else sparse.diags_array(root) @ rows
+    return gram(scaled) - outer - outer.T + _total(ones) * (point[:, None] * point[None, :])

@@ -1,0 +1,274 @@
+"""Solvers: they see a function of flat parameters, its derivatives, and nothing else.
+
+Every solver returns a `Solution` whose status names the cause and the remedy; none returns NaN
+as a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+from scipy import linalg, optimize
+
+
+class Function(Protocol):
+    """What a solver sees of an objective."""
+
+    @property
+    def size(self) -> int: ...
+
+    def value_and_gradient(self, theta: np.ndarray, /) -> tuple[float, np.ndarray]: ...
+
+    def hessian_product(self, theta: np.ndarray, /) -> Callable[[np.ndarray], np.ndarray]: ...
+
+    def hessian(self) -> np.ndarray: ...
+
+
+class Status(Enum):
+    """How a solve ended: the cause, and the remedy where one is needed."""
+
+    CONVERGED = "converged: the gradient is below tol"
+    PRECISION = "converged to rounding: the value cannot be lowered further at this precision"
+    ITERATION_LIMIT = (
+        "stopped at max_iter before the gradient fell below tol; "
+        "raise max_iter, raise l2, or loosen tol"
+    )
+    DIVERGED = (
+        "the value or its gradient stopped being finite and the last finite iterate was kept; "
+        "scale the features, raise l2, or lower the penalty"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Parameters and how they were reached.
+
+    Parameters
+    ----------
+    theta : array of shape (m,)
+    value : float
+    gradient_norm : float
+        Largest absolute entry of the gradient.
+    n_iter, n_evaluations : int
+        Iterations; evaluations of value and gradient, Hessian products counted in.
+    status : Status
+    """
+
+    theta: np.ndarray
+    value: float
+    gradient_norm: float
+    n_iter: int
+    n_evaluations: int
+    status: Status
+
+    @property
+    def converged(self) -> bool:
+        """Whether the remedy in the status can be ignored."""
+        return self.status in (Status.CONVERGED, Status.PRECISION)
+
+
+class _Guard:
+    """A function that remembers its best finite point and stops where nothing is finite."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.calls = 0
+        self.best: tuple[float, np.ndarray, np.ndarray] | None = None
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        self.calls += 1
+        value, gradient = self.function.value_and_gradient(theta)
+        if np.isfinite(value) and np.all(np.isfinite(gradient)):
+            if self.best is None or value <= self.best[0]:
+                self.best = (value, theta.copy(), gradient)
+            return value, gradient
+        if self.best is None:
+            raise FloatingPointError("the objective is not finite at the start")
+        raise _NotFinite
+
+    def solution(self, n_iter: int, tol: float, limit: bool, finite: bool = True) -> Solution:
+        assert self.best is not None
+        value, theta, gradient = self.best
+        norm = float(np.max(np.abs(gradient), initial=0.0))
+        status = Status.PRECISION
+        if norm <= tol:
+            status = Status.CONVERGED
+        elif not finite:
+            status = Status.DIVERGED
+        elif limit:
+            status = Status.ITERATION_LIMIT
+        return Solution(theta, value, norm, n_iter, self.calls, status)
+
+
+class _NotFinite(Exception):
+    pass
+
+
+def lbfgs(function: Function, start: np.ndarray, *, tol: float, max_iter: int) -> Solution:
+    """Limited-memory BFGS to a gradient tolerance."""
+    guard, iterations = _Guard(function), 0
+
+    def count(_: object) -> None:
+        nonlocal iterations
+        iterations += 1
+
+    options = {"maxiter": max_iter, "maxfun": 20 * max_iter + 100, "gtol": tol, "maxcor": 20}
+    options |= {"ftol": 4 * np.finfo(float).eps, "maxls": 50}
+    try:
+        result = optimize.minimize(
+            guard, start, jac=True, method="L-BFGS-B", options=options, callback=count
+        )
+    except _NotFinite:
+        return guard.solution(iterations, tol, limit=False, finite=False)
+    return guard.solution(iterations, tol, limit=result.status == 1)
+
+
+def trust_ncg(function: Function, start: np.ndarray, *, tol: float, max_iter: int) -> Solution:
+    """Trust-region Newton, each step by conjugate gradients with the Hessian product."""
+    guard, iterations = _Guard(function), 0
+    point: np.ndarray | None = None
+    product: Callable[[np.ndarray], np.ndarray]
+
+    def curve(theta: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        nonlocal point, product
+        if point is None or not np.array_equal(point, theta):
+            point, product = theta.copy(), function.hessian_product(theta)
+        guard.calls += 1
+        return product(direction)
+
+    def count(_: object) -> None:
+        nonlocal iterations
+        iterations += 1
+
+    # SciPy stops on the Euclidean norm; this bound implies the largest entry is below tol.
+    options = {"maxiter": max_iter, "gtol": tol, "initial_trust_radius": 10.0}
+    options |= {"max_trust_radius": 1e6}
+    try:
+        result = optimize.minimize(
+            guard, start, jac=True, hessp=curve, method="trust-ncg", options=options, callback=count
+        )
+    except _NotFinite:
+        return guard.solution(iterations, tol, limit=False, finite=False)
+    return guard.solution(iterations, tol, limit=result.status == 1)
+
+
+def direct(function: Function, start: np.ndarray, *, tol: float, max_iter: int) -> Solution:
+    """The minimum of a quadratic, from its Hessian, by eigendecomposition.
+
+    Directions in which the quadratic is flat keep the value zero, as in the minimum-norm
+    solution: collinear features need no ridge.
+    """
+    m = function.size
+    zero = np.zeros(m)
+    H = function.hessian()
+    _, gradient = function.value_and_gradient(zero)
+    values, vectors = linalg.eigh((H + H.T) / 2, check_finite=False)
+    keep = values > m * np.finfo(float).eps * 10 * max(values[-1], 0.0)
+    inverse = np.divide(1.0, values, where=keep, out=np.zeros_like(values))
+    theta = -(vectors @ (inverse * (vectors.T @ gradient)))
+    value, gradient = function.value_and_gradient(theta)
+    norm = float(np.max(np.abs(gradient), initial=0.0))
+    status = Status.CONVERGED if norm <= tol else Status.PRECISION
+    return Solution(theta, value, norm, 1, 3, status)
+
+
+SOLVERS: dict[str, Callable[..., Solution]] = {
+    "lbfgs": lbfgs,
+    "trust-ncg": trust_ncg,
+    "direct": direct,
+}
+
+
+class Family(Function, Protocol):
+    """Losses L_e, e in E, and how to weigh them."""
+
+    def weighted(self, block_weights: np.ndarray, /) -> Family: ...
+
+    def block_losses(self, theta: np.ndarray, /) -> np.ndarray: ...
+
+
+def minimax(
+    family: Family,
+    start: np.ndarray,
+    n_blocks: int,
+    *,
+    tol: float,
+    max_iter: int,
+    step: float | None = None,
+) -> tuple[Solution, np.ndarray]:
+    """Minimise the largest of several convex losses, ``max_q Σ_e q_e L_e``, exactly.
+
+    The dual function ``g(q) = min_θ Σ q_e L_e(θ) + ridge`` is concave with gradient ``L_e(θ(q))``
+    and only E variables, so each step of the outer solver is one warm-started inner solve; the
+    duality gap ``max_e L_e - Σ q_e L_e`` is the certificate.
+
+    Parameters
+    ----------
+    step : float, optional
+        Exponentiated-gradient ascent on q with this step; default: sequential quadratic
+        programming on the simplex.
+
+    Returns
+    -------
+    Solution, array of shape (n_blocks,)
+        And the worst-case weights q.
+    """
+    state = _Dual(family, start, n_blocks, tol)
+    q = np.full(n_blocks, 1.0 / n_blocks)
+    if step is None:
+        optimize.minimize(
+            lambda q: (-state.value(q), -state.losses),
+            q,
+            jac=True,
+            method="SLSQP",
+            bounds=[(0.0, 1.0)] * n_blocks,
+            constraints={
+                "type": "eq",
+                "fun": lambda q: q.sum() - 1.0,
+                "jac": lambda q: np.ones(n_blocks),
+            },
+            options={"maxiter": max_iter, "ftol": min(tol, 1e-6) * 1e-3},
+        )
+    else:
+        for _ in range(max_iter):
+            state.value(q)
+            if state.gap <= tol:
+                break
+            q = q * np.exp(step * (state.losses - state.losses.max()))
+            q /= q.sum()
+    return state.solution(), state.best_q
+
+
+class _Dual:
+    """The dual function, its warm start and the point with the smallest gap."""
+
+    def __init__(self, family: Family, start: np.ndarray, n_blocks: int, tol: float) -> None:
+        self.family, self.theta, self.n_blocks, self.tol = family, start, n_blocks, tol
+        self.n_iter = self.n_evaluations = 0
+        self.gap = self.best_gap = np.inf
+        self.best_q = np.full(n_blocks, 1.0 / n_blocks)
+        self.best: Solution | None = None
+
+    def value(self, q: np.ndarray) -> float:
+        q = np.clip(q, 0.0, None) / np.clip(q, 0.0, None).sum()
+        inner = lbfgs(self.family.weighted(q), self.theta, tol=self.tol, max_iter=1000)
+        self.theta = inner.theta
+        self.losses = self.family.block_losses(inner.theta)
+        self.gap = float(self.losses.max() - q @ self.losses)
+        self.n_iter += inner.n_iter
+        self.n_evaluations += inner.n_evaluations + 1
+        if self.gap < self.best_gap:
+            self.best_gap, self.best_q, self.best = self.gap, q, inner
+        return inner.value
+
+    def solution(self) -> Solution:
+        """The best point, converged where its gap is small beside the loss."""
+        assert self.best is not None
+        solution = replace(self.best, n_iter=self.n_iter, n_evaluations=self.n_evaluations)
+        if self.best_gap > 1e-2 * max(abs(solution.value), 1e-12) and solution.converged:
+            return replace(solution, status=Status.ITERATION_LIMIT)
+        return solution
