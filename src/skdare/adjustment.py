@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from skdare._array import Array, as_float64, like, namespace, symmetric_eigen, to_numpy
 
 
@@ -34,6 +36,11 @@ class Adjustment:
     U: Array | None = None
     weights: Array | None = None
 
+    def like(self, B: Array) -> Array:
+        """B in the array library and dtype of this adjustment."""
+        known = self.matrix if self.matrix is not None else self.U
+        return B if known is None else like(B, known, known.dtype)
+
     def apply(self, B: Array) -> Array:
         """W B."""
         result = self.scale * B
@@ -45,14 +52,8 @@ class Adjustment:
         return result
 
     def dense(self) -> Array:
-        """W as a (d, d) array, in float64 where it is a scalar."""
-        known = self.matrix if self.matrix is not None else self.U
-        xp = namespace(known) if known is not None else None
-        if xp is None:
-            import numpy as np
-
-            return self.scale * np.eye(self.d)
-        return self.apply(like(xp.eye(self.d), known, known.dtype))  # type: ignore[union-attr]
+        """W as a (d, d) array."""
+        return self.apply(self.like(np.eye(self.d)))
 
     def to_numpy(self) -> Adjustment:
         """The same adjustment as NumPy arrays on the host."""

@@ -60,6 +60,10 @@ class Rows:
     shift: np.ndarray | None = None
     intercept: bool = True
 
+    def centered(self, target: float) -> Rows:
+        """The same rows with a number subtracted from their targets."""
+        return replace(self, T=self.T - target)
+
 
 @dataclass(frozen=True, eq=False)
 class Block:

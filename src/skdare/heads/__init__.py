@@ -1,5 +1,6 @@
 """Every head as a scikit-learn estimator."""
 
+from skdare.heads._anchor import AnchorRegressor
 from skdare.heads._baselines import (
     ERMClassifier,
     ERMRegressor,
@@ -13,6 +14,7 @@ from skdare.heads._baselines import (
 from skdare.heads._dare import DAREClassifier, DARERegressor
 
 __all__ = [
+    "AnchorRegressor",
     "DAREClassifier",
     "DARERegressor",
     "ERMClassifier",

@@ -161,8 +161,7 @@ class ClassifierHead(ClassifierMixin, Head):
         distances = [0.5 * np.abs(s / s.sum() - self.class_shares_).sum() for s in shares]
         self.class_share_range_ = float(max(distances))
         loss = LOGISTIC if k == 2 else SOFTMAX
-        fields = {"T": codes, "loss": loss, "k": 1 if k == 2 else k}
-        return Problem(**{**problem.__dict__, **fields})
+        return problem.with_targets(codes, loss, 1 if k == 2 else k)
 
     def _set_weights(self, V: np.ndarray, b: np.ndarray) -> None:
         self.coef_ = np.ascontiguousarray(V.T)
@@ -208,8 +207,7 @@ class RegressorHead(RegressorMixin, Head):
         weight = problem.weight / problem.weight.sum()
         spread = float(np.sqrt(weight @ (y - centre) ** 2)) or 1.0
         self._centre, self._spread = centre, spread
-        fields = {"T": (y - centre) / spread, "loss": SQUARED, "k": 1}
-        return Problem(**{**problem.__dict__, **fields})
+        return problem.with_targets((y - centre) / spread, SQUARED, 1)
 
     def _set_weights(self, V: np.ndarray, b: np.ndarray) -> None:
         self.coef_ = V[:, 0] * self._spread

@@ -6,16 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from skdare._array import length
 from skdare._validation import check_choice, check_number
 from skdare.heads._adaptation import Adaptation, Adapter
 from skdare.heads._adjusted import CENTERED, RAW, Fitted, Form, fit_adjusted, guess_adjustment
 from skdare.heads._base import ClassifierHead, Head, RegressorHead, check_solver
-from skdare.heads._problem import Problem, Statistics, Whitening
+from skdare.heads._problem import Problem, Statistics, Whitening, check_whitening
 from skdare.moments import pooled_second_moment
 
-SHRINKAGE_RULES = ("ledoit-wolf", "oas")
-SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
 ADAPTATIONS = ("centered", "raw", None)
 
 
@@ -57,23 +54,14 @@ class _DARE(Head):
         super()._check_options()
         check_solver(self)
         check_number("mean_penalty", self.mean_penalty, also=("exact",))
-        check_number("shrinkage", self.shrinkage, 0.0, 1.0, also=SHRINKAGE_RULES)
-        check_choice("shrinkage_target", self.shrinkage_target, SHRINKAGE_TARGETS)
+        check_whitening(self)
         check_choice("adaptation", self.adaptation, ADAPTATIONS)
-        for name in ("centered", "adjust", "estimate_mean"):
-            check_choice(name, getattr(self, name), (True, False))
+        check_choice("estimate_mean", self.estimate_mean, (True, False))
         if not isinstance(self.guess, Mapping):
             check_choice("guess", self.guess, ("mean", "covariance"))
 
     def _check_problem(self, problem: Problem) -> None:
-        if not self.adjust or self.shrinkage == 1.0:
-            return
-        for label, index in zip(problem.labels, problem.index, strict=True):
-            if length(index) < 2:
-                raise ValueError(
-                    f"domain {label!r} has 1 row, and a covariance needs 2; "
-                    "merge it, or set shrinkage=1.0"
-                )
+        problem.check_covariances(self)
 
     def _solve(self, problem: Problem, statistics: Statistics) -> None:
         chosen = range(len(problem.index))

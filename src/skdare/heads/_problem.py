@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +20,14 @@ from skdare._array import (
     to_numpy,
     work_dtype,
 )
+from skdare._validation import check_choice, check_number
 from skdare.adjustment import Adjustment, Spectrum
 from skdare.losses import Loss
 from skdare.moments import Moments, mean_and_scale, pooled_second_moment
 from skdare.objective import Rows
+
+SHRINKAGE_RULES = ("ledoit-wolf", "oas")
+SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +60,20 @@ class Problem:
         """Number of features."""
         return int(self.X.shape[1])
 
-    def subset(self, chosen: Sequence[int]) -> Problem:
-        """The same rows, of some domains only."""
-        labels, index = [self.labels[e] for e in chosen], [self.index[e] for e in chosen]
-        return replace(self, labels=labels, index=index)
+    def with_targets(self, T: np.ndarray, loss: Loss, k: int) -> Problem:
+        """The same rows with these targets."""
+        return replace(self, T=T, loss=loss, k=k)
+
+    def check_covariances(self, head: Any) -> None:
+        """Refuse a domain of one row where the head would whiten by its covariance."""
+        if not head.adjust or head.shrinkage == 1.0:
+            return
+        for label, index in zip(self.labels, self.index, strict=True):
+            if length(index) < 2:
+                raise ValueError(
+                    f"domain {label!r} has 1 row, and a covariance needs 2; "
+                    "merge it, or set shrinkage=1.0"
+                )
 
     def domain_weight(self, e: int) -> np.ndarray:
         """Sample weights of the rows of a domain."""
@@ -113,6 +128,11 @@ class Whitening:
     shrinkage: float | str
     target: str
 
+    @classmethod
+    def of_head(cls, head: Any) -> Whitening:
+        """As a head's options say."""
+        return cls(head.adjust, head.centered, head.shrinkage, head.shrinkage_target)
+
     def of_moments(
         self, moments: Moments, spectrum: Spectrum | None, pool: Array | None, dtype: object
     ) -> Adjustment:
@@ -127,6 +147,14 @@ class Whitening:
             ridge = 1.0 if self.target == "identity" else moments.scale(centered=self.centered)
             return Adjustment(moments.d, ridge**-0.5)
         return spectrum.inverse_root(rho, self.target)
+
+
+def check_whitening(head: Any) -> None:
+    """Check the constructor values that make a `Whitening`."""
+    check_number("shrinkage", head.shrinkage, 0.0, 1.0, also=SHRINKAGE_RULES)
+    check_choice("shrinkage_target", head.shrinkage_target, SHRINKAGE_TARGETS)
+    check_choice("centered", head.centered, (True, False))
+    check_choice("adjust", head.adjust, (True, False))
 
 
 class Statistics:
@@ -154,6 +182,10 @@ class Statistics:
         if not scale > 0:
             raise ValueError("every feature is constant within every domain; nothing can be learnt")
         return scale
+
+    def domain_mean(self, e: int) -> np.ndarray:
+        """Mean of a domain, on the host."""
+        return self._light(e)[0]
 
     def mean(self, chosen: Sequence[int]) -> np.ndarray:
         """Equal-weight mean of the chosen domains' means."""

@@ -1,0 +1,135 @@
+"""Anchor regression with the domain as anchor: plain, or after each domain is whitened.
+
+Notation: M (E, d) adjusted domain means, t (E,) domain means of the target.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skdare._array import as_float64, float64, like, to_numpy
+from skdare._validation import check_number
+from skdare.adjustment import Adjustment, average
+from skdare.heads._adjusted import mean_directions
+from skdare.heads._base import RegressorHead, check_solver, solve
+from skdare.heads._problem import Problem, Statistics, Whitening, check_whitening
+from skdare.objective import Block, Objective, Rows
+
+
+class AnchorRegressor(RegressorHead):
+    """Squared error within domains, plus γ times the squared error of the domain means.
+
+    γ = 1 is least squares in which every domain counts the same; γ = 0 forgets the means, a
+    large γ makes the mean residuals vanish. With ``adjust=True`` every domain is whitened first;
+    where the domains' mean targets are zero, that is domain-adjusted regression with λ = γ.
+
+    Parameters
+    ----------
+    gamma : float, default=10.0
+        Weight of the error at the domain means.
+    l2 : float, default=0.01
+        Ridge penalty; see `ERMRegressor`.
+    adjust : bool, default=False
+        Whiten each domain (the form at the end of the paper's appendix A).
+    shrinkage : float in [0, 1], "ledoit-wolf" or "oas", default=0.5
+        Shrinkage of the whitened form; see `DARERegressor`.
+    shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
+        See `DARERegressor`.
+    centered : bool, default=True
+        Whiten by the covariance, or by the raw second moment.
+    fit_intercept : bool, default=True
+        Whether features and targets are measured from the mean over domains of their means.
+    solver : {"auto", "lbfgs", "trust-ncg", "direct"}, default="auto"
+        "auto" is direct for up to 1,000 features, else L-BFGS.
+    tol : float, default=1e-05
+        Largest absolute entry of the gradient at which to stop.
+    max_iter : int, default=1000
+        Iterations after which to give up with a warning.
+    warm_start : bool, default=False
+        Start from the last fit's solution.
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,)
+    intercept_ : float
+    domains_ : list of domain labels
+    solution_ : Solution
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> from skdare import AnchorRegressor
+    >>> from skdare.datasets import make_latent_domains
+    >>> data = make_latent_domains(task="regression", random_state=0)
+    >>> AnchorRegressor(gamma=5.0).fit(data.X, data.y, domains=data.domains).coef_.shape
+    (8,)
+    """
+
+    def __init__(
+        self,
+        *,
+        gamma=10.0,
+        l2=1e-2,
+        adjust=False,
+        shrinkage=0.5,
+        shrinkage_target="scaled",
+        centered=True,
+        fit_intercept=True,
+        solver="auto",
+        tol=1e-5,
+        max_iter=1000,
+        warm_start=False,
+    ):
+        self.gamma = gamma
+        self.l2 = l2
+        self.adjust = adjust
+        self.shrinkage = shrinkage
+        self.shrinkage_target = shrinkage_target
+        self.centered = centered
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_solver(self)
+        check_number("gamma", self.gamma)
+        check_whitening(self)
+
+    def _check_problem(self, problem: Problem) -> None:
+        problem.check_covariances(self)
+
+    def _solve(self, problem: Problem, statistics: Statistics) -> None:
+        domains = range(len(problem.index))
+        whitening = Whitening.of_head(self)
+        adjustments = statistics.adjustments(domains, whitening)
+        blocks, M, t = [], [], []
+        for e, W in zip(domains, adjustments, strict=True):
+            mean, weight = statistics.domain_mean(e), problem.domain_weight(e)
+            rows = problem.domain_rows(e, 1.0 / len(domains), mean)
+            t.append(np.average(problem.T[problem.index[e]], weights=weight))
+            blocks.append(Block(W, (rows.centered(t[-1]),)))
+            M.append(to_numpy(as_float64(W.apply(like(mean[:, None], problem.X))))[:, 0])
+        means = np.stack(M)
+        origin = means.mean(axis=0) if self.fit_intercept else np.zeros(problem.d)
+        blocks.append(self._mean_block(problem, means - origin, np.array(t)))
+        span, gains = mean_directions((means - origin).T, self.gamma)
+        shape = (problem.d, 1, self.l2, False)
+        objective = Objective(blocks, problem.loss, *shape, span, gains)
+        solution = solve(self, objective, self._start(objective))
+        B, _ = objective.unpack(solution.theta)
+        guess = average(adjustments)
+        V = to_numpy(as_float64(guess.apply(guess.like(B))))
+        self._set_weights(V, -(origin @ B))
+        self.adjustment_ = guess.to_numpy()
+        self.solution_, self.n_iter_ = solution, solution.n_iter
+        self._warn(solution)
+
+    def _mean_block(self, problem: Problem, M: np.ndarray, t: np.ndarray) -> Block:
+        """The domain means, already adjusted, as rows that weigh γ together."""
+        X = like(M, problem.X)
+        weight = like(np.full(len(t), self.gamma / len(t)), X, float64(X))
+        rows = Rows(X, slice(0, len(t)), like(t[:, None], X, float64(X)), weight)
+        return Block(Adjustment(problem.d, 1.0), (rows,))
