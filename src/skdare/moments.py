@@ -5,6 +5,7 @@ Notation: X (n, d) rows, S (d, d) second moment, Z rows minus a point.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -171,7 +172,7 @@ class Moments:
         return Moments(self.n, to_numpy(self.mean), to_numpy(self.scatter), cubic, self.quartic)
 
 
-def pooled_second_moment(moments: list[Moments], *, centered: bool = True) -> Array:
+def pooled_second_moment(moments: Sequence[Moments], *, centered: bool = True) -> Array:
     """Equal-weight mean over domains of their second moments."""
     total = moments[0].second_moment(centered=centered)
     for m in moments[1:]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import copy
 import warnings
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from skdare._array import to_numpy
 from skdare._validation import check_features, check_number
 from skdare.adjustment import Adjustment, average
-from skdare.heads._adjusted import Fitted
+from skdare.heads._adjusted import Fitted, guess_adjustment
 from skdare.heads._problem import Whitening
-from skdare.moments import Moments
+from skdare.moments import Moments, pooled_second_moment
 
 
 class LabelShiftWarning(UserWarning):
@@ -42,6 +44,22 @@ class Adaptation:
     guess: Adjustment
     pool: np.ndarray | None
 
+    @classmethod
+    def of(
+        cls,
+        form: str,
+        fitted: Fitted,
+        whitening: Whitening,
+        labels: Sequence[Hashable],
+        moments: Sequence[Moments],
+    ) -> Adaptation:
+        """On the host, from a fit without penalty."""
+        guess = guess_adjustment("mean", fitted.adjustments, labels, moments, whitening)
+        pool = None
+        if whitening.target == "pooled":
+            pool = to_numpy(pooled_second_moment(moments, centered=whitening.centered))
+        return cls(form, replace(fitted, adjustments=[]), whitening, guess.to_numpy(), pool)
+
     def weights(self, moments: Moments, prior_rows: float) -> tuple[Adjustment, Any, Any]:
         """Adjustment, weights and intercept for a domain with these moments."""
         trust = moments.n / (moments.n + prior_rows)
@@ -60,9 +78,10 @@ class Adapter:
     ----------
     head : fitted DARE head
         Never modified.
-    prior_rows : float
+    prior_rows : float, optional
         The averaged adjustment counts as this many rows of the new domain; 0 is a hard switch.
-    min_rows : int
+        Default: the number of features.
+    min_rows : int, default=2
         Rows below which ``head_`` refuses.
 
     Attributes
@@ -87,12 +106,12 @@ class Adapter:
     True
     """
 
-    def __init__(self, head: Any, *, prior_rows: float, min_rows: int) -> None:
-        check_number("prior_rows", prior_rows)
+    def __init__(self, head: Any, *, prior_rows: float | None = None, min_rows: int = 2) -> None:
+        check_number("prior_rows", prior_rows, also=(None,))
         check_number("min_rows", min_rows, 2)
         _check_adaptable(head)
         self._head = head
-        self._prior_rows = prior_rows
+        self._prior_rows = head.n_features_in_ if prior_rows is None else prior_rows
         self._min_rows = min_rows
         self._moments: Moments | None = None
         self._counts = np.zeros(len(getattr(head, "classes_", ())))

@@ -27,17 +27,29 @@ class Form:
     Parameters
     ----------
     centered : bool
-        Subtract each domain's mean in training, and a mean in use.
+        Subtract each domain's mean in training.
     mean_penalty : float or "exact"
         Weight of the rows that ask for an uninformative prediction at every domain mean.
+    subtract : bool
+        Subtract a mean in use: the new domain's, or the average of the training means.
     """
 
     centered: bool
     mean_penalty: float | str
+    subtract: bool
 
 
-RAW = Form(centered=False, mean_penalty=0.0)
-CENTERED = Form(centered=True, mean_penalty=0.0)
+RAW = Form(centered=False, mean_penalty=0.0, subtract=False)
+CENTERED = Form(centered=True, mean_penalty=0.0, subtract=True)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One adjusted problem to solve."""
+
+    whitening: Whitening
+    form: Form
+    l2: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +83,8 @@ def fit_adjusted(
     problem: Problem,
     statistics: Statistics,
     chosen: Sequence[int],
-    whitening: Whitening,
-    form: Form,
+    plan: Plan,
     *,
-    l2: float,
     intercept: bool,
     solver: str,
     tol: float,
@@ -84,7 +94,8 @@ def fit_adjusted(
 ) -> Fitted:
     """Minimise the empirical Lagrangian over the chosen domains."""
     if adjustments is None:
-        adjustments = statistics.adjustments(chosen, whitening)
+        adjustments = statistics.adjustments(chosen, plan.whitening)
+    form = plan.form
     means = [statistics.moments(e).mean for e in chosen]
     share = 1.0 / len(chosen)
     blocks, M = [], []
@@ -98,7 +109,7 @@ def fit_adjusted(
         M.append(to_numpy(as_float64(adjusted))[:, 0])
     span, gains = mean_directions(np.stack(M, axis=1), form.mean_penalty)
     origin = None if form.centered else np.mean(M, axis=0)
-    shape = (problem.d, problem.k, l2, intercept)
+    shape = (problem.d, problem.k, plan.l2, intercept)
     objective = Objective(blocks, problem.loss, *shape, span, gains, origin)
     if solver == "auto":
         solver = "direct" if objective.suits_direct else "lbfgs"

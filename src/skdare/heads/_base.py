@@ -59,7 +59,7 @@ class Head(BaseEstimator, ABC):
         self
         """
         self._check_options()
-        X = check_features(self, X, reset=True)
+        X = check_features(self, X, reset=True, min_rows=2)
         n = X.shape[0]
         y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
         if len(y) != n:

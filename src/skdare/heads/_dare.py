@@ -2,21 +2,101 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from skdare._validation import check_choice, check_number
 from skdare.heads._adaptation import Adaptation, Adapter
-from skdare.heads._adjusted import CENTERED, RAW, Fitted, Form, fit_adjusted, guess_adjustment
+from skdare.heads._adjusted import CENTERED, RAW, Form, Plan, fit_adjusted, guess_adjustment
 from skdare.heads._base import ClassifierHead, Head, RegressorHead, check_solver
 from skdare.heads._problem import Problem, Statistics, Whitening, check_whitening
-from skdare.moments import pooled_second_moment
 
-ADAPTATIONS = ("centered", "raw", None)
+ADAPTATIONS = {"centered": CENTERED, "raw": RAW, None: None}
 
 
-class _DARE(Head):
+class Adjusted(Head):
+    """A head with a canonical space: it guesses for an unseen domain, and adapts to a new one."""
+
+    def _invariant(self, mean_penalty: float | str) -> Form:
+        """Ask for invariance to the means; the paper's regression objective also centres rows."""
+        return Form(not isinstance(self, ClassifierHead), mean_penalty, subtract=False)
+
+    @property
+    @abstractmethod
+    def _solver_options(self) -> dict[str, Any]:
+        """Intercept, solver, tol and max_iter of every solve."""
+
+    def _install(
+        self,
+        problem: Problem,
+        statistics: Statistics,
+        plan: Plan,
+        adaptation: tuple[str, Plan] | None,
+        guess: str | Mapping,
+        start: np.ndarray | None = None,
+    ) -> None:
+        """Solve the plan, and the one that `adapt` uses, and set the fitted attributes."""
+        labels, domains = list(problem.labels), range(len(problem.index))
+        moments, options = [statistics.moments(e) for e in domains], self._solver_options
+        statistics.scale(domains)  # refuses constant features before any work
+        fitted = fit_adjusted(problem, statistics, domains, plan, start=start, **options)
+        W = guess_adjustment(guess, fitted.adjustments, labels, moments, plan.whitening)
+        self._set_weights(*fitted.weights(W, fitted.mean if plan.form.subtract else None))
+        self.solution_, self.n_iter_ = fitted.solution, fitted.solution.n_iter
+        self.adjustment_ = W.to_numpy()
+        self.adjustments_ = {
+            label: A.to_numpy() for label, A in zip(labels, fitted.adjustments, strict=True)
+        }
+        self.adaptation_ = None
+        if adaptation is not None:
+            form, second = adaptation
+            options |= {"start": fitted.solution.theta}
+            if second.whitening == plan.whitening:
+                options |= {"adjustments": fitted.adjustments}
+            own = fit_adjusted(problem, statistics, domains, second, **options)
+            self.adaptation_ = Adaptation.of(form, own, second.whitening, labels, moments)
+            self._warn(own.solution)
+        self.moments_ = {label: m.to_numpy() for label, m in zip(labels, moments, strict=True)}
+        self._warn(fitted.solution)
+
+    def adapter(self, *, prior_rows=None, min_rows=2) -> Adapter:
+        """An object that takes the unlabelled rows of a new domain in chunks.
+
+        Parameters
+        ----------
+        prior_rows : float, optional
+            The averaged adjustment counts as this many rows of the new domain; 0 is a hard
+            switch to the new domain's own moments. Default: the number of features.
+        min_rows : int, default=2
+            Rows below which it refuses to give a head.
+
+        Returns
+        -------
+        Adapter
+        """
+        return Adapter(self, prior_rows=prior_rows, min_rows=min_rows)
+
+    def adapt(self, X, *, prior_rows=None, min_rows=2):
+        """A new head for the domain these unlabelled rows come from; this one is untouched.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+        prior_rows, min_rows
+            See `adapter`.
+
+        Returns
+        -------
+        head of the same class
+        """
+        return self.adapter(prior_rows=prior_rows, min_rows=min_rows).partial_fit(X).head_
+
+
+class _DARE(Adjusted):
     def __init__(
         self,
         *,
@@ -63,94 +143,21 @@ class _DARE(Head):
     def _check_problem(self, problem: Problem) -> None:
         problem.check_covariances(self)
 
+    @property
+    def _solver_options(self) -> dict[str, Any]:
+        names = ("solver", "tol", "max_iter")
+        return {"intercept": self.fit_intercept} | {name: getattr(self, name) for name in names}
+
     def _solve(self, problem: Problem, statistics: Statistics) -> None:
-        chosen = range(len(problem.index))
-        moments = [statistics.moments(e) for e in chosen]
-        statistics.scale(chosen)  # refuses constant features before any work
-        whitening = self._whitening(self.centered)
-        # The regression objective centres the rows; there the mean rows alone hold the means.
-        centered_rows = self.estimate_mean or not isinstance(self, ClassifierHead)
-        form = Form(centered_rows, 0.0 if self.estimate_mean else self.mean_penalty)
-        fitted = self._fit(problem, statistics, whitening, form)
-        labels = list(problem.labels)
-        adjustment = guess_adjustment(self.guess, fitted.adjustments, labels, moments, whitening)
-        self._set_weights(*fitted.weights(adjustment, fitted.mean if self.estimate_mean else None))
-        self.solution_, self.n_iter_ = fitted.solution, fitted.solution.n_iter
-        self._warn(fitted.solution)
-        self.adjustment_ = adjustment.to_numpy()
-        self.adaptation_ = None
+        whitening, adaptation = Whitening.of_head(self), None
+        form = CENTERED if self.estimate_mean else self._invariant(self.mean_penalty)
         if self.adaptation is not None and self.adjust:
-            self._solve_adaptation(problem, statistics, fitted)
-        self.moments_ = {label: m.to_numpy() for label, m in zip(labels, moments, strict=True)}
-        self.adjustments_ = {
-            label: W.to_numpy() for label, W in zip(labels, fitted.adjustments, strict=True)
-        }
-
-    def _whitening(self, centered: bool) -> Whitening:
-        return Whitening(self.adjust, centered, self.shrinkage, self.shrinkage_target)
-
-    def _fit(
-        self, problem: Problem, statistics: Statistics, whitening: Whitening, form: Form, **more
-    ) -> Fitted:
-        names = ("l2", "solver", "tol", "max_iter")
-        options = {name: getattr(self, name) for name in names}
-        options |= {"intercept": self.fit_intercept, "start": self._last_theta()} | more
-        return fit_adjusted(
-            problem, statistics, range(len(problem.index)), whitening, form, **options
-        )
-
-    def _last_theta(self) -> np.ndarray | None:
-        return self.solution_.theta if self.warm_start and hasattr(self, "solution_") else None
-
-    def _solve_adaptation(self, problem: Problem, statistics: Statistics, fitted: Fitted) -> None:
-        """Fit the weights that `adapt` uses: no penalty, and either raw or centred throughout."""
-        centered = self.adaptation == "centered"
-        whitening = self._whitening(centered)
-        known = fitted.adjustments if centered == self.centered else None
-        form = CENTERED if centered else RAW
-        start = fitted.solution.theta
-        own = self._fit(problem, statistics, whitening, form, adjustments=known, start=start)
-        self._warn(own.solution)
-        moments = [statistics.moments(e) for e in range(len(problem.index))]
-        pool = None
-        if self.shrinkage_target == "pooled":
-            pool = pooled_second_moment([m.to_numpy() for m in moments], centered=centered)
-        guess = guess_adjustment("mean", own.adjustments, problem.labels, moments, whitening)
-        self.adaptation_ = Adaptation(self.adaptation, own, whitening, guess.to_numpy(), pool)
-
-    def adapter(self, *, prior_rows=None, min_rows=2) -> Adapter:
-        """An object that takes the unlabelled rows of a new domain in chunks.
-
-        Parameters
-        ----------
-        prior_rows : float, optional
-            The averaged adjustment counts as this many rows of the new domain; 0 is a hard
-            switch to the new domain's own moments. Default: the number of features.
-        min_rows : int, default=2
-            Rows below which it refuses to give a head.
-
-        Returns
-        -------
-        Adapter
-        """
-        if prior_rows is None:
-            prior_rows = float(getattr(self, "n_features_in_", 0))
-        return Adapter(self, prior_rows=prior_rows, min_rows=min_rows)
-
-    def adapt(self, X, *, prior_rows=None, min_rows=2):
-        """A new head for the domain these unlabelled rows come from; this one is untouched.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-        prior_rows, min_rows
-            See `adapter`.
-
-        Returns
-        -------
-        head of the same class
-        """
-        return self.adapter(prior_rows=prior_rows, min_rows=min_rows).partial_fit(X).head_
+            second = replace(whitening, centered=self.adaptation == "centered")
+            adaptation = self.adaptation, Plan(second, ADAPTATIONS[self.adaptation], self.l2)
+        last = getattr(self, "solution_", None) if self.warm_start else None
+        start = None if last is None else last.theta
+        plan = Plan(whitening, form, self.l2)
+        self._install(problem, statistics, plan, adaptation, self.guess, start)
 
 
 class DAREClassifier(ClassifierHead, _DARE):
