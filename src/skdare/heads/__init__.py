@@ -1,5 +1,6 @@
 """Every head as a scikit-learn estimator."""
 
+from skdare.heads._adaptation import Adapter, LabelShiftWarning
 from skdare.heads._anchor import AnchorRegressor
 from skdare.heads._baselines import (
     ERMClassifier,
@@ -11,18 +12,25 @@ from skdare.heads._baselines import (
     ReweightedClassifier,
     ReweightedRegressor,
 )
+from skdare.heads._cv import DAREClassifierCV, DARERegressorCV
 from skdare.heads._dare import DAREClassifier, DARERegressor
+from skdare.heads._split import LeaveOneDomainOut
 
 __all__ = [
+    "Adapter",
     "AnchorRegressor",
     "DAREClassifier",
+    "DAREClassifierCV",
     "DARERegressor",
+    "DARERegressorCV",
     "ERMClassifier",
     "ERMRegressor",
     "GroupDROClassifier",
     "GroupDRORegressor",
     "IRMClassifier",
     "IRMRegressor",
+    "LabelShiftWarning",
+    "LeaveOneDomainOut",
     "ReweightedClassifier",
     "ReweightedRegressor",
 ]

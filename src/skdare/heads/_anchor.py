@@ -99,7 +99,8 @@ class AnchorRegressor(RegressorHead):
         check_whitening(self)
 
     def _check_problem(self, problem: Problem) -> None:
-        problem.check_covariances(self)
+        if self.adjust:
+            problem.check_covariances([self.shrinkage])
 
     def _solve(self, problem: Problem, statistics: Statistics) -> None:
         domains = range(len(problem.index))

@@ -141,7 +141,8 @@ class _DARE(Adjusted):
             check_choice("guess", self.guess, ("mean", "covariance"))
 
     def _check_problem(self, problem: Problem) -> None:
-        problem.check_covariances(self)
+        if self.adjust:
+            problem.check_covariances([self.shrinkage])
 
     @property
     def _solver_options(self) -> dict[str, Any]:

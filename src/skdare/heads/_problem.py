@@ -64,9 +64,9 @@ class Problem:
         """The same rows with these targets."""
         return replace(self, T=T, loss=loss, k=k)
 
-    def check_covariances(self, head: Any) -> None:
-        """Refuse a domain of one row where the head would whiten by its covariance."""
-        if not head.adjust or head.shrinkage == 1.0:
+    def check_covariances(self, shrinkages: Sequence[float | str]) -> None:
+        """Refuse a domain of one row, unless every shrinkage leaves nothing of its covariance."""
+        if all(shrinkage == 1.0 for shrinkage in shrinkages):
             return
         for label, index in zip(self.labels, self.index, strict=True):
             if length(index) < 2:

@@ -1,0 +1,289 @@
+"""Heads that choose their own options by leaving each training domain out in turn."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from skdare._validation import check_choice, check_number
+from skdare.heads._adjusted import CENTERED, RAW, Plan
+from skdare.heads._base import ClassifierHead, RegressorHead, check_solver
+from skdare.heads._dare import Adjusted
+from skdare.heads._problem import (
+    SHRINKAGE_RULES,
+    SHRINKAGE_TARGETS,
+    Problem,
+    Statistics,
+    Whitening,
+)
+from skdare.heads._search import STRATEGIES, Candidate, choose, domain_scores
+
+
+class _DARECV(Adjusted):
+    def __init__(
+        self,
+        *,
+        l2=(1e-3, 1e-2, 1e-1),
+        shrinkage=(0.1, 0.5, 0.9),
+        mean_penalty=(1.0,),
+        strategies=STRATEGIES,
+        rule="one-se",
+        shrinkage_target="scaled",
+        centered=False,
+        fit_intercept=True,
+        solver="auto",
+        tol=1e-4,
+        max_iter=1000,
+    ):
+        self.l2 = l2
+        self.shrinkage = shrinkage
+        self.mean_penalty = mean_penalty
+        self.strategies = strategies
+        self.rule = rule
+        self.shrinkage_target = shrinkage_target
+        self.centered = centered
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _check_options(self) -> None:
+        for name in ("l2", "shrinkage", "mean_penalty", "strategies"):
+            values = getattr(self, name)
+            if isinstance(values, str) or not np.iterable(values) or not len(values):
+                raise ValueError(f"{name} is {values!r}; pass a sequence of candidates")
+        for value in self.l2:
+            check_number("l2", value)
+        for value in self.shrinkage:
+            check_number("shrinkage", value, 0.0, 1.0, also=SHRINKAGE_RULES)
+        for value in self.mean_penalty:
+            check_number("mean_penalty", value, also=("exact",))
+        for value in self.strategies:
+            check_choice("strategies", value, STRATEGIES)
+        check_choice("rule", self.rule, ("one-se", "best"))
+        check_choice("shrinkage_target", self.shrinkage_target, SHRINKAGE_TARGETS)
+        check_choice("centered", self.centered, (True, False))
+        check_choice("fit_intercept", self.fit_intercept, (True, False))
+        check_number("tol", self.tol)
+        check_number("max_iter", self.max_iter, 1)
+        check_solver(self)
+
+    def _check_problem(self, problem: Problem) -> None:
+        if set(self.strategies) != {"unadjusted"}:
+            problem.check_covariances(self.shrinkage)
+
+    @property
+    def _solver_options(self) -> dict[str, Any]:
+        names = ("solver", "tol", "max_iter")
+        return {"intercept": self.fit_intercept} | {name: getattr(self, name) for name in names}
+
+    def _solve(self, problem: Problem, statistics: Statistics) -> None:
+        candidates, options = list(self._candidates()), self._solver_options
+        scores = np.zeros((len(candidates), len(problem.index)))
+        if len(problem.index) > 1:
+            prior = float(problem.d)
+            scores = domain_scores(problem, statistics, candidates, prior, **options)
+        overall = choose(candidates, scores, self.rule)
+        steady = [c for c, candidate in enumerate(candidates) if not candidate.adapts]
+        adapting = [c for c, candidate in enumerate(candidates) if candidate.adapts]
+        main = self._choose_among(steady or adapting, candidates, scores)
+        second = self._choose_among(adapting, candidates, scores) if adapting else None
+        self._report(problem, candidates, scores, overall, main, second)
+        adaptation = None
+        if second is not None:
+            adaptation = candidates[second].strategy, candidates[second].plan
+        self._install(problem, statistics, candidates[main].plan, adaptation, "mean")
+
+    def _candidates(self) -> Iterator[Candidate]:
+        """Every combination that makes a difference."""
+        target = self.shrinkage_target
+        for l2 in self.l2:
+            for strategy in self.strategies:
+                if strategy == "unadjusted":
+                    yield Candidate(strategy, Plan(Whitening(False, True, 0.0, target), RAW, l2))
+                    continue
+                centered = self.centered if strategy == "averaged" else strategy == "centered"
+                forms = {"raw": [RAW], "centered": [CENTERED]}.get(
+                    strategy, [self._invariant(p) for p in self.mean_penalty]
+                )
+                for shrinkage in self.shrinkage:
+                    whitening = Whitening(True, centered, shrinkage, target)
+                    for form in forms:
+                        yield Candidate(strategy, Plan(whitening, form, l2))
+
+    def _choose_among(self, numbers: list[int], candidates: list, scores: np.ndarray) -> int:
+        return numbers[choose([candidates[c] for c in numbers], scores[numbers], self.rule)]
+
+    def _report(
+        self,
+        problem: Problem,
+        candidates: list[Candidate],
+        scores: np.ndarray,
+        overall: int,
+        main: int,
+        second: int | None,
+    ) -> None:
+        """Set cv_results_ and what follows from it."""
+        plans, means = [c.plan for c in candidates], np.nanmean(scores, axis=1)
+        used = np.full(len(candidates), "", dtype="<U14")
+        used[main] = "predict"
+        if second is not None:
+            used[second] = "adapt" if second != main else "predict, adapt"
+        self.cv_results_ = {
+            "strategy": np.array([c.strategy for c in candidates]),
+            "l2": np.array([p.l2 for p in plans]),
+            "shrinkage": np.array([p.whitening.shrinkage for p in plans], dtype=object),
+            "mean_penalty": np.array([p.form.mean_penalty for p in plans], dtype=object),
+            "mean_score": means,
+            "worst_score": np.nanmin(scores, axis=1),
+            "rank": (-means).argsort(kind="stable").argsort(kind="stable") + 1,
+            "used_for": used,
+            **{f"score_{label}": scores[:, e] for e, label in enumerate(problem.labels)},
+        }
+        self.best_strategy_ = candidates[overall].strategy
+        self.best_score_ = float(means[overall])
+        self.adapts_ = candidates[overall].adapts
+        self.choice_ = _explain(candidates, means, overall, len(problem.index))
+
+    def adapt(self, X, *, prior_rows=None, min_rows=2):
+        """A new head for the domain these unlabelled rows come from; this one is untouched.
+
+        Where leaving domains out found that adapting does not pay, the new head predicts as
+        this one does, and a warning says so.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+        prior_rows, min_rows
+            See `adapter`.
+
+        Returns
+        -------
+        head of the same class
+        """
+        adapted = super().adapt(X, prior_rows=prior_rows, min_rows=min_rows)
+        if self.adapts_:
+            return adapted
+        warnings.warn(
+            f"adapt changed nothing: {self.choice_}; set strategies=('raw', 'centered') to adapt "
+            "all the same",
+            UserWarning,
+            stacklevel=2,
+        )
+        return copy.copy(self)
+
+
+def _explain(candidates: list[Candidate], means: np.ndarray, overall: int, n: int) -> str:
+    """One sentence on the choice: what, how it scored, and beside what."""
+    if n < 2:
+        return f"chose {candidates[overall].strategy!r} unseen: one domain leaves none to hold out"
+    best = {}
+    for candidate, mean in zip(candidates, means, strict=True):
+        best[candidate.strategy] = max(mean, best.get(candidate.strategy, -np.inf))
+    others = ", ".join(f"{s!r} {m:.3f}" for s, m in best.items())
+    return (
+        f"chose {candidates[overall].strategy!r} by leaving out each of {n} domains "
+        f"(best mean score of each: {others})"
+    )
+
+
+class DAREClassifierCV(ClassifierHead, _DARECV):
+    """A domain-adjusted classifier that chooses its options by leaving training domains out.
+
+    Every candidate is scored by accuracy on each training domain in turn, fitted on the others.
+    The choice is between not adjusting at all, the averaged adjustment, and adapting to the new
+    domain's unlabelled rows in raw or centred form. ``predict`` uses the best choice that needs
+    no new rows, ``adapt`` the best one that does.
+
+    If the features come from a network that was fine-tuned on these same domains, leaving one
+    out no longer imitates an unseen domain, and the search leans towards no adjustment.
+
+    Parameters
+    ----------
+    l2 : sequence of float, default=(0.001, 0.01, 0.1)
+        Candidates for the ridge penalty.
+    shrinkage : sequence, default=(0.1, 0.5, 0.9)
+        Candidates for the shrinkage; see `DAREClassifier`.
+    mean_penalty : sequence, default=(1.0,)
+        Candidates for the weight of the mean constraint; see `DAREClassifier`.
+    strategies : sequence, default=("unadjusted", "averaged", "raw", "centered")
+        Which of these to consider.
+    rule : {"one-se", "best"}, default="one-se"
+        The simplest strategy within one standard error of the best, or the best.
+    shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
+        See `DAREClassifier`.
+    centered : bool, default=False
+        Second moment of the averaged strategy; see `DAREClassifier`.
+    fit_intercept : bool, default=True
+        Whether the scores have an intercept.
+    solver : {"auto", "lbfgs", "trust-ncg"}, default="auto"
+        "auto" is L-BFGS.
+    tol : float, default=0.0001
+        Largest absolute entry of the gradient at which to stop.
+    max_iter : int, default=1000
+        Iterations after which to give up with a warning.
+
+    Attributes
+    ----------
+    cv_results_ : dict of arrays
+        One entry a candidate: options, score on each held-out domain, mean, worst, rank, and
+        what the candidate is used for.
+    best_strategy_, best_score_, adapts_
+        The overall choice, its mean score, and whether it needs rows of the new domain.
+    choice_ : str
+        The choice and its reason in a sentence.
+    coef_, intercept_, classes_, domains_, moments_, adjustments_, adjustment_, solution_, n_iter_
+        As in `DAREClassifier`.
+
+    Examples
+    --------
+    >>> from skdare import DAREClassifierCV
+    >>> from skdare.datasets import make_latent_domains
+    >>> data = make_latent_domains(random_state=0)
+    >>> head = DAREClassifierCV().fit(data.X, data.y, domains=data.domains)
+    >>> head.best_strategy_ in head.strategies
+    True
+    """
+
+
+class DARERegressorCV(RegressorHead, _DARECV):
+    """A domain-adjusted regressor that chooses its options by leaving training domains out.
+
+    As `DAREClassifierCV`, scored by R² on each held-out domain.
+
+    Parameters
+    ----------
+    l2 : sequence of float, default=(0.001, 0.01, 0.1)
+        Candidates for the ridge penalty.
+    shrinkage : sequence, default=(0.1, 0.5, 0.9)
+        Candidates for the shrinkage; see `DARERegressor`.
+    mean_penalty : sequence, default=(1.0,)
+        Candidates for the weight of the mean constraint; see `DARERegressor`.
+    strategies : sequence, default=("unadjusted", "averaged", "raw", "centered")
+        Which of these to consider.
+    rule : {"one-se", "best"}, default="one-se"
+        The simplest strategy within one standard error of the best, or the best.
+    shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
+        See `DARERegressor`.
+    centered : bool, default=False
+        Second moment of the averaged strategy; see `DARERegressor`.
+    fit_intercept : bool, default=True
+        Whether predictions have an intercept.
+    solver : {"auto", "lbfgs", "trust-ncg", "direct"}, default="auto"
+        "auto" is direct for up to 1,000 features, else L-BFGS.
+    tol : float, default=0.0001
+        Largest absolute entry of the gradient at which to stop.
+    max_iter : int, default=1000
+        Iterations after which to give up with a warning.
+
+    Attributes
+    ----------
+    cv_results_, best_strategy_, best_score_, adapts_, choice_
+        As in `DAREClassifierCV`.
+    coef_, intercept_, domains_, moments_, adjustments_, adjustment_, solution_, n_iter_
+        As in `DARERegressor`.
+    """

@@ -1,0 +1,147 @@
+"""Leave-one-domain-out search: moments and spectra once for all folds, warm starts along l2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from skdare._array import as_float64, chunks, like, product, to_numpy
+from skdare.adjustment import Adjustment, average
+from skdare.heads._adjusted import Fitted, Plan, fit_adjusted
+from skdare.heads._problem import Problem, Statistics, Whitening
+
+STRATEGIES = ("unadjusted", "averaged", "raw", "centered")
+ADAPTING = ("raw", "centered")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One combination of options under trial, and the problem it stands for."""
+
+    strategy: str
+    plan: Plan
+
+    @property
+    def adapts(self) -> bool:
+        """Whether it needs unlabelled rows of the new domain."""
+        return self.strategy in ADAPTING
+
+
+def domain_scores(
+    problem: Problem,
+    statistics: Statistics,
+    candidates: Sequence[Candidate],
+    prior_rows: float,
+    **options: Any,
+) -> np.ndarray:
+    """Score of every candidate on every domain, trained on the others, (candidates, domains).
+
+    Candidates that differ in l2 alone are solved from the largest down, each from the last.
+    """
+    scores = np.empty((len(candidates), len(problem.index)))
+    order = sorted(range(len(candidates)), key=lambda c: _path_key(candidates[c]))
+    for whitening, group in groupby(order, key=lambda c: candidates[c].plan.whitening):
+        numbers = list(group)
+        folds = _Folds(problem, statistics, whitening)
+        for held_out in range(len(problem.index)):
+            fold = folds.without(held_out)
+            for _, path in groupby(numbers, key=lambda c: candidates[c].plan.form):
+                start = None
+                for c in path:
+                    fitted = fold.fit(candidates[c].plan, start, **options)
+                    start = fitted.solution.theta
+                    scores[c, held_out] = fold.score(candidates[c], fitted, prior_rows)
+    return scores
+
+
+def _path_key(candidate: Candidate) -> tuple:
+    plan = candidate.plan
+    return repr(plan.whitening), repr(plan.form), -plan.l2
+
+
+class _Folds:
+    """The adjustments of one whitening, shared by every fold."""
+
+    def __init__(self, problem: Problem, statistics: Statistics, whitening: Whitening) -> None:
+        self.problem, self.statistics, self.whitening = problem, statistics, whitening
+        # A scalar, or a target pooled from the other domains, depends on who is left out.
+        self.shared: list[Adjustment] | None = None
+        if self.whitening.adjust and self.whitening.target != "pooled":
+            everyone = range(len(problem.index))
+            self.shared = statistics.adjustments(everyone, self.whitening)
+
+    def without(self, held_out: int) -> _Fold:
+        """Train on every other domain."""
+        chosen = [e for e in range(len(self.problem.index)) if e != held_out]
+        if self.shared is not None:
+            adjustments, own = [self.shared[e] for e in chosen], self.shared[held_out]
+        else:
+            adjustments = self.statistics.adjustments(chosen, self.whitening)
+            own = self.statistics.adjustments([held_out, *chosen], self.whitening)[0]
+        return _Fold(self.problem, self.statistics, held_out, chosen, adjustments, own)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    problem: Problem
+    statistics: Statistics
+    held_out: int
+    chosen: list[int]
+    adjustments: list[Adjustment]
+    own: Adjustment
+
+    def fit(self, plan: Plan, start: np.ndarray | None, **options: Any) -> Fitted:
+        known = {"adjustments": self.adjustments, "start": start}
+        return fit_adjusted(self.problem, self.statistics, self.chosen, plan, **known, **options)
+
+    def score(self, candidate: Candidate, fitted: Fitted, prior_rows: float) -> float:
+        """Accuracy, or R², on the held-out domain as an unseen one, adapted to where it can be."""
+        W, shift = average(self.adjustments), None
+        if candidate.adapts:
+            n = self.statistics.moments(self.held_out).n
+            trust = n / (n + prior_rows)
+            W = average([self.own, W], [trust, 1.0 - trust])
+            if candidate.plan.form.subtract:
+                own_mean = self.statistics.domain_mean(self.held_out)
+                shift = trust * own_mean + (1.0 - trust) * fitted.mean
+        return score_domain(self.problem, self.held_out, *fitted.weights(W, shift))
+
+
+def score_domain(problem: Problem, e: int, V: np.ndarray, b: np.ndarray) -> float:
+    """Accuracy of classes, R² of numbers, on the rows of a domain, weighted."""
+    weight = problem.domain_weight(e)
+    T, F = problem.T[problem.index[e]], np.concatenate(list(_scores(problem, e, V))) + b
+    if problem.loss.constant_curvature:
+        centre = np.average(T, weights=weight)
+        total = weight @ (T - centre) ** 2
+        return float(1.0 - weight @ (T - F[:, 0]) ** 2 / total) if total > 0 else np.nan
+    predicted = F.argmax(axis=1) if F.shape[1] > 1 else (F[:, 0] > 0).astype(int)
+    return float(weight @ (predicted == T) / weight.sum())
+
+
+def _scores(problem: Problem, e: int, V: np.ndarray) -> Iterator[np.ndarray]:
+    for _, rows in chunks(problem.X, problem.index[e]):
+        yield to_numpy(as_float64(product(rows, like(V, rows))))
+
+
+def choose(candidates: Sequence[Candidate], scores: np.ndarray, rule: str) -> int:
+    """The number of the chosen candidate.
+
+    ``"best"``: the highest mean score over held-out domains. ``"one-se"``: the simplest strategy
+    that has a candidate within one standard error of the best, by paired differences over
+    domains, and its best candidate: with few domains the highest mean is often luck.
+    """
+    means = np.nanmean(scores, axis=1)
+    best = int(np.nanargmax(means))
+    if rule == "best" or scores.shape[1] < 2:
+        return best
+    gaps = scores[best] - scores
+    error = np.nanstd(gaps, axis=1, ddof=1) / np.sqrt(scores.shape[1])
+    eligible = np.flatnonzero(np.nanmean(gaps, axis=1) <= error)
+    rank = [STRATEGIES.index(candidates[c].strategy) for c in eligible]
+    simplest = eligible[np.array(rank) == min(rank)]
+    return int(simplest[np.argmax(means[simplest])])
