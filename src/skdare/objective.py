@@ -128,6 +128,17 @@ class Objective:
             return B, np.zeros(self.k)
         return B, matrix[self.d] if self.origin is None else matrix[self.d] - self.origin @ B
 
+    def pack(self, B: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The flat parameters that `unpack` takes to B and b, or near them under a constraint."""
+        inner = B
+        if self.span is not None and self.gains is not None:
+            held = self.gains > 0
+            stretch = np.where(held, 1.0 / np.where(held, self.gains, 1.0), 0.0)
+            inner = B + self.span @ ((stretch - 1.0)[:, None] * (self.span.T @ B))
+        if not self.intercept:
+            return inner.ravel()
+        return np.concatenate([inner.ravel(), b if self.origin is None else b + self.origin @ B])
+
     def chain(self, G: np.ndarray, g: np.ndarray) -> np.ndarray:
         """A gradient in B and b as one in the flat parameters: the transpose of `unpack`."""
         if not self.intercept:

@@ -71,6 +71,11 @@ class Fitted:
     mean: np.ndarray
     solution: Solution
 
+    @property
+    def start(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where a similar fit can start."""
+        return self.B, self.b
+
     def weights(
         self, adjustment: Adjustment, shift: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -89,7 +94,7 @@ def fit_adjusted(
     solver: str,
     tol: float,
     max_iter: int,
-    start: np.ndarray | None = None,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
     adjustments: list[Adjustment] | None = None,
 ) -> Fitted:
     """Minimise the empirical Lagrangian over the chosen domains."""
@@ -113,8 +118,9 @@ def fit_adjusted(
     objective = Objective(blocks, problem.loss, *shape, span, gains, origin)
     if solver == "auto":
         solver = "direct" if objective.suits_direct else "lbfgs"
-    begin = start if start is not None and start.size == objective.size else None
-    begin = np.zeros(objective.size) if begin is None else begin
+    begin = np.zeros(objective.size)
+    if start is not None and start[0].shape == (problem.d, problem.k):
+        begin = objective.pack(*start)
     solution = SOLVERS[solver](objective, begin, tol=tol, max_iter=max_iter)
     B, b = objective.unpack(solution.theta)
     return Fitted(B, b, adjustments, statistics.mean(chosen), solution)

@@ -120,7 +120,8 @@ class AnchorRegressor(RegressorHead):
         shape = (problem.d, 1, self.l2, False)
         objective = Objective(blocks, problem.loss, *shape, span, gains)
         solution = solve(self, objective, self._start(objective))
-        B, _ = objective.unpack(solution.theta)
+        B, b = objective.unpack(solution.theta)
+        self._canonical = B, b
         guess = average(adjustments)
         V = to_numpy(as_float64(guess.apply(guess.like(B))))
         self._set_weights(V, -(origin @ B))

@@ -113,10 +113,14 @@ class Head(BaseEstimator, ABC):
 
     def _start(self, objective: Objective) -> np.ndarray:
         """Zero, or where the last fit ended."""
-        last = getattr(self, "solution_", None) if self.warm_start else None
-        if last is not None and last.theta.size == objective.size:
-            return last.theta.copy()
+        last = self._last_weights()
+        if last is not None and last[0].shape == (objective.d, objective.k):
+            return objective.pack(*last)
         return np.zeros(objective.size)
+
+    def _last_weights(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Canonical weights of the last fit, where this one should start from them."""
+        return getattr(self, "_canonical", None) if self.warm_start else None
 
     def _warn(self, *solutions: Solution) -> None:
         """Say what did not converge, and what to do."""

@@ -29,6 +29,7 @@ class _Unadjusted(Head):
         objective = self._objective(self._blocks(problem, adjustment), problem, origin)
         solution = self._minimise(objective, problem)
         B, b = objective.unpack(solution.theta)
+        self._canonical = B, b
         self._set_weights(adjustment.apply(B), b)
         self.solution_, self.n_iter_ = solution, solution.n_iter
         self._warn(solution)

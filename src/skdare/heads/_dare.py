@@ -37,7 +37,7 @@ class Adjusted(Head):
         plan: Plan,
         adaptation: tuple[str, Plan] | None,
         guess: str | Mapping,
-        start: np.ndarray | None = None,
+        start: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Solve the plan, and the one that `adapt` uses, and set the fitted attributes."""
         labels, domains = list(problem.labels), range(len(problem.index))
@@ -46,6 +46,7 @@ class Adjusted(Head):
         fitted = fit_adjusted(problem, statistics, domains, plan, start=start, **options)
         W = guess_adjustment(guess, fitted.adjustments, labels, moments, plan.whitening)
         self._set_weights(*fitted.weights(W, fitted.mean if plan.form.subtract else None))
+        self._canonical = fitted.start
         self.solution_, self.n_iter_ = fitted.solution, fitted.solution.n_iter
         self.adjustment_ = W.to_numpy()
         self.adjustments_ = {
@@ -54,7 +55,7 @@ class Adjusted(Head):
         self.adaptation_ = None
         if adaptation is not None:
             form, second = adaptation
-            options |= {"start": fitted.solution.theta}
+            options |= {"start": fitted.start}
             if second.whitening == plan.whitening:
                 options |= {"adjustments": fitted.adjustments}
             own = fit_adjusted(problem, statistics, domains, second, **options)
@@ -155,9 +156,7 @@ class _DARE(Adjusted):
         if self.adaptation is not None and self.adjust:
             second = replace(whitening, centered=self.adaptation == "centered")
             adaptation = self.adaptation, Plan(second, ADAPTATIONS[self.adaptation], self.l2)
-        last = getattr(self, "solution_", None) if self.warm_start else None
-        start = None if last is None else last.theta
-        plan = Plan(whitening, form, self.l2)
+        plan, start = Plan(whitening, form, self.l2), self._last_weights()
         self._install(problem, statistics, plan, adaptation, self.guess, start)
 
 

@@ -16,6 +16,7 @@ from skdare.heads._problem import Problem, Statistics, Whitening
 
 STRATEGIES = ("unadjusted", "averaged", "raw", "centered")
 ADAPTING = ("raw", "centered")
+Start = tuple[np.ndarray, np.ndarray] | None
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def domain_scores(
                 start = None
                 for c in path:
                     fitted = fold.fit(candidates[c].plan, start, **options)
-                    start = fitted.solution.theta
+                    start = fitted.start
                     scores[c, held_out] = fold.score(candidates[c], fitted, prior_rows)
     return scores
 
@@ -94,7 +95,7 @@ class _Fold:
     adjustments: list[Adjustment]
     own: Adjustment
 
-    def fit(self, plan: Plan, start: np.ndarray | None, **options: Any) -> Fitted:
+    def fit(self, plan: Plan, start: Start, **options: Any) -> Fitted:
         known = {"adjustments": self.adjustments, "start": start}
         return fit_adjusted(self.problem, self.statistics, self.chosen, plan, **known, **options)
 
