@@ -175,4 +175,5 @@ def average(
         return Adjustment(d, scale)
     xp = namespace(thin[0][0].U)
     U = xp.concat([a.U for a, _ in thin], axis=1)
-    return Adjustment(d, scale, None, U, xp.concat([w * a.weights for a, w in thin]))
+    weighted = xp.concat([w * a.weights for a, w in thin])  # type: ignore[operator]
+    return Adjustment(d, scale, None, U, weighted)

@@ -189,7 +189,7 @@ def mean_and_scale(X: Array, index: Index, sample_weight: Array) -> tuple[np.nda
         n += _total(weight)
         square += _total(weight * _squared_distances(rows, point))
         linear = linear + _deviation_sum(rows, point, weight)
-    variance = max(0.0, square / n - _total(linear * linear) / n**2)  # type: ignore[operator]
+    variance = max(0.0, square / n - _total(linear * linear) / n**2)
     return to_numpy(point + linear / n), variance / X.shape[1]
 
 

@@ -104,7 +104,7 @@ class Objective:
     span: np.ndarray | None = None
     gains: np.ndarray | None = None
     origin: np.ndarray | None = None
-    block_weights: Sequence[float] | None = None
+    block_weights: Sequence[float] | np.ndarray | None = None
 
     @property
     def size(self) -> int:
@@ -116,7 +116,7 @@ class Objective:
         """Whether this is a quadratic small enough for its Hessian to be the cheapest way."""
         return self.loss.constant_curvature and self.size <= DIRECT_SIZE
 
-    def weighted(self, block_weights: Sequence[float]) -> Objective:
+    def weighted(self, block_weights: Sequence[float] | np.ndarray) -> Objective:
         """The same objective with other weights on its blocks."""
         return replace(self, block_weights=block_weights)
 
@@ -207,7 +207,8 @@ class Objective:
         self, e: int, B: np.ndarray, b: np.ndarray
     ) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
         """The second derivative of one block's loss, as a function of directions in B and b."""
-        block, states = self.blocks[e], {}
+        block = self.blocks[e]
+        states: dict[tuple[int, int], Array] = {}
 
         def curve(F: Array, r: int, place: slice) -> Array:
             return self.loss.curve(states.get((r, place.start)), F)
@@ -224,9 +225,11 @@ class Objective:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Σ_i w_i W (x_i - m) r_iᵀ and Σ_i w_i r_i, for residuals made from the scores."""
         V = block.adjustment.apply(like(B, block.rows[0].X))
-        G, g = 0.0, np.zeros(self.k)
+        G: Array = 0.0
+        g = np.zeros(self.k)
         for r, rows in enumerate(block.rows):
-            G_rows, g_rows = 0.0, 0.0
+            G_rows: Array = 0.0
+            g_rows: Array = 0.0
             for place, X, F in self._scores(rows, V, b):
                 R = residual(F, r, place) * rows.weight[place][:, None]
                 G_rows = G_rows + as_float64(transposed_product(X, like(R, X)))
@@ -255,7 +258,7 @@ class Objective:
             return offset[None, :]
         return offset[None, :] - like(rows.shift, V, float64(V))[None, :] @ as_float64(V)
 
-    def _weights(self) -> Sequence[float]:
+    def _weights(self) -> Sequence[float] | np.ndarray:
         return self.block_weights if self.block_weights is not None else [1.0] * len(self.blocks)
 
 

@@ -106,9 +106,9 @@ def fit_adjusted(
     blocks, M = [], []
     for e, W, mean in zip(chosen, adjustments, means, strict=True):
         rows = [problem.domain_rows(e, share, to_numpy(mean) if form.centered else None)]
-        if form.mean_penalty != "exact" and form.mean_penalty > 0:  # type: ignore[operator]
+        if not isinstance(form.mean_penalty, str) and form.mean_penalty > 0:
             target, weight = problem.loss.uninformative(problem.k), form.mean_penalty * share
-            rows.append(problem.mean_row(mean, target, weight, intercept=False))
+            rows.append(problem.mean_row(mean, target, weight))
         blocks.append(Block(W, tuple(rows)))
         adjusted = W.apply(like(mean[:, None], problem.X, work_dtype(problem.X)))
         M.append(to_numpy(as_float64(adjusted))[:, 0])

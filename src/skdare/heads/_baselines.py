@@ -322,7 +322,7 @@ class InvariantRisk:
         """Value and gradient, with one Hessian product for each domain."""
         objective, n = self.objective, len(self.objective.blocks)
         B, b = objective.unpack(theta)
-        value, G, g = 0.5 * objective.l2 * float(np.sum(B * B)), objective.l2 * B, 0.0
+        value, G, g = 0.5 * objective.l2 * float(np.sum(B * B)), objective.l2 * B, np.zeros_like(b)
         for e in range(n):
             loss, G_e, g_e = objective.block_value_and_gradient(e, B, b)
             inner = B.T @ G_e + b[:, None] * g_e[None, :]

@@ -54,7 +54,7 @@ class _DARECV(Adjusted):
     def _check_options(self) -> None:
         for name in ("l2", "shrinkage", "mean_penalty", "strategies"):
             values = getattr(self, name)
-            if isinstance(values, str) or not np.iterable(values) or not len(values):
+            if isinstance(values, str) or not np.iterable(values) or not list(values):
                 raise ValueError(f"{name} is {values!r}; pass a sequence of candidates")
         for value in self.l2:
             check_number("l2", value)
@@ -181,7 +181,7 @@ def _explain(candidates: list[Candidate], means: np.ndarray, overall: int, n: in
     """One sentence on the choice: what, how it scored, and beside what."""
     if n < 2:
         return f"chose {candidates[overall].strategy!r} unseen: one domain leaves none to hold out"
-    best = {}
+    best: dict[str, float] = {}
     for candidate, mean in zip(candidates, means, strict=True):
         best[candidate.strategy] = max(mean, best.get(candidate.strategy, -np.inf))
     others = ", ".join(f"{s!r} {m:.3f}" for s, m in best.items())

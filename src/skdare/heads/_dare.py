@@ -15,7 +15,7 @@ from skdare.heads._adjusted import CENTERED, RAW, Form, Plan, fit_adjusted, gues
 from skdare.heads._base import ClassifierHead, Head, RegressorHead, check_solver
 from skdare.heads._problem import Problem, Statistics, Whitening, check_whitening
 
-ADAPTATIONS = {"centered": CENTERED, "raw": RAW, None: None}
+ADAPTATIONS = {"centered": CENTERED, "raw": RAW}
 
 
 class Adjusted(Head):
@@ -136,7 +136,7 @@ class _DARE(Adjusted):
         check_solver(self)
         check_number("mean_penalty", self.mean_penalty, also=("exact",))
         check_whitening(self)
-        check_choice("adaptation", self.adaptation, ADAPTATIONS)
+        check_choice("adaptation", self.adaptation, (*ADAPTATIONS, None))
         check_choice("estimate_mean", self.estimate_mean, (True, False))
         if not isinstance(self.guess, Mapping):
             check_choice("guess", self.guess, ("mean", "covariance"))

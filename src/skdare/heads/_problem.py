@@ -102,11 +102,11 @@ class Problem:
             weight = like(weight, self.X, xp.float64)
         return Rows(self.X, index, T, weight, shift)
 
-    def mean_row(self, mean: Array, target: float, weight: float, *, intercept: bool) -> Rows:
-        """A domain mean as one more row, with the same target in every column."""
+    def mean_row(self, mean: Array, target: float, weight: float) -> Rows:
+        """A domain mean as one more row, the same target in every column, no intercept."""
         X = like(mean[None, :], self.X)
         T = like(np.full((1, self.k), target), X, float64(X))
-        return Rows(X, slice(0, 1), T, like(np.array([weight]), X, float64(X)), None, intercept)
+        return Rows(X, slice(0, 1), T, like(np.array([weight]), X, float64(X)), intercept=False)
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,8 @@ class _Fold:
     own: Adjustment
 
     def fit(self, plan: Plan, start: Start, **options: Any) -> Fitted:
-        known = {"adjustments": self.adjustments, "start": start}
-        return fit_adjusted(self.problem, self.statistics, self.chosen, plan, **known, **options)
+        options |= {"adjustments": self.adjustments, "start": start}
+        return fit_adjusted(self.problem, self.statistics, self.chosen, plan, **options)
 
     def score(self, candidate: Candidate, fitted: Fitted, prior_rows: float) -> float:
         """Accuracy, or R², on the held-out domain as an unseen one, adapted to where it can be."""
@@ -142,7 +142,7 @@ def choose(candidates: Sequence[Candidate], scores: np.ndarray, rule: str) -> in
         return best
     gaps = scores[best] - scores
     error = np.nanstd(gaps, axis=1, ddof=1) / np.sqrt(scores.shape[1])
-    eligible = np.flatnonzero(np.nanmean(gaps, axis=1) <= error)
+    eligible = np.flatnonzero(np.nanmean(gaps, axis=1) <= error).tolist()
     rank = [STRATEGIES.index(candidates[c].strategy) for c in eligible]
-    simplest = eligible[np.array(rank) == min(rank)]
-    return int(simplest[np.argmax(means[simplest])])
+    simplest = [c for c, r in zip(eligible, rank, strict=True) if r == min(rank)]
+    return max(simplest, key=lambda c: means[c])
