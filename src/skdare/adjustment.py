@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare._array import Array, as_float64, like, namespace, symmetric_eigen, to_numpy
+from skdare._array import (
+    Array,
+    as_float64,
+    like,
+    namespace,
+    product,
+    symmetric_eigen,
+    to_numpy,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +53,7 @@ class Adjustment:
         """W B."""
         result = self.scale * B
         if self.matrix is not None:
-            result = result + self.matrix @ B
+            result = result + product(self.matrix, B)
         if self.U is not None:
             weights = self.weights[:, None]  # type: ignore[index]
             result = result + self.U @ (weights * (namespace(self.U).matrix_transpose(self.U) @ B))

@@ -200,8 +200,9 @@ def _shift(sums: Moments, linear: Array, delta: Array) -> Moments:
     """
     n, square, trace, Sd = sums.n, _total(delta * delta), sums.trace, sums.scatter @ delta
     cross, point = _total(linear * delta), sums.mean + delta
-    outer = linear[:, None] * delta[None, :]
-    scatter = sums.scatter - outer - outer.T + n * (delta[:, None] * delta[None, :])
+    # S - zδᵀ - δzᵀ + nδδᵀ as one product of rank two: it passes the (d, d) matrix once.
+    xp, half = namespace(delta), linear - 0.5 * n * delta
+    scatter = sums.scatter - xp.stack([half, delta], axis=1) @ xp.stack([delta, half])
     if sums.cubic is None or sums.quartic is None:
         return Moments(n, point, scatter)
     cubic = sums.cubic - 2 * Sd + square * linear - (trace - 2 * cross + n * square) * delta
