@@ -124,6 +124,12 @@ def check_weights(sample_weight: Array | None, n: int) -> np.ndarray:
     return weight
 
 
+def check_finite_targets(y: np.ndarray) -> None:
+    """Numbers are finite; labels of other kinds pass."""
+    if np.issubdtype(y.dtype, np.floating) and not np.all(np.isfinite(y)):
+        raise ValueError("Input y contains NaN or infinity; drop those rows first")
+
+
 def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
     """``value`` is one of ``allowed``, or the error names them."""
     allowed = list(allowed)

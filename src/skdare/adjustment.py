@@ -133,7 +133,7 @@ class Spectrum:
             rtol = d * float(xp.finfo(self.vectors.dtype).eps)
         keep = values > rtol * float(xp.max(values))
         root = xp.where(keep, xp.where(keep, values, xp.ones_like(values)) ** -0.5, values * 0.0)
-        rest = ridge**-0.5 if ridge > 0 else 0.0
+        rest = ridge**-0.5 if ridge > rtol * float(xp.max(values)) else 0.0
         if self.vectors.shape[1] < d // 2:
             return Adjustment(d, rest, None, self.vectors, like(root - rest, self.vectors))
         # V diag(f) Vᵀ as A Aᵀ, a symmetric product at half the price, and one matrix to apply.
@@ -175,13 +175,14 @@ def average(
         weights = [1.0 / len(adjustments)] * len(adjustments)
     pairs = list(zip(adjustments, weights, strict=True))
     d, scale = adjustments[0].d, sum(w * a.scale for a, w in pairs)
-    rank = sum(0 if a.U is None else a.U.shape[1] for a in adjustments)
-    if any(a.matrix is not None for a in adjustments) or rank >= d // 2:
-        return Adjustment(d, 0.0, sum(w * a.dense() for a, w in pairs))
-    thin = [(a, w) for a, w in pairs if a.U is not None]
-    if not thin:
+    known = [a for a in adjustments if a.matrix is not None or a.U is not None]
+    if not known:
         return Adjustment(d, scale)
-    xp = namespace(thin[0][0].U)
-    U = xp.concat([a.U for a, _ in thin], axis=1)
-    weighted = xp.concat([w * a.weights for a, w in thin])  # type: ignore[operator]
-    return Adjustment(d, scale, None, U, weighted)
+    rank = sum(0 if a.U is None else a.U.shape[1] for a in known)
+    if any(a.matrix is not None for a in known) or rank >= d // 2:
+        identity = known[0].like(np.eye(d))
+        return Adjustment(d, 0.0, sum(w * a.apply(identity) for a, w in pairs))
+    xp = namespace(known[0].U)
+    U = xp.concat([a.U for a in known], axis=1)
+    weighted = [w * a.weights for a, w in pairs if a.weights is not None]
+    return Adjustment(d, scale, None, U, xp.concat(weighted))

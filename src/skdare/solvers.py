@@ -129,8 +129,13 @@ def lbfgs(function: Function, start: np.ndarray, *, tol: float, max_iter: int) -
     """
     guard, history, theta = _Guard(function), _History(start.size), start
     value, gradient = guard(theta)
+    lowest, improved = value, 0
     for iteration in range(max_iter):
         point = (value, theta, gradient)
+        if value < lowest - 1e-15 * abs(lowest):
+            lowest, improved = value, iteration
+        if iteration - improved > MEMORY:
+            return guard.solution(iteration, tol, limit=False, point=point)
         if np.max(np.abs(gradient), initial=0.0) <= tol:
             return guard.solution(iteration, tol, limit=False, point=point)
         direction = -history.inverse_product(gradient)
@@ -266,18 +271,18 @@ def direct(function: Function, start: np.ndarray, *, tol: float, max_iter: int) 
     Directions in which the quadratic is flat keep the value zero, as in the minimum-norm
     solution: collinear features need no ridge.
     """
-    m = function.size
+    m, guard = function.size, _Guard(function)
     zero = np.zeros(m)
     H = function.hessian()
-    _, gradient = function.value_and_gradient(zero)
+    if not np.all(np.isfinite(H)):
+        raise FloatingPointError("the Hessian is not finite")
+    _, gradient = guard(zero)
     values, vectors = linalg.eigh((H + H.T) / 2, check_finite=False)
     keep = values > m * np.finfo(float).eps * 10 * max(values[-1], 0.0)
     inverse = np.divide(1.0, values, where=keep, out=np.zeros_like(values))
     theta = -(vectors @ (inverse * (vectors.T @ gradient)))
-    value, gradient = function.value_and_gradient(theta)
-    norm = float(np.max(np.abs(gradient), initial=0.0))
-    status = Status.CONVERGED if norm <= tol else Status.PRECISION
-    return Solution(theta, value, norm, 1, 3, status)
+    value, gradient = guard(theta)
+    return guard.solution(1, tol, limit=False, point=(value, theta, gradient))
 
 
 SOLVERS: dict[str, Callable[..., Solution]] = {
@@ -298,7 +303,7 @@ class Family(Function, Protocol):
 def minimax(
     family: Family,
     start: np.ndarray,
-    n_blocks: int,
+    q: np.ndarray,
     *,
     tol: float,
     max_iter: int,
@@ -312,17 +317,18 @@ def minimax(
 
     Parameters
     ----------
+    q : array of shape (E,)
+        Weights to start from.
     step : float, optional
         Exponentiated-gradient ascent on q with this step; default: sequential quadratic
         programming on the simplex.
 
     Returns
     -------
-    Solution, array of shape (n_blocks,)
+    Solution, array of shape (E,)
         And the worst-case weights q.
     """
-    state = _Dual(family, start, n_blocks, tol)
-    q = np.full(n_blocks, 1.0 / n_blocks)
+    state, n_blocks = _Dual(family, start, q, tol), len(q)
     if step is None:
         optimize.minimize(
             lambda q: (-state.value(q), -state.losses),
@@ -350,11 +356,10 @@ def minimax(
 class _Dual:
     """The dual function, its warm start and the point with the smallest gap."""
 
-    def __init__(self, family: Family, start: np.ndarray, n_blocks: int, tol: float) -> None:
-        self.family, self.theta, self.n_blocks, self.tol = family, start, n_blocks, tol
+    def __init__(self, family: Family, start: np.ndarray, q: np.ndarray, tol: float) -> None:
+        self.family, self.theta, self.best_q, self.tol = family, start, q, tol
         self.n_iter = self.n_evaluations = 0
         self.gap = self.best_gap = np.inf
-        self.best_q = np.full(n_blocks, 1.0 / n_blocks)
         self.best: Solution | None = None
 
     def value(self, q: np.ndarray) -> float:

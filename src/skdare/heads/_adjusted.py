@@ -136,11 +136,13 @@ def mean_directions(
     gains and had not converged after 1,000 without. Gains of zero are the exact constraint.
     """
     span, values, _ = linalg.svd(M, full_matrices=False, check_finite=False)
-    if penalty == 0 or not values[0] > 0:
+    # In canonical units features are of order one: a mean of 1e-7 is rounding, not a direction.
+    present = values > 1e-7 * max(1.0, values[0])
+    if penalty == 0 or not present.any():
         return None, None
+    span, values = span[:, present], values[present]
     if penalty == "exact":
-        span = span[:, values > values[0] * M.shape[0] * np.finfo(float).eps]
-        return span, np.zeros(span.shape[1])
+        return span, np.zeros(len(values))
     return span, (1.0 + (1.0 + float(penalty)) * values**2 / M.shape[1]) ** -0.5
 
 

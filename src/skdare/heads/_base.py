@@ -18,6 +18,7 @@ from skdare._validation import (
     check_choice,
     check_domains,
     check_features,
+    check_finite_targets,
     check_number,
     check_weights,
 )
@@ -153,6 +154,7 @@ class ClassifierHead(ClassifierMixin, Head):
     """Targets are classes; two classes share one column of weights, as in scikit-learn."""
 
     def _encode_targets(self, y: np.ndarray, problem: Problem) -> Problem:
+        check_finite_targets(y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         k = len(self.classes_)
@@ -201,8 +203,7 @@ class RegressorHead(RegressorMixin, Head):
 
     def _encode_targets(self, y: np.ndarray, problem: Problem) -> Problem:
         y = np.asarray(y, dtype=np.float64)
-        if not np.all(np.isfinite(y)):
-            raise ValueError("Input y contains NaN or infinity; drop those rows first")
+        check_finite_targets(y)
         centre = 0.0
         if self.fit_intercept:
             # Every domain counts the same, whatever its size.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -242,8 +242,12 @@ class _GroupDRO(_Unadjusted):
         check_number("step", self.step, also=(None,))
 
     def _minimise(self, objective: Objective, problem: Problem) -> Solution:
-        start, options = self._start(objective), {"tol": self.tol, "max_iter": self.max_iter}
-        solution, weights = minimax(objective, start, len(problem.index), step=self.step, **options)
+        options = {"tol": self.tol, "max_iter": self.max_iter, "step": self.step}
+        weights = np.full(len(problem.index), 1.0 / len(problem.index))
+        last: dict = getattr(self, "domain_weights_", {})
+        if self.warm_start and list(last) == list(problem.labels):
+            weights = np.array(list(last.values()))
+        solution, weights = minimax(objective, self._start(objective), weights, **options)
         self.domain_weights_ = dict(zip(problem.labels, weights.tolist(), strict=True))
         return solution
 
@@ -361,13 +365,18 @@ class _IRM(_Unadjusted):
 
     def _minimise(self, objective: Objective, problem: Problem) -> Solution:
         n, options = len(problem.index), {"tol": self.tol, "max_iter": self.max_iter}
-        # Not convex: start from the reweighted optimum, and let the penalty grow from there.
-        even = objective.weighted([1.0 / n] * n)
-        solution = lbfgs(even, self._start(objective), **options)
-        for stage in range(1, self.anneal + 1):
+        theta, solutions = self._start(objective), []
+        # Not convex: start from the reweighted optimum, and let the penalty grow from there; a
+        # warm start is already where the last penalty led.
+        if self._last_weights() is None:
+            solutions.append(lbfgs(objective.weighted([1.0 / n] * n), theta, **options))
+        for stage in range(1 if solutions else self.anneal, self.anneal + 1):
             risk = InvariantRisk(objective, self.penalty * 10.0 ** (stage - self.anneal))
-            solution = lbfgs(risk, solution.theta, **options)  # type: ignore[arg-type]
-        return solution
+            theta = solutions[-1].theta if solutions else theta
+            solutions.append(lbfgs(risk, theta, **options))  # type: ignore[arg-type]
+        evaluations = sum(solution.n_evaluations for solution in solutions)
+        iterations = sum(solution.n_iter for solution in solutions)
+        return replace(solutions[-1], n_iter=iterations, n_evaluations=evaluations)
 
 
 class IRMClassifier(ClassifierHead, _IRM):

@@ -138,6 +138,8 @@ class Whitening:
     ) -> Adjustment:
         """The adjustment of one domain."""
         rho = moments.shrinkage(self.shrinkage, centered=self.centered)
+        if not moments.scale(centered=self.centered) > 0:
+            raise ValueError("these rows are all the same; adjusting needs rows that differ")
         if self.target == "pooled" and pool is not None:
             S = moments.covariance(rho, pool, centered=self.centered)
             return Spectrum.of_matrix(S, dtype).inverse_root()
@@ -228,6 +230,9 @@ class Statistics:
 
     def _adjustment(self, e: int, chosen: Sequence[int], whitening: Whitening) -> Adjustment:
         moments, centered = self.moments(e), whitening.centered
+        if not moments.scale(centered=centered) > 0:
+            # Rows that do not differ say nothing of their scale: take the other domains'.
+            return Adjustment(moments.d, self.scale(chosen) ** -0.5)
         pool = spectrum = None
         if whitening.target == "pooled":
             others = [self.moments(o) for o in chosen if o != e] or [moments]

@@ -1,0 +1,337 @@
+"""Fit time and memory against scikit-learn and against the paper as one would script it.
+
+    python benchmarks/compare.py                      # every row of the table, one BLAS thread
+    python benchmarks/compare.py --only pacs --runs 5
+
+Every fit of a row sees the same data and the same ridge, and runs to the same objective: a
+reference optimum is computed first, and each method's tolerance is tightened until its own final
+objective is within 1e-6 of it, relative. Times are medians of fits at that tolerance; memory is
+the peak beyond X, from a sampling thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+if __name__ == "__main__":
+    THREADS = "1"
+    for flag, value in zip(sys.argv, [*sys.argv[1:], ""], strict=True):
+        THREADS = value if flag == "--threads" else THREADS
+    for name in ("OPENBLAS", "OMP", "MKL"):
+        os.environ[f"{name}_NUM_THREADS"] = THREADS
+
+import math
+import statistics
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from skdare import DAREClassifier, ERMClassifier
+from skdare.adjustment import inverse_sqrt
+from skdare.moments import Moments
+
+L2 = 1e-2
+RHO = 0.5
+GOAL = 1e-6
+TOLERANCES = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 3e-7)
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """One row of the table."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    domains: np.ndarray
+
+
+def synthetic(n: int, d: int, k: int, n_domains: int) -> Data:
+    """ReLU features with a decaying spectrum, a map of its own in each domain."""
+    rng = np.random.default_rng(0)
+    y, domains = rng.integers(k, size=n), np.sort(rng.integers(n_domains, size=n))
+    rank = min(d, 4 * max(k, 32))
+    centres = rng.normal(size=(k, rank)) * 0.6
+    load = rng.normal(size=(rank, d)) / np.sqrt(np.arange(1, rank + 1))[:, None]
+    X = np.empty((n, d), dtype=np.float32)
+    for e in range(n_domains):
+        rows = np.flatnonzero(domains == e)
+        own = load * rng.uniform(0.6, 1.4, size=(rank, 1)) @ np.diag(rng.uniform(0.7, 1.3, d))
+        latent = centres[y[rows]] + rng.normal(size=(len(rows), rank))
+        block = latent @ own + 0.3 * rng.normal(size=(len(rows), d)) + 0.2 * rng.normal(size=d)
+        X[rows] = np.maximum(block, 0.0)
+    return Data(f"{n // 1000}k x {d}, {k} classes", X, y, domains)
+
+
+def pacs(folder: Path) -> Data:
+    """The three training domains of the PACS features that hold out art."""
+    with np.load(folder / "pacs_finetuned" / "q0.npz") as file:
+        X, domains = (file["q"] * file["s"]).astype(np.float32), file["d"]
+        y = file["y"]
+    seen = domains != 0
+    return Data("PACS, 8k x 1280, 7 classes", X[seen], y[seen], domains[seen])
+
+
+SYNTHETIC = {
+    "6k": lambda: synthetic(6400, 2048, 7, 3),
+    "12k": lambda: synthetic(12000, 2048, 65, 4),
+    "100k": lambda: synthetic(100_000, 512, 10, 6),
+    "60k": lambda: synthetic(60_000, 1024, 2, 4),
+}
+
+
+class Peak:
+    """Peak resident memory of this process while the block runs, in bytes beyond its start."""
+
+    def __enter__(self) -> Peak:
+        self.start, self.top, self._stop = _resident(), 0, threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.002):
+            self.top = max(self.top, _resident() - self.start)
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Median time of a fit that reached the goal, its distance from the optimum, its memory."""
+
+    seconds: float
+    gap: float
+    memory: float
+
+
+def time_to_goal(
+    fit: Callable[[float], Any], objective: Callable[[Any], float], best: float, runs: int
+) -> Timing | None:
+    """Tighten the tolerance until the objective is within the goal, then time fits at it."""
+    for tol in TOLERANCES:
+        gap = objective(fit(tol)) / best - 1.0
+        if gap <= GOAL:
+            seconds, memory = [], 0.0
+            for _ in range(runs):
+                with Peak() as peak:
+                    begin = time.perf_counter()
+                    fit(tol)
+                    seconds.append(time.perf_counter() - begin)
+                memory = max(memory, float(peak.top))
+            return Timing(statistics.median(seconds), gap, memory)
+    return None
+
+
+def log_loss(F: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Log loss of each row, in float64."""
+    if F.shape[1] == 1:
+        return np.logaddexp(0.0, F[:, 0]) - y * F[:, 0]
+    top = F.max(axis=1, keepdims=True)
+    return np.log(np.exp(F - top).sum(axis=1)) + top[:, 0] - F[np.arange(len(y)), y]
+
+
+def compare_erm(data: Data, runs: int) -> dict[str, Timing | None]:
+    """ERMClassifier against two solvers of LogisticRegression."""
+    blocks = [data.X[data.domains == e] for e in np.unique(data.domains)]
+    # Our ridge acts in units of the mean feature variance within domains.
+    scale = float(np.mean([block.var(axis=0, dtype=np.float64).mean() for block in blocks]))
+    del blocks
+    options = {"C": 1 / (len(data.y) * L2 * scale), "max_iter": 20_000}
+
+    def ours(tol: float) -> ERMClassifier:
+        head = ERMClassifier(l2=L2, tol=tol, max_iter=20_000)
+        return head.fit(data.X, data.y, domains=data.domains)
+
+    def theirs(solver: str) -> Callable[[float], LogisticRegression]:
+        return lambda tol: LogisticRegression(solver=solver, tol=tol, **options).fit(data.X, data.y)
+
+    def objective(model: Any) -> float:
+        F = data.X.astype(np.float64) @ model.coef_.T.astype(np.float64) + model.intercept_
+        return float(log_loss(F, data.y).mean() + 0.5 * L2 * scale * np.sum(model.coef_**2.0))
+
+    best = objective(ours(3e-8))
+    return {
+        "skdare": time_to_goal(ours, objective, best, runs),
+        "lbfgs": time_to_goal(theirs("lbfgs"), objective, best, runs),
+        "newton-cg": time_to_goal(theirs("newton-cg"), objective, best, runs),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Lagrangian:
+    """The paper's empirical Lagrangian, written out in float64 over whitened copies."""
+
+    Z: list[np.ndarray]
+    y: list[np.ndarray]
+    means: list[np.ndarray]
+    k: int
+
+    @classmethod
+    def of(cls, data: Data) -> Lagrangian:
+        """Whiten every domain by the shrunk raw second moment."""
+        Z, y, means = [], [], []
+        for e in np.unique(data.domains):
+            X = data.X[data.domains == e].astype(np.float64)
+            S = Moments.of(X).covariance(RHO, "scaled", centered=False)
+            Z.append(X @ inverse_sqrt(S))
+            y.append(data.y[data.domains == e])
+            means.append(Z[-1].mean(axis=0))
+        return cls(Z, y, means, int(data.y.max()) + 1)
+
+    def __call__(self, B: np.ndarray) -> float:
+        """Value at B, less the constant that the mean rows contribute at their best."""
+        value = 0.5 * L2 * float(np.sum(B * B))
+        for Z, y, mean in zip(self.Z, self.y, self.means, strict=True):
+            F = (mean @ B)[None, :]
+            uniform = np.mean([log_loss(F, np.array([c])) for c in range(self.k)])
+            value += (log_loss(Z @ B, y).mean() + uniform - math.log(self.k)) / len(self.Z)
+        return value
+
+
+def script(data: Data, reached: Callable[[np.ndarray], bool], line_search: str | None) -> float:
+    """The paper as one would script it: whitened copies, autograd, torch's L-BFGS."""
+    import torch
+
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    clock = -time.perf_counter()
+    Z, y, means, d = [], [], [], data.X.shape[1]
+    for e in np.unique(data.domains):
+        X = torch.from_numpy(data.X[data.domains == e])
+        S = X.T @ X / len(X)
+        S = (1 - RHO) * S + RHO * S.trace() / d * torch.eye(d)
+        values, vectors = torch.linalg.eigh(S)
+        Z.append(X @ (vectors * values.rsqrt() @ vectors.T))
+        y.append(torch.from_numpy(data.y[data.domains == e]))
+        means.append(Z[-1].mean(dim=0, keepdim=True))
+    k = int(data.y.max()) + 1
+    columns = 1 if k == 2 else k
+    B = torch.zeros(d, columns, requires_grad=True)
+    cross_entropy = torch.nn.functional.cross_entropy
+    binary = torch.nn.functional.binary_cross_entropy_with_logits
+    optimizer = torch.optim.LBFGS(
+        [B], lr=1.0 if line_search else 0.2, history_size=100, line_search_fn=line_search
+    )
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = 0.5 * L2 * (B * B).sum()
+        for Ze, ye, mean in zip(Z, y, means, strict=True):
+            if columns == 1:
+                part = binary((Ze @ B)[:, 0], ye.float()) + binary(
+                    mean @ B, torch.full((1, 1), 0.5)
+                )
+            else:
+                part = cross_entropy(Ze @ B, ye) + cross_entropy(
+                    mean @ B, torch.full((1, k), 1 / k)
+                )
+            loss = loss + part / len(Z)
+        loss.backward()
+        return loss
+
+    for _ in range(100):
+        optimizer.step(closure)
+        clock += time.perf_counter()
+        if reached(B.detach().numpy().astype(np.float64)):
+            return clock
+        clock -= time.perf_counter()
+    return math.nan
+
+
+def compare_dare(data: Data, runs: int) -> dict[str, Timing | None]:
+    """DAREClassifier against the script, with the paper's step and with a line search."""
+    lagrangian = Lagrangian.of(data)
+
+    def ours(adaptation: str | None) -> Callable[[float], DAREClassifier]:
+        options = {"l2": L2, "shrinkage": RHO, "centered": False, "fit_intercept": False}
+        options |= {"max_iter": 20_000, "adaptation": adaptation}
+        return lambda tol: DAREClassifier(tol=tol, **options).fit(
+            data.X, data.y, domains=data.domains
+        )
+
+    def objective(head: DAREClassifier) -> float:
+        return lagrangian(head._canonical[0])
+
+    best = objective(ours(None)(1e-7))
+    timings = {
+        "skdare": time_to_goal(ours(None), objective, best, runs),
+        "with adaptation": time_to_goal(ours("centered"), objective, best, runs),
+    }
+    for name, search in (("script", None), ("script, line search", "strong_wolfe")):
+        gaps: list[float] = []
+
+        def reached(B: np.ndarray, gaps: list[float] = gaps) -> bool:
+            gaps.append(lagrangian(B) / best - 1.0)
+            return gaps[-1] <= GOAL
+
+        seconds = [script(data, reached, search) for _ in range(max(1, runs // 2))]
+        timings[name] = Timing(statistics.median(seconds), gaps[-1], math.nan)
+    return timings
+
+
+def report(data: Data, timings: dict[str, Timing | None], others: tuple[str, ...]) -> str:
+    """One line: our time, then each other's as a multiple of it, then memory."""
+    ours = timings["skdare"]
+    assert ours is not None
+    cells = [f"{data.name:<28}", f"{ours.seconds:8.2f} s"]
+    for name in others:
+        other = timings[name]
+        cells.append(
+            f"{'goal missed':>20}"
+            if other is None
+            else f"{other.seconds:9.2f} s {other.seconds / ours.seconds:6.1f} x"
+        )
+    matrices = 4 * data.X.shape[1] ** 2 * 8 * len(np.unique(data.domains))
+    cells.append(f"{ours.memory / data.X.nbytes:8.2f}")
+    cells.append(f"{max(0.0, ours.memory - matrices) / data.X.nbytes:8.2f}")
+    return " ".join(cells)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=[*SYNTHETIC, "pacs"], action="append")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--threads", default="1")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    makers = dict(SYNTHETIC)
+    if (arguments.data / "pacs_finetuned").exists():
+        makers["pacs"] = lambda: pacs(arguments.data)
+    for title, compare, others in (
+        ("ERMClassifier against LogisticRegression", compare_erm, ("lbfgs", "newton-cg")),
+        (
+            "DAREClassifier against the script",
+            compare_dare,
+            ("with adaptation", "script", "script, line search"),
+        ),
+    ):
+        print(f"\n{title} ({arguments.threads} BLAS threads, median of {arguments.runs} runs)\n")
+        head = f"{'':<28} {'skdare':>10} " + " ".join(f"{name:>20}" for name in others)
+        print(head + f" {'mem/X':>8} {'less dxd':>8}", flush=True)
+        for name, make in makers.items():
+            if not arguments.only or name in arguments.only:
+                data = make()
+                print(report(data, compare(data, arguments.runs), others), flush=True)
+
+
+if __name__ == "__main__":
+    main()

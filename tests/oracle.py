@@ -1,0 +1,64 @@
+"""The paper's formulas written naively, row by row, in float64: what the library must equal."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.covariance import ledoit_wolf, oas
+
+
+def second_moment(X: np.ndarray, *, centered: bool) -> np.ndarray:
+    """1/n Σ (x - c)(x - c)ᵀ about the mean or the origin."""
+    Z = X - X.mean(axis=0) if centered else X
+    return sum(np.outer(z, z) for z in Z) / len(Z)
+
+
+def inverse_root(S: np.ndarray) -> np.ndarray:
+    """Symmetric inverse square root of a positive definite matrix."""
+    values, vectors = np.linalg.eigh(S)
+    return vectors @ np.diag(values**-0.5) @ vectors.T
+
+
+def adjustments(domains, *, shrinkage, target, centered) -> list[np.ndarray]:
+    """Σ̂_e^{-1/2} of each domain's rows, shrunk as the options say."""
+    moments = [second_moment(X, centered=centered) for X in domains]
+    roots = []
+    for e, (X, S) in enumerate(zip(domains, moments, strict=True)):
+        rho, d = shrinkage, len(S)
+        if shrinkage in ("ledoit-wolf", "oas"):
+            estimate = ledoit_wolf if shrinkage == "ledoit-wolf" else oas
+            rho = estimate(X, assume_centered=not centered)[1]
+        goal = np.eye(d)
+        if target == "scaled":
+            goal = np.trace(S) / d * np.eye(d)
+        elif target == "pooled":
+            goal = np.mean([m for o, m in enumerate(moments) if o != e], axis=0)
+        roots.append(inverse_root((1 - rho) * S + rho * goal))
+    return roots
+
+
+def loss(task: str, f: np.ndarray, t) -> float:
+    """ℓ of one row: f are its scores; t a class number, a row of probabilities, or a number."""
+    if task == "regression":
+        return 0.5 * float(f[0] - t) ** 2
+    if task == "binary":
+        f = np.array([0.0, f[0]])
+    t = np.eye(len(f))[t] if np.ndim(t) == 0 else t
+    return float(np.log(np.sum(np.exp(f))) - t @ f)
+
+
+def uninformative(task: str):
+    """What the prediction at every domain mean should be."""
+    return {"classification": np.full(3, 1 / 3), "binary": np.full(2, 1 / 2), "regression": 0.0}[
+        task
+    ]
+
+
+def lagrangian(task, domains, targets, roots, B, b, *, penalty, l2, centered_rows=False) -> float:
+    """1/|E| Σ_e [1/n_e Σ_i ℓ(Bᵀ W_e x_i + b, y_i) + λ ℓ(Bᵀ W_e μ_e, 1/k)] + l2/2 ‖B‖²."""
+    total = 0.0
+    for X, y, W in zip(domains, targets, roots, strict=True):
+        mean = X.mean(axis=0)
+        origin = mean if centered_rows else 0 * mean
+        rows = [loss(task, B.T @ (W @ (x - origin)) + b, t) for x, t in zip(X, y, strict=True)]
+        total += np.mean(rows) + penalty * loss(task, B.T @ (W @ mean), uninformative(task))
+    return total / len(domains) + 0.5 * l2 * np.sum(B**2)

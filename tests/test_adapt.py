@@ -1,0 +1,169 @@
+"""Just-in-time adaptation: a new head from unlabelled rows in any chunks, the old one untouched."""
+
+import copy
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+import oracle
+from skdare import DAREClassifier, LabelShiftWarning
+
+FORMS = ["raw", "centered"]
+ignore_label_shift = pytest.mark.filterwarnings("ignore::skdare.LabelShiftWarning")
+
+
+def hold_out(problem):
+    """The problem without 'west', and the unlabelled rows of 'west'."""
+    seen = problem.permuted(np.flatnonzero(problem.domains != "west"))
+    return seen, problem.X[problem.rows("west")]
+
+
+@pytest.fixture
+def split(problem):
+    return hold_out(problem)
+
+
+@pytest.fixture
+def classification_split(classification_problem):
+    return hold_out(classification_problem)
+
+
+def assert_same_head(head, expected, atol=1e-9):
+    np.testing.assert_allclose(head.coef_, expected.coef_, rtol=0, atol=atol)
+    np.testing.assert_allclose(head.intercept_, expected.intercept_, rtol=0, atol=atol)
+
+
+def canonical_regression(seen, form, whitening):
+    """scikit-learn's weights on whitened rows without any penalty on the means."""
+    rows, targets, weight = [], [], []
+    centered = form == "centered"
+    domains = [seen.X[seen.rows(label)] for label in seen.labels]
+    roots = oracle.adjustments(domains, centered=centered, **whitening)
+    for label, X, W in zip(seen.labels, domains, roots, strict=True):
+        rows.append((X - X.mean(axis=0) if centered else X) @ W)
+        targets.append(seen.y[seen.rows(label)])
+        weight.append(np.full(len(X), 1 / (len(domains) * len(X))))
+    model = LogisticRegression(C=1 / 0.01, tol=1e-12, max_iter=10_000)
+    model.fit(np.concatenate(rows), np.concatenate(targets), sample_weight=np.concatenate(weight))
+    return model.coef_.T, model.intercept_, roots
+
+
+@ignore_label_shift
+@pytest.mark.parametrize("prior_rows", [0.0, 20.0])
+@pytest.mark.parametrize("form", FORMS)
+def test_adapting_whitens_the_new_rows_by_their_own_moments(classification_split, form, prior_rows):
+    seen, new = classification_split
+    whitening = {"shrinkage": 0.3, "target": "scaled"}
+    B, b, roots = canonical_regression(seen, form, whitening)
+    (own,) = oracle.adjustments([new], centered=form == "centered", **whitening)
+    trust = len(new) / (len(new) + prior_rows)
+    V = (trust * own + (1 - trust) * np.mean(roots, axis=0)) @ B
+    if form == "centered":
+        average = np.mean([seen.X[seen.rows(e)].mean(axis=0) for e in seen.labels], axis=0)
+        b = b - (trust * new.mean(axis=0) + (1 - trust) * average) @ V
+    head = seen.fit(DAREClassifier(shrinkage=0.3, adaptation=form, tol=1e-9, max_iter=5000))
+    adapted = head.adapt(new, prior_rows=prior_rows)
+    np.testing.assert_allclose(adapted.coef_.T, V, rtol=0, atol=5e-5)
+    # Softmax intercepts are free up to a constant.
+    centre = np.mean if len(b) > 1 else np.zeros_like
+    ours, theirs = adapted.intercept_ - centre(adapted.intercept_), b - centre(b)
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=5e-4)
+
+
+@ignore_label_shift
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("sizes", [[61], [2, 59], [1, 1, 30, 29]], ids=str)
+def test_a_stream_in_chunks_ends_at_the_head_of_one_adapt(
+    split, head_for, array_library, form, sizes
+):
+    seen, new = split
+    head = seen.fit(head_for(seen.task, "DARE", adaptation=form))
+    adapter = head.adapter()
+    for chunk in np.split(new, np.cumsum(sizes)[:-1]):
+        assert adapter.partial_fit(array_library.asarray(chunk)) is adapter
+    assert adapter.n_seen_ == len(new)
+    assert_same_head(adapter.head_, head.adapt(new))
+
+
+@ignore_label_shift
+@pytest.mark.parametrize("form", FORMS)
+def test_a_head_fitted_in_any_array_library_adapts_alike(split, head_for, array_library, form):
+    seen, new = split
+    expected = seen.fit(head_for(seen.task, "DARE", adaptation=form)).adapt(new)
+    held = seen.fit(head_for(seen.task, "DARE", adaptation=form), array_library.asarray(seen.X))
+    assert_same_head(held.adapt(array_library.asarray(new)), expected, atol=1e-5)
+
+
+@ignore_label_shift
+def test_adapting_leaves_the_head_and_the_rows_untouched(split, head_for):
+    seen, new = split
+    head = seen.fit(head_for(seen.task, "DARE"))
+    before, rows, said = copy.deepcopy(vars(head)), new.copy(), head.predict(seen.X)
+    adapted = head.adapt(new)
+    assert adapted is not head
+    assert type(adapted) is type(head)
+    assert np.abs(adapted.coef_ - head.coef_).max() > 1e-3
+    assert vars(head).keys() == before.keys()
+    np.testing.assert_array_equal(head.coef_, before["coef_"])
+    np.testing.assert_array_equal(head.intercept_, before["intercept_"])
+    np.testing.assert_array_equal(head.adjustment_.dense(), before["adjustment_"].dense())
+    np.testing.assert_array_equal(head.predict(seen.X), said)
+    np.testing.assert_array_equal(new, rows)
+
+
+@ignore_label_shift
+def test_adapting_an_adapted_head_forgets_the_first_rows(split, head_for):
+    seen, new = split
+    head = seen.fit(head_for(seen.task, "DARE"))
+    assert_same_head(head.adapt(new[:30]).adapt(new[30:]), head.adapt(new[30:]))
+
+
+@ignore_label_shift
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("constant", [1e-3, 1e3])
+def test_adapting_does_not_depend_on_the_unit_of_the_features(split, head_for, form, constant):
+    seen, new = split
+    unit = seen.fit(head_for(seen.task, "DARE", adaptation=form)).adapt(new)
+    scaled = seen.fit(head_for(seen.task, "DARE", adaptation=form), constant * seen.X)
+    scaled = scaled.adapt(constant * new)
+    np.testing.assert_allclose(constant * scaled.coef_, unit.coef_, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(scaled.intercept_, unit.intercept_, rtol=0, atol=1e-5)
+
+
+@ignore_label_shift
+@pytest.mark.parametrize("form", FORMS)
+def test_with_many_prior_rows_the_averaged_adjustment_stays(split, head_for, form):
+    seen, new = split
+    head = seen.fit(head_for(seen.task, "DARE", adaptation=form, centered=form == "centered"))
+    few, many = (head.adapt(new, prior_rows=p) for p in (0.0, 1e12))
+    np.testing.assert_allclose(many.adjustment_.dense(), head.adjustment_.dense(), atol=1e-8)
+    assert np.abs(few.adjustment_.dense() - head.adjustment_.dense()).max() > 1e-2
+
+
+def test_shifted_class_shares_are_warned_of_and_even_ones_are_not(binary):
+    head = binary.fit(DAREClassifier())
+    said = head.predict(binary.X)
+    with pytest.warns(LabelShiftWarning, match="compare with the head before adapt"):
+        head.adapt(binary.X[said == 1])
+    head.adapt(binary.X)
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "error", "remedy"),
+    [
+        ({"adaptation": None}, 10, ValueError, "set adaptation='centered' or 'raw'"),
+        ({"adjust": False}, 10, ValueError, "set adaptation='centered' or 'raw'"),
+        ({}, 1, NotFittedError, "pass more rows to partial_fit, or lower min_rows"),
+    ],
+)
+def test_a_head_that_cannot_adapt_says_what_to_do(binary, options, rows, error, remedy):
+    head = binary.fit(DAREClassifier(**options))
+    with pytest.raises(error, match=remedy):
+        head.adapt(binary.X[:rows])
+
+
+def test_an_unfitted_head_asks_to_be_fitted_before_it_adapts(binary):
+    with pytest.raises(NotFittedError, match="call fit before adapt"):
+        DAREClassifier().adapt(binary.X)

@@ -1,0 +1,181 @@
+"""Bad input: a clear error before any work, and nothing modified."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from skdare import (
+    AnchorRegressor,
+    DAREClassifier,
+    DAREClassifierCV,
+    DARERegressor,
+    ERMClassifier,
+    GroupDROClassifier,
+    IRMClassifier,
+    ReweightedClassifier,
+)
+
+CLASSIFIERS = [
+    DAREClassifier,
+    ERMClassifier,
+    ReweightedClassifier,
+    GroupDROClassifier,
+    IRMClassifier,
+    DAREClassifierCV,
+]
+every_classifier = pytest.mark.parametrize("head", CLASSIFIERS, ids=lambda head: head.__name__)
+
+
+@every_classifier
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"domains": ["a"] * 5}, r"domains has 5 labels but X has 126 rows"),
+        ({"domains": "abc"}, "one label per row"),
+        ({"domains": np.zeros((126, 2))}, r"shape \(126, 2\)"),
+        ({"domains": [None] + ["a"] * 125}, "no label in row 0"),
+        ({"domains": [float("nan")] + [1.0] * 125}, "no label in row 0"),
+        ({"domains": [["a"]] * 126}, "not hashable"),
+        ({"y": np.zeros(5)}, "y has 5 entries but X has 126 rows"),
+        ({"y": np.zeros(126)}, "one class"),
+        ({"y": np.linspace(0, 1, 126)}, "Unknown label type"),
+        ({"sample_weight": np.ones(5)}, "sample_weight has 5 entries"),
+        ({"sample_weight": -np.ones(126)}, "negative"),
+        ({"sample_weight": np.zeros(126)}, "zero for every row"),
+        ({"sample_weight": np.full(126, np.nan)}, "NaN"),
+        ({"X": np.empty((0, 5))}, "0 sample"),
+        ({"X": np.ones((126, 5))}, "constant"),
+        ({"X": np.full((126, 5), np.nan)}, "NaN"),
+        ({"X": np.full((126, 5), np.inf)}, "infinity"),
+        ({"X": np.array([["a"] * 5] * 126, dtype=object)}, "could not convert|string"),
+    ],
+)
+def test_wrong_data_is_named_before_any_work(head, change, message, three_classes):
+    given = {"X": three_classes.X, "y": three_classes.y, "domains": three_classes.domains} | change
+    copies = {name: copy.deepcopy(value) for name, value in given.items()}
+    estimator = head()
+    with pytest.raises((ValueError, TypeError), match=message):
+        estimator.fit(given.pop("X"), given.pop("y"), **given)
+    assert not hasattr(estimator, "coef_")
+    for name, value in given.items():
+        assert repr(value) == repr(copies[name])
+
+
+@pytest.mark.parametrize(
+    ("head", "options", "message"),
+    [
+        (DAREClassifier, {"shrinkage": 1.5}, r"shrinkage is 1.5; it must be in \[0, 1\]"),
+        (DAREClassifier, {"shrinkage": "lw"}, "'ledoit-wolf' or 'oas'"),
+        (DAREClassifier, {"shrinkage_target": "I"}, "'scaled', 'identity', 'pooled'"),
+        (DAREClassifier, {"mean_penalty": "hard"}, "'exact'"),
+        (DAREClassifier, {"mean_penalty": -1}, "0 or more"),
+        (DAREClassifier, {"adaptation": "paper"}, "'centered', 'raw'"),
+        (DAREClassifier, {"guess": "nearest"}, "'mean', 'covariance'"),
+        (DAREClassifier, {"guess": {"east": 1.0}}, "guess names domain 'east'"),
+        (DAREClassifier, {"solver": "adam"}, "'auto', 'lbfgs', 'trust-ncg'"),
+        (DAREClassifier, {"solver": "direct"}, "'auto', 'lbfgs', 'trust-ncg'"),
+        (DAREClassifier, {"l2": -1.0}, "l2 is -1.0"),
+        (DAREClassifier, {"l2": "small"}, "l2 is 'small'"),
+        (DAREClassifier, {"tol": None}, "tol is None"),
+        (DAREClassifier, {"max_iter": 0}, "1 or more"),
+        (DAREClassifier, {"centered": "yes"}, "True, False"),
+        (GroupDROClassifier, {"step": -0.1}, "step is -0.1"),
+        (IRMClassifier, {"penalty": -1}, "penalty is -1"),
+        (DAREClassifierCV, {"l2": 0.1}, "sequence of candidates"),
+        (DAREClassifierCV, {"shrinkage": ()}, "sequence of candidates"),
+        (DAREClassifierCV, {"strategies": ("magic",)}, "'unadjusted', 'averaged'"),
+        (DAREClassifierCV, {"rule": "worst"}, "'one-se', 'best'"),
+        (AnchorRegressor, {"gamma": -2}, "gamma is -2"),
+    ],
+)
+def test_an_unknown_option_value_names_the_allowed_ones(head, options, message, three_classes):
+    with pytest.raises(ValueError, match=message):
+        three_classes.fit(head(**options))
+
+
+@pytest.mark.parametrize("head", [DAREClassifier, DAREClassifierCV], ids=lambda head: head.__name__)
+def test_a_domain_of_one_row_is_refused_where_it_would_be_whitened(head, three_classes):
+    domains = three_classes.domains.astype(object)
+    domains[0] = "lonely"
+    with pytest.raises(ValueError, match="domain 'lonely' has 1 row, and a covariance needs 2"):
+        head().fit(three_classes.X, three_classes.y, domains=domains)
+
+
+@pytest.mark.parametrize("options", [{"shrinkage": 1.0}, {"adjust": False}])
+def test_a_domain_of_one_row_is_allowed_without_its_covariance(options, three_classes):
+    domains = three_classes.domains.astype(object)
+    domains[0] = "lonely"
+    head = DAREClassifier(**options).fit(three_classes.X, three_classes.y, domains=domains)
+    assert np.all(np.isfinite(head.coef_))
+
+
+@every_classifier
+def test_a_wrong_number_of_features_is_named(head, three_classes):
+    fitted = three_classes.fit(head())
+    with pytest.raises(ValueError, match=r"4 features, but .* is expecting 5"):
+        fitted.predict(three_classes.X[:, :4])
+    if hasattr(fitted, "adapt"):
+        with pytest.raises(ValueError, match=r"4 features, but .* is expecting 5"):
+            fitted.adapt(three_classes.X[:, :4])
+
+
+@every_classifier
+def test_an_unfitted_head_says_what_to_do(head, three_classes):
+    with pytest.raises(NotFittedError, match="fit"):
+        head().predict(three_classes.X)
+    if hasattr(head, "adapt"):
+        with pytest.raises(NotFittedError, match="call fit before adapt"):
+            head().adapt(three_classes.X)
+
+
+@pytest.mark.parametrize("options", [{"adaptation": None}, {"adjust": False}])
+def test_an_unadaptable_head_says_what_to_do(options, three_classes):
+    head = three_classes.fit(DAREClassifier(**options))
+    with pytest.raises(ValueError, match="fit again"):
+        head.adapt(three_classes.X)
+
+
+def test_too_few_rows_to_adapt_are_refused(three_classes):
+    head = three_classes.fit(DAREClassifier())
+    with pytest.raises(NotFittedError, match="seen 1 rows and needs 2"):
+        head.adapt(three_classes.X[:1])
+    with pytest.raises(NotFittedError, match="needs 50"):
+        head.adapt(three_classes.X[:20], min_rows=50)
+    with pytest.raises(NotFittedError, match="seen 0 rows"):
+        _ = head.adapter().head_
+
+
+@pytest.mark.parametrize("head", [DAREClassifier, ERMClassifier, IRMClassifier])
+def test_a_fit_cut_short_warns_and_is_still_usable(head, three_classes):
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        fitted = three_classes.fit(head(max_iter=1, tol=1e-12))
+    assert np.all(np.isfinite(fitted.predict_proba(three_classes.X)))
+
+
+def test_a_domain_may_miss_a_class(three_classes):
+    south = three_classes.rows("south")
+    assert set(three_classes.y[south]) < set(three_classes.y)
+    assert three_classes.fit(DAREClassifier()).coef_.shape == (3, 5)
+
+
+@pytest.mark.parametrize("container", [np.array, sparse.csr_array, sparse.csr_matrix])
+def test_the_callers_arrays_are_never_modified(container, three_classes):
+    X, y = container(three_classes.X), three_classes.y.copy()
+    weight = np.linspace(0.5, 2, len(y))
+    before = [three_classes.X.copy(), y.copy(), weight.copy(), three_classes.domains.copy()]
+    head = DAREClassifier().fit(X, y, domains=three_classes.domains, sample_weight=weight)
+    head.adapt(X).predict(X)
+    dense = X.toarray() if sparse.issparse(X) else X
+    for now, then in zip([dense, y, weight, three_classes.domains], before, strict=True):
+        np.testing.assert_array_equal(now, then)
+
+
+def test_a_read_only_array_can_be_fitted(regression):
+    X = regression.X.copy()
+    X.setflags(write=False)
+    assert np.isfinite(regression.fit(DARERegressor(), X).intercept_)

@@ -1,0 +1,61 @@
+"""The heads DARE is compared with are special cases of each other."""
+
+import numpy as np
+import pytest
+
+import oracle
+
+
+def assert_same_head(head, expected, atol=1e-6):
+    np.testing.assert_allclose(head.coef_, expected.coef_, atol=atol)
+    np.testing.assert_allclose(head.intercept_, expected.intercept_, atol=atol)
+
+
+def test_irm_without_a_penalty_is_reweighted(problem, head_for):
+    irm = problem.fit(head_for(problem.task, "IRM", penalty=0.0, tol=1e-8))
+    assert_same_head(irm, problem.fit(head_for(problem.task, "Reweighted", tol=1e-8)))
+
+
+@pytest.mark.parametrize("family", ["GroupDRO", "Reweighted"])
+def test_with_one_domain_a_baseline_is_erm(problem, head_for, family):
+    head, erm = (head_for(problem.task, name, tol=1e-8) for name in (family, "ERM"))
+    for model in (head, erm):
+        model.fit(problem.X, problem.y, domains=["one"] * len(problem.y))
+    assert_same_head(head, erm)
+
+
+def test_dare_without_whitening_and_penalty_is_reweighted(problem, head_for):
+    head = head_for(problem.task, "DARE", adjust=False, mean_penalty=0.0, tol=1e-8)
+    X = problem.X.copy()
+    if problem.task == "regression":  # whose objective centres every domain
+        for label in problem.labels:
+            X[problem.rows(label)] -= X[problem.rows(label)].mean(axis=0)
+    reweighted = problem.fit(head_for(problem.task, "Reweighted", tol=1e-8), X)
+    assert_same_head(problem.fit(head), reweighted)
+
+
+def test_reweighted_is_weighing_each_row_by_one_over_the_size_of_its_domain(problem, head_for):
+    weight = np.array([1 / len(problem.rows(label)) for label in problem.domains.tolist()])
+    reweighted = problem.fit(head_for(problem.task, "Reweighted", l2=0.0, tol=1e-8))
+    erm = problem.fit(head_for(problem.task, "ERM", l2=0.0, tol=1e-8), sample_weight=weight)
+    assert_same_head(reweighted, erm, atol=1e-4)
+
+
+def domain_losses(problem, head):
+    """The mean loss on each domain, row by row."""
+    losses = []
+    for X, y in zip(*problem.parts(), strict=True):
+        F = X @ np.atleast_2d(head.coef_).T + head.intercept_
+        losses.append(np.mean([oracle.loss(problem.task, *row) for row in zip(F, y, strict=True)]))
+    return np.array(losses)
+
+
+def test_group_dro_lowers_the_worst_loss_and_evens_out_the_domains_it_weighs(problem, head_for):
+    robust, even = (
+        problem.fit(head_for(problem.task, family, l2=1e-3, tol=1e-7))
+        for family in ("GroupDRO", "Reweighted")
+    )
+    losses = domain_losses(problem, robust)
+    assert losses.max() < domain_losses(problem, even).max()
+    weighed = np.array([robust.domain_weights_[label] for label in problem.labels]) > 1e-2
+    np.testing.assert_allclose(losses[weighed], losses.max(), rtol=1e-3)

@@ -1,0 +1,118 @@
+"""Heads that choose: the search equals the loop one would write, and says what it chose."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from skdare import (
+    DAREClassifier,
+    DAREClassifierCV,
+    DARERegressor,
+    DARERegressorCV,
+    ReweightedClassifier,
+)
+from skdare.datasets import load_digit_domains
+
+
+def by_hand(problem, make, *, adapt=False):
+    """Score on each domain of a head trained on the others, written as a loop."""
+    scores = []
+    for label in problem.labels:
+        new = problem.domains == label
+        head = make().fit(problem.X[~new], problem.y[~new], domains=problem.domains[~new])
+        if adapt:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                head = head.adapt(problem.X[new])
+        scores.append(head.score(problem.X[new], problem.y[new]))
+    return scores
+
+
+def searched(head, problem, strategy):
+    """Scores of the only candidate of a strategy."""
+    row = head.cv_results_["strategy"].tolist().index(strategy)
+    return [head.cv_results_[f"score_{label}"][row] for label in problem.labels]
+
+
+def test_the_search_equals_the_loop_over_domains(three_classes):
+    single = {"l2": (0.03,), "shrinkage": (0.4,), "tol": 1e-7}
+    head = three_classes.fit(DAREClassifierCV(**single))
+    options = {"l2": 0.03, "shrinkage": 0.4, "tol": 1e-7}
+    assert searched(head, three_classes, "unadjusted") == pytest.approx(
+        by_hand(three_classes, lambda: ReweightedClassifier(l2=0.03, tol=1e-7))
+    )
+    assert searched(head, three_classes, "averaged") == pytest.approx(
+        by_hand(three_classes, lambda: DAREClassifier(centered=head.centered, **options))
+    )
+    for form in ("raw", "centered"):
+        assert searched(head, three_classes, form) == pytest.approx(
+            by_hand(
+                three_classes, lambda f=form: DAREClassifier(adaptation=f, **options), adapt=True
+            )
+        )
+
+
+def test_the_regression_search_equals_the_loop_over_domains(regression):
+    head = regression.fit(DARERegressorCV(l2=(0.03,), shrinkage=(0.4,), strategies=("averaged",)))
+    options = {"l2": 0.03, "shrinkage": 0.4, "centered": head.centered}
+    expected = by_hand(regression, lambda: DARERegressor(**options))
+    assert searched(head, regression, "averaged") == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("target", ["scaled", "identity", "pooled"])
+def test_every_shrinkage_target_can_be_searched(target, three_classes):
+    head = three_classes.fit(DAREClassifierCV(shrinkage_target=target, l2=(0.1,)))
+    assert np.all(np.isfinite(head.cv_results_["mean_score"]))
+
+
+def test_the_best_rule_takes_the_highest_mean(three_classes):
+    head = three_classes.fit(DAREClassifierCV(rule="best"))
+    results = head.cv_results_
+    assert head.best_score_ == results["mean_score"].max()
+    assert results["rank"][results["mean_score"].argmax()] == 1
+    assert head.best_strategy_ in head.choice_
+
+
+def test_the_one_standard_error_rule_prefers_the_simplest(three_classes):
+    best = three_classes.fit(DAREClassifierCV(rule="best"))
+    careful = three_classes.fit(DAREClassifierCV(rule="one-se"))
+    order = list(careful.strategies)
+    assert order.index(careful.best_strategy_) <= order.index(best.best_strategy_)
+    assert careful.best_score_ <= best.best_score_
+
+
+def test_predict_uses_the_chosen_options(three_classes):
+    head = three_classes.fit(DAREClassifierCV(strategies=("averaged",)))
+    row = head.cv_results_["used_for"].tolist().index("predict")
+    chosen = {name: head.cv_results_[name][row] for name in ("l2", "shrinkage", "mean_penalty")}
+    plain = three_classes.fit(DAREClassifier(tol=head.tol, centered=head.centered, **chosen))
+    np.testing.assert_allclose(head.coef_, plain.coef_)
+
+
+def test_adapt_is_refused_where_leaving_out_says_it_hurts(three_classes):
+    head = three_classes.fit(DAREClassifierCV(strategies=("unadjusted", "raw")))
+    head.adapts_ = False
+    with pytest.warns(UserWarning, match="adapt changed nothing"):
+        same = head.adapt(three_classes.X)
+    np.testing.assert_array_equal(same.coef_, head.coef_)
+
+
+def test_digit_styles_are_best_served_by_adapting():
+    data = load_digit_domains()
+    head = DAREClassifierCV(l2=(0.01,)).fit(data.X, data.y, domains=data.domains)
+    assert head.adapts_
+    assert head.best_score_ > searched_mean(head, "unadjusted") + 0.05
+
+
+def searched_mean(head, strategy):
+    results = head.cv_results_
+    return results["mean_score"][results["strategy"] == strategy].max()
+
+
+@pytest.mark.filterwarnings("ignore:.*was given no domains")
+def test_one_domain_leaves_none_to_hold_out_and_says_so(three_classes):
+    head = DAREClassifierCV().fit(three_classes.X, three_classes.y)
+    assert "one domain" in head.choice_
