@@ -130,7 +130,9 @@ class Spectrum:
             return Adjustment(d, ridge**-0.5)
         values = (1.0 - shrinkage) * self.values + ridge
         if rtol is None:
-            rtol = d * float(xp.finfo(self.vectors.dtype).eps)
+            # A ridge already bounds the values from below; without one, whatever is within the
+            # rounding of the decomposition is noise.
+            rtol = d * float(xp.finfo(xp.float64 if ridge > 0 else self.vectors.dtype).eps)
         keep = values > rtol * float(xp.max(values))
         root = xp.where(keep, xp.where(keep, values, xp.ones_like(values)) ** -0.5, values * 0.0)
         rest = ridge**-0.5 if ridge > rtol * float(xp.max(values)) else 0.0
