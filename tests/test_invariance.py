@@ -31,7 +31,7 @@ def assert_same_head(head, expected, rtol):
 # -- Units, order, names, repetitions -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("constant", [1e-4, 3.0, 1e4])
+@pytest.mark.parametrize("constant", [1e-4, 3e3])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_multiplying_the_features_by_a_constant_changes_no_default_prediction(
     problem, head_for, family, constant
@@ -153,8 +153,11 @@ def test_chunks_and_storage_do_not_matter(
     np.testing.assert_allclose(scores(stored, X), expected, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-5), ("float32", 3e-3)])
-@pytest.mark.parametrize(("task", "family", "d"), CASES)
+@pytest.mark.parametrize(
+    ("task", "family", "d", "dtype", "rtol"),
+    [(*case, "float64", 1e-5) for case in CASES]
+    + [(*case, "float32", 3e-3) for case in CASES if case[1] in ("ERM", "DARE")],
+)
 def test_the_array_library_does_not_matter(
     make, head_for, array_library, task, family, d, dtype, rtol
 ):

@@ -95,27 +95,30 @@ def test_dare_is_logistic_regression_on_whitened_rows_and_weighted_pseudo_rows(
     np.testing.assert_allclose(head.coef_.T, np.mean(roots, axis=0) @ B, rtol=0, atol=2e-5)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("whitening", WHITENINGS, ids=str)
 def test_the_value_of_the_solution_is_the_lagrangian_and_no_step_lowers_it(
-    problem, head_for, whitening
+    problem, head_for, whitening, intercept
 ):
     domains, targets = problem.parts()
     options = {"l2": 0.05, "mean_penalty": 2.0, "adaptation": None, **whitening, **EXACT}
-    head = problem.fit(head_for(problem.task, "DARE", fit_intercept=False, **options))
-    B, spread = canonical_weights(head), 1.0
-    if problem.task == "regression":  # targets are standardised, so that l2 has no unit
-        spread = np.sqrt(np.mean(problem.y**2))
-    roots, centered = roots_of(domains, whitening), problem.task == "regression"
+    head = problem.fit(head_for(problem.task, "DARE", fit_intercept=intercept, **options))
+    B, b, centered = canonical_weights(head), head.intercept_, problem.task == "regression"
+    if centered:  # targets are standardised, so that l2 has no unit
+        centre = np.mean([y.mean() for y in targets]) if intercept else 0.0
+        spread = np.sqrt(np.mean((problem.y - centre) ** 2))
+        B, b, targets = B / spread, (b - centre) / spread, [(y - centre) / spread for y in targets]
+    roots, rng = roots_of(domains, whitening), np.random.default_rng(0)
 
-    def value(B):
-        scaled = [y / spread for y in targets] if centered else targets
+    def value(B, b):
         settings = {"penalty": 2.0, "l2": 0.05, "centered_rows": centered}
-        return oracle.lagrangian(problem.task, domains, scaled, roots, B, 0.0, **settings)
+        return oracle.lagrangian(problem.task, domains, targets, roots, B, b, **settings)
 
-    least = value(B / spread)
+    least = value(B, b)
     assert head.solution_.value == pytest.approx(least, rel=1e-9)
-    rng = np.random.default_rng(0)
-    assert all(value(B / spread + 1e-3 * rng.normal(size=B.shape)) > least for _ in range(3))
+    assert all(value(B + 1e-3 * rng.normal(size=B.shape), b) > least for _ in range(3))
+    if intercept:
+        assert min(value(B, b + 1e-3 * np.eye(B.shape[1])[0] * sign) for sign in (1, -1)) > least
 
 
 # -- The constraint -------------------------------------------------------------------------------

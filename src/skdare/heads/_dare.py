@@ -46,7 +46,7 @@ class Adjusted(Head):
         fitted = fit_adjusted(problem, statistics, domains, plan, start=start, **options)
         W = guess_adjustment(guess, fitted.adjustments, labels, moments, plan.whitening)
         self._set_weights(*fitted.weights(W, fitted.mean if plan.form.subtract else None))
-        self._canonical = fitted.start
+        self._canonical, self.canonical_coef_ = fitted.start, fitted.B.T
         self.solution_, self.n_iter_ = fitted.solution, fitted.solution.n_iter
         self.adjustment_ = W.to_numpy()
         self.adjustments_ = {
@@ -204,6 +204,8 @@ class DAREClassifier(ClassifierHead, _DARE):
     coef_ : array of shape (k, d), or (1, d) for two classes
         On raw features, for an unseen domain: no adjustment is needed in use.
     intercept_ : array of shape (k,), or (1,) for two classes
+    canonical_coef_ : array of the shape of coef_
+        The weights on whitened features; ``coef_`` is these, adjusted for an unseen domain.
     classes_ : array of shape (k,)
     domains_ : list of domain labels
     moments_ : dict of Moments by domain
@@ -244,7 +246,7 @@ class DARERegressor(RegressorHead, _DARE):
     centered : bool, default=False
         Whiten by the covariance, or by the raw second moment.
     adjust : bool, default=True
-        False: no whitening (an ablation).
+        False: no whitening (an ablation); rows are still centred by domain in training.
     estimate_mean : bool, default=False
         True: subtract the averaged mean in use, instead of asking for invariance (an ablation).
     guess : {"mean", "covariance"} or mapping, default="mean"
@@ -268,6 +270,8 @@ class DARERegressor(RegressorHead, _DARE):
     ----------
     coef_ : array of shape (d,)
     intercept_ : float
+    canonical_coef_ : array of shape (1, d)
+        The weights on whitened features, for standardised targets.
     domains_, moments_, adjustments_, adjustment_, solution_, n_iter_
         As in `DAREClassifier`.
 
