@@ -88,7 +88,7 @@ def test_wrong_data_is_named_before_any_work(head, change, message, three_classe
         (IRMClassifier, {"penalty": -1}, "penalty is -1"),
         (DAREClassifierCV, {"l2": 0.1}, "sequence of candidates"),
         (DAREClassifierCV, {"shrinkage": ()}, "sequence of candidates"),
-        (DAREClassifierCV, {"strategies": ("magic",)}, "'unadjusted', 'averaged'"),
+        (DAREClassifierCV, {"strategies": ("magic",)}, "'erm', 'reweighted', 'averaged'"),
         (DAREClassifierCV, {"rule": "worst"}, "'one-se', 'best'"),
         (AnchorRegressor, {"gamma": -2}, "gamma is -2"),
     ],

@@ -59,9 +59,14 @@ class Adjustment:
             result = result + self.U @ (weights * (namespace(self.U).matrix_transpose(self.U) @ B))
         return result
 
-    def dense(self) -> Array:
-        """W as a (d, d) array."""
-        return self.apply(self.like(np.eye(self.d)))
+    def dense(self, beside: Adjustment | None = None) -> Array:
+        """W as a (d, d) array, in the array library of another adjustment where it has none."""
+        result = (beside or self).like(self.scale * np.eye(self.d))
+        if self.matrix is not None:
+            result = result + self.matrix
+        if self.U is not None:
+            result = result + (self.U * self.weights) @ namespace(self.U).matrix_transpose(self.U)
+        return result
 
     def to_numpy(self) -> Adjustment:
         """The same adjustment as NumPy arrays on the host."""
@@ -182,8 +187,7 @@ def average(
         return Adjustment(d, scale)
     rank = sum(0 if a.U is None else a.U.shape[1] for a in known)
     if any(a.matrix is not None for a in known) or rank >= d // 2:
-        identity = known[0].like(np.eye(d))
-        return Adjustment(d, 0.0, sum(w * a.apply(identity) for a, w in pairs))
+        return Adjustment(d, 0.0, sum(w * a.dense(known[0]) for a, w in pairs))
     xp = namespace(known[0].U)
     U = xp.concat([a.U for a in known], axis=1)
     weighted = [w * a.weights for a, w in pairs if a.weights is not None]

@@ -48,6 +48,7 @@ def demo(trials: int) -> None:
     click.echo(
         "Accuracy in percent on the held-out domain, mean over "
         + (f"{trials} draws ± t-based 90 % interval." if trials > 1 else "1 draw.")
+        + " dare gain: over erm."
     )
     click.echo("adapted: the dare head after head.adapt(X) on the new domain's unlabelled rows.")
 

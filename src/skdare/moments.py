@@ -107,6 +107,13 @@ class Moments:
         """Total scatter: the sum of squared distances from the mean."""
         return float(namespace(self.mean).linalg.trace(self.scatter))
 
+    @property
+    def concentration(self) -> float:
+        """Σ‖x - μ‖⁴ / (Σ‖x - μ‖²)²: about 1/n for rows alike, 1 where one row has it all."""
+        if self.quartic is None or not self.trace > 0:
+            return 0.0
+        return self.quartic / self.trace**2
+
     def second_moment(self, *, centered: bool = True) -> Array:
         """Covariance with divisor n, or the raw second moment about the origin."""
         S = self.scatter / self.n

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from skdare._array import to_numpy
 from skdare._validation import check_features, check_number
-from skdare.adjustment import Adjustment, average
-from skdare.heads._adjusted import Fitted, guess_adjustment
-from skdare.heads._problem import Whitening
+from skdare.adjustment import Adjustment, Spectrum, average
+from skdare.heads._adjusted import Fitted, Plan, guess_adjustment
 from skdare.moments import Moments, pooled_second_moment
+
+# The square of the share that one row must hold of the total variance to be called an outlier.
+DOMINATED = 0.25
+MANY_ROWS = 20
 
 
 class LabelShiftWarning(UserWarning):
@@ -29,44 +33,49 @@ class Adaptation:
 
     Parameters
     ----------
-    form : "raw" or "centered"
+    plan : Plan
     fitted : Fitted
-    whitening : Whitening
     guess : Adjustment
         The averaged adjustment, towards which few rows are blended.
     pool : array of shape (d, d), optional
         The pooled second moment, where shrinkage goes towards it.
     """
 
-    form: str
+    plan: Plan
     fitted: Fitted
-    whitening: Whitening
     guess: Adjustment
     pool: np.ndarray | None
 
     @classmethod
     def of(
         cls,
-        form: str,
+        plan: Plan,
         fitted: Fitted,
-        whitening: Whitening,
         labels: Sequence[Hashable],
         moments: Sequence[Moments],
     ) -> Adaptation:
         """On the host, from a fit without penalty."""
+        whitening, pool = plan.whitening, None
         guess = guess_adjustment("mean", fitted.adjustments, labels, moments, whitening)
-        pool = None
         if whitening.target == "pooled":
             pool = to_numpy(pooled_second_moment(moments, centered=whitening.centered))
-        return cls(form, replace(fitted, adjustments=[]), whitening, guess.to_numpy(), pool)
+        return cls(plan, replace(fitted, adjustments=[]), guess.to_numpy(), pool)
 
-    def weights(self, moments: Moments, prior_rows: float) -> tuple[Adjustment, Any, Any]:
-        """Adjustment, weights and intercept for a domain with these moments."""
-        trust = moments.n / (moments.n + prior_rows)
-        own = self.whitening.of_moments(moments, None, self.pool, None)
+    def weights(
+        self, moments: Moments, rows: np.ndarray | None, prior_rows: float
+    ) -> tuple[Adjustment, Any, Any]:
+        """Adjustment, weights and intercept for a domain with these moments.
+
+        Where the rows themselves are given, fewer than features, they make the thin route.
+        """
+        trust, spectrum = moments.n / (moments.n + prior_rows), None
+        if rows is not None and self.pool is None:
+            Z = rows - moments.mean if self.plan.whitening.centered else rows
+            spectrum = Spectrum.of_rows(Z, moments.n)
+        own = self.plan.whitening.of_moments(moments, spectrum, self.pool, None)
         W = own if trust == 1.0 else average([own, self.guess], [trust, 1.0 - trust])
         shift = None
-        if self.form == "centered":
+        if self.plan.form.subtract:
             shift = trust * moments.mean + (1.0 - trust) * self.fitted.mean
         return W, *self.fitted.weights(W, shift)
 
@@ -94,7 +103,7 @@ class Adapter:
     >>> import numpy as np
     >>> from skdare import DAREClassifier
     >>> from skdare.datasets import make_latent_domains
-    >>> data = make_latent_domains(random_state=0)
+    >>> data = make_latent_domains(shift=0.3, random_state=0)
     >>> train, new = data.domains != 3, data.X[data.domains == 3]
     >>> head = DAREClassifier().fit(data.X[train], data.y[train], domains=data.domains[train])
     >>> adapter = head.adapter()
@@ -114,6 +123,7 @@ class Adapter:
         self._prior_rows = head.n_features_in_ if prior_rows is None else prior_rows
         self._min_rows = min_rows
         self._moments: Moments | None = None
+        self._rows: list[np.ndarray] | None = []
         self._counts = np.zeros(len(getattr(head, "classes_", ())))
         self.n_seen_ = 0
 
@@ -132,11 +142,19 @@ class Adapter:
         moments = Moments.of(X).to_numpy()
         self._moments = moments if self._moments is None else self._moments + moments
         self.n_seen_ += X.shape[0]
+        self._keep_rows(X)
         if len(self._counts):
             # The unadapted head's predictions: the only ones that do not depend on the chunking.
             predicted = np.searchsorted(self._head.classes_, self._head.predict(X))
             self._counts += np.bincount(predicted, minlength=len(self._counts))
         return self
+
+    def _keep_rows(self, X) -> None:
+        """Keep the rows themselves while they are fewer than features and dense."""
+        if self._rows is None or self.n_seen_ >= self._head.n_features_in_ or sparse.issparse(X):
+            self._rows = None
+        else:
+            self._rows.append(np.array(to_numpy(X), dtype=np.float64))
 
     @property
     def head_(self):
@@ -148,10 +166,12 @@ class Adapter:
             )
         head = copy.copy(self._head)
         assert self._moments is not None
-        W, V, b = self._head.adaptation_.weights(self._moments, self._prior_rows)
+        rows = np.concatenate(self._rows) if self._rows else None
+        W, V, b = self._head.adaptation_.weights(self._moments, rows, self._prior_rows)
         head.adjustment_ = W
         head._set_weights(V, b)
         head.adapted_rows_ = self.n_seen_
+        warn_of_outliers({"these": self._moments}, stacklevel=4)
         self._warn_of_label_shift()
         return head
 
@@ -166,12 +186,24 @@ class Adapter:
             worst = int(np.argmax(np.abs(shares - known)))
             warnings.warn(
                 f"predicted class shares are {distance:.0%} away from the training shares "
-                f"(class {self._head.classes_[worst]!r}: {shares[worst]:.0%}, was "
+                f"(class {self._head.classes_[worst]}: {shares[worst]:.0%}, was "
                 f"{known[worst]:.0%}), further than any training domain; if the classes "
                 "themselves are rarer or more common there, aligning moments can hurt: "
                 "compare with the head before adapt",
                 LabelShiftWarning,
                 stacklevel=4,
+            )
+
+
+def warn_of_outliers(moments: Mapping[Hashable, Moments], stacklevel: int) -> None:
+    """Say where one or two rows decide a domain's second moment."""
+    for label, m in moments.items():
+        if m.n >= MANY_ROWS and m.concentration > DOMINATED:
+            warnings.warn(
+                f"one or two of the rows of {label!r} hold most of their variance, and decide how "
+                "the others are adjusted; look for outliers, or clip the features",
+                UserWarning,
+                stacklevel=stacklevel,
             )
 
 

@@ -45,11 +45,15 @@ CENTERED = Form(centered=True, mean_penalty=0.0, subtract=True)
 
 @dataclass(frozen=True)
 class Plan:
-    """One adjusted problem to solve."""
+    """One adjusted problem to solve.
+
+    ``by_rows``: every row counts the same, as in ERM; else every domain does.
+    """
 
     whitening: Whitening
     form: Form
     l2: float
+    by_rows: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +103,15 @@ def fit_adjusted(
 ) -> Fitted:
     """Minimise the empirical Lagrangian over the chosen domains."""
     if adjustments is None:
-        adjustments = statistics.adjustments(chosen, plan.whitening)
+        adjustments = statistics.adjustments(chosen, plan.whitening, by_rows=plan.by_rows)
     form = plan.form
     means = [statistics.moments(e).mean for e in chosen]
-    share = 1.0 / len(chosen)
+    shares = np.full(len(chosen), 1.0 / len(chosen))
+    if plan.by_rows:
+        totals = np.array([problem.domain_weight(e).sum() for e in chosen])
+        shares = totals / totals.sum()
     blocks, M = [], []
-    for e, W, mean in zip(chosen, adjustments, means, strict=True):
+    for e, W, mean, share in zip(chosen, adjustments, means, shares, strict=True):
         rows = [problem.domain_rows(e, share, to_numpy(mean) if form.centered else None)]
         if not isinstance(form.mean_penalty, str) and form.mean_penalty > 0:
             target, weight = problem.loss.uninformative(problem.k), form.mean_penalty * share

@@ -31,7 +31,7 @@ class AnchorRegressor(RegressorHead):
         Ridge penalty; see `ERMRegressor`.
     adjust : bool, default=False
         Whiten each domain (the form at the end of the paper's appendix A).
-    shrinkage : float in [0, 1], "ledoit-wolf" or "oas", default=0.5
+    shrinkage : float in [0, 1], "ledoit-wolf" or "oas", default=0.9
         Shrinkage of the whitened form; see `DARERegressor`.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
         See `DARERegressor`.
@@ -71,7 +71,7 @@ class AnchorRegressor(RegressorHead):
         gamma=10.0,
         l2=1e-2,
         adjust=False,
-        shrinkage=0.5,
+        shrinkage=0.9,
         shrinkage_target="scaled",
         centered=True,
         fit_intercept=True,

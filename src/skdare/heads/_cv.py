@@ -73,7 +73,7 @@ class _DARECV(Adjusted):
         check_solver(self)
 
     def _check_problem(self, problem: Problem) -> None:
-        if set(self.strategies) != {"unadjusted"}:
+        if not set(self.strategies) <= {"erm", "reweighted"}:
             problem.check_covariances(self.shrinkage)
 
     @property
@@ -93,9 +93,7 @@ class _DARECV(Adjusted):
         main = self._choose_among(steady or adapting, candidates, scores)
         second = self._choose_among(adapting, candidates, scores) if adapting else None
         self._report(problem, candidates, scores, overall, main, second)
-        adaptation = None
-        if second is not None:
-            adaptation = candidates[second].strategy, candidates[second].plan
+        adaptation = None if second is None else candidates[second].plan
         self._install(problem, statistics, candidates[main].plan, adaptation, "mean")
 
     def _candidates(self) -> Iterator[Candidate]:
@@ -103,8 +101,9 @@ class _DARECV(Adjusted):
         target = self.shrinkage_target
         for l2 in self.l2:
             for strategy in self.strategies:
-                if strategy == "unadjusted":
-                    yield Candidate(strategy, Plan(Whitening(False, True, 0.0, target), RAW, l2))
+                if strategy in ("erm", "reweighted"):
+                    plain = Whitening(False, True, 0.0, target)
+                    yield Candidate(strategy, Plan(plain, RAW, l2, strategy == "erm"))
                     continue
                 centered = self.centered if strategy == "averaged" else strategy == "centered"
                 forms = {"raw": [RAW], "centered": [CENTERED]}.get(
@@ -195,7 +194,7 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     """A domain-adjusted classifier that chooses its options by leaving training domains out.
 
     Every candidate is scored by accuracy on each training domain in turn, fitted on the others.
-    The choice is between not adjusting at all, the averaged adjustment, and adapting to the new
+    The choice is between ERM, reweighted ERM, the averaged adjustment, and adapting to the new
     domain's unlabelled rows in raw or centred form. ``predict`` uses the best choice that needs
     no new rows, ``adapt`` the best one that does.
 
@@ -210,7 +209,7 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         Candidates for the shrinkage; see `DAREClassifier`.
     mean_penalty : sequence, default=(1.0,)
         Candidates for the weight of the mean constraint; see `DAREClassifier`.
-    strategies : sequence, default=("unadjusted", "averaged", "raw", "centered")
+    strategies : sequence, default=("erm", "reweighted", "averaged", "raw", "centered")
         Which of these to consider.
     rule : {"one-se", "best"}, default="one-se"
         The simplest strategy within one standard error of the best, or the best.
@@ -263,7 +262,7 @@ class DARERegressorCV(RegressorHead, _DARECV):
         Candidates for the shrinkage; see `DARERegressor`.
     mean_penalty : sequence, default=(1.0,)
         Candidates for the weight of the mean constraint; see `DARERegressor`.
-    strategies : sequence, default=("unadjusted", "averaged", "raw", "centered")
+    strategies : sequence, default=("erm", "reweighted", "averaged", "raw", "centered")
         Which of these to consider.
     rule : {"one-se", "best"}, default="one-se"
         The simplest strategy within one standard error of the best, or the best.

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from skdare._validation import check_choice, check_number
-from skdare.heads._adaptation import Adaptation, Adapter
+from skdare.heads._adaptation import Adaptation, Adapter, warn_of_outliers
 from skdare.heads._adjusted import CENTERED, RAW, Form, Plan, fit_adjusted, guess_adjustment
 from skdare.heads._base import ClassifierHead, Head, RegressorHead, check_solver
 from skdare.heads._problem import Problem, Statistics, Whitening, check_whitening
 
-ADAPTATIONS = {"centered": CENTERED, "raw": RAW}
+# What `adapt` whitens by (covariance or not), and what it does about the means.
+ADAPTATIONS = {"centered": (True, CENTERED), "raw": (False, RAW), "covariance": (True, RAW)}
 
 
 class Adjusted(Head):
@@ -35,7 +36,7 @@ class Adjusted(Head):
         problem: Problem,
         statistics: Statistics,
         plan: Plan,
-        adaptation: tuple[str, Plan] | None,
+        adaptation: Plan | None,
         guess: str | Mapping,
         start: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
@@ -54,14 +55,14 @@ class Adjusted(Head):
         }
         self.adaptation_ = None
         if adaptation is not None:
-            form, second = adaptation
             options |= {"start": fitted.start}
-            if second.whitening == plan.whitening:
+            if adaptation.whitening == plan.whitening:
                 options |= {"adjustments": fitted.adjustments}
-            own = fit_adjusted(problem, statistics, domains, second, **options)
-            self.adaptation_ = Adaptation.of(form, own, second.whitening, labels, moments)
+            own = fit_adjusted(problem, statistics, domains, adaptation, **options)
+            self.adaptation_ = Adaptation.of(adaptation, own, labels, moments)
             self._warn(own.solution)
         self.moments_ = {label: m.to_numpy() for label, m in zip(labels, moments, strict=True)}
+        warn_of_outliers(self.moments_, stacklevel=5)
         self._warn(fitted.solution)
 
     def adapter(self, *, prior_rows=None, min_rows=2) -> Adapter:
@@ -103,13 +104,13 @@ class _DARE(Adjusted):
         *,
         l2=1e-2,
         mean_penalty=1.0,
-        shrinkage=0.5,
+        shrinkage=0.9,
         shrinkage_target="scaled",
         centered=False,
         adjust=True,
         estimate_mean=False,
         guess="mean",
-        adaptation="centered",
+        adaptation="raw",
         fit_intercept=True,
         solver="auto",
         tol=1e-5,
@@ -154,8 +155,9 @@ class _DARE(Adjusted):
         whitening, adaptation = Whitening.of_head(self), None
         form = CENTERED if self.estimate_mean else self._invariant(self.mean_penalty)
         if self.adaptation is not None and self.adjust:
-            second = replace(whitening, centered=self.adaptation == "centered")
-            adaptation = self.adaptation, Plan(second, ADAPTATIONS[self.adaptation], self.l2)
+            centered, second = ADAPTATIONS[self.adaptation]
+            own = replace(whitening, centered=centered)
+            adaptation = Plan(own, second, self.l2)
         plan, start = Plan(whitening, form, self.l2), self._last_weights()
         self._install(problem, statistics, plan, adaptation, self.guess, start)
 
@@ -170,7 +172,7 @@ class DAREClassifier(ClassifierHead, _DARE):
     mean_penalty : float or "exact", default=1.0
         The paper's λ: how strongly each domain mean must be predicted as uninformative.
         "exact" solves in the null space of the whitened means; 0 drops the constraint.
-    shrinkage : float in [0, 1], "ledoit-wolf" or "oas", default=0.5
+    shrinkage : float in [0, 1], "ledoit-wolf" or "oas", default=0.9
         The paper's ρ: how far each second moment is shrunk before it is inverted.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
         Towards (tr/d) I, which has no unit; the raw identity, as the paper; or the pooled
@@ -185,9 +187,10 @@ class DAREClassifier(ClassifierHead, _DARE):
     guess : {"mean", "covariance"} or mapping, default="mean"
         The adjustment of an unseen domain: the mean of the training adjustments, the inverse
         root of the mean second moment, or weights on named domains.
-    adaptation : {"centered", "raw", None}, default="centered"
-        What `adapt` does: subtract means and whiten by covariances, in training and in use; or
-        whiten by raw second moments, as the paper. None saves that second solve.
+    adaptation : {"raw", "centered", "covariance", None}, default="raw"
+        What `adapt` does: whiten by raw second moments; subtract means and whiten by
+        covariances, in training and in use; or whiten by covariances and leave the means in, as the
+        paper's Theorem 4 states it. None saves that second solve.
     fit_intercept : bool, default=True
         Whether the scores have an intercept; it does not count at the domain means.
     solver : {"auto", "lbfgs", "trust-ncg"}, default="auto"
@@ -238,7 +241,7 @@ class DARERegressor(RegressorHead, _DARE):
     mean_penalty : float or "exact", default=1.0
         The paper's λ: how strongly the prediction at each domain mean must vanish. "exact"
         solves in the null space of the whitened means; 0 drops the constraint.
-    shrinkage : float in [0, 1], "ledoit-wolf" or "oas", default=0.5
+    shrinkage : float in [0, 1], "ledoit-wolf" or "oas", default=0.9
         The paper's ρ: how far each second moment is shrunk before it is inverted.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
         Towards (tr/d) I, which has no unit; the raw identity, as the paper; or the pooled
@@ -252,9 +255,10 @@ class DARERegressor(RegressorHead, _DARE):
     guess : {"mean", "covariance"} or mapping, default="mean"
         The adjustment of an unseen domain: the mean of the training adjustments, the inverse
         root of the mean second moment, or weights on named domains.
-    adaptation : {"centered", "raw", None}, default="centered"
-        What `adapt` does: subtract means and whiten by covariances, in training and in use; or
-        whiten by raw second moments, as the paper. None saves that second solve.
+    adaptation : {"raw", "centered", "covariance", None}, default="raw"
+        What `adapt` does: whiten by raw second moments; subtract means and whiten by
+        covariances, in training and in use; or whiten by covariances and leave the means in, as the
+        paper's Theorem 4 states it. None saves that second solve.
     fit_intercept : bool, default=True
         Whether predictions have an intercept: the equal-weight mean of the domains' mean targets.
     solver : {"auto", "lbfgs", "trust-ncg", "direct"}, default="auto"

@@ -185,6 +185,14 @@ class Statistics:
             raise ValueError("every feature is constant within every domain; nothing can be learnt")
         return scale
 
+    def total_scale(self, chosen: Sequence[int]) -> float:
+        """Mean variance of a feature over all rows of the chosen domains, as one domain."""
+        n = np.array([self.problem.domain_weight(e).sum() for e in chosen])
+        means = np.stack([self.domain_mean(e) for e in chosen])
+        within = np.array([self._light(e)[1] for e in chosen])
+        between = np.mean((means - n @ means / n.sum()) ** 2, axis=1)
+        return float(n @ (within + between) / n.sum())
+
     def domain_mean(self, e: int) -> np.ndarray:
         """Mean of a domain, on the host."""
         return self._light(e)[0]
@@ -221,11 +229,17 @@ class Statistics:
         rows = take(X, index)
         return (rows - like(moments.mean, X) if centered else rows) * root[:, None]
 
-    def adjustments(self, chosen: Sequence[int], whitening: Whitening) -> list[Adjustment]:
-        """One adjustment for each chosen domain."""
+    def adjustments(
+        self, chosen: Sequence[int], whitening: Whitening, *, by_rows: bool = False
+    ) -> list[Adjustment]:
+        """One adjustment for each chosen domain; without whitening, one scalar for all.
+
+        ``by_rows`` takes that scalar from all rows as one domain, as ERM does.
+        """
         d = self.problem.d
         if not whitening.adjust:
-            return [Adjustment(d, self.scale(chosen) ** -0.5)] * len(chosen)
+            scale = self.total_scale(chosen) if by_rows else self.scale(chosen)
+            return [Adjustment(d, scale**-0.5)] * len(chosen)
         return [self._adjustment(e, chosen, whitening) for e in chosen]
 
     def _adjustment(self, e: int, chosen: Sequence[int], whitening: Whitening) -> Adjustment:

@@ -12,9 +12,10 @@ import numpy as np
 from skdare._array import as_float64, chunks, like, product, to_numpy
 from skdare.adjustment import Adjustment, average
 from skdare.heads._adjusted import Fitted, Plan, fit_adjusted
-from skdare.heads._problem import Problem, Statistics, Whitening
+from skdare.heads._problem import Problem, Statistics
 
-STRATEGIES = ("unadjusted", "averaged", "raw", "centered")
+# From the simplest: the one-standard-error rule prefers the earlier.
+STRATEGIES = ("erm", "reweighted", "averaged", "raw", "centered")
 ADAPTING = ("raw", "centered")
 Start = tuple[np.ndarray, np.ndarray] | None
 
@@ -45,12 +46,12 @@ def domain_scores(
     """
     scores = np.empty((len(candidates), len(problem.index)))
     order = sorted(range(len(candidates)), key=lambda c: _path_key(candidates[c]))
-    for whitening, group in groupby(order, key=lambda c: candidates[c].plan.whitening):
+    for _, group in groupby(order, key=lambda c: _path_key(candidates[c])[:2]):
         numbers = list(group)
-        folds = _Folds(problem, statistics, whitening)
+        folds = _Folds(problem, statistics, candidates[numbers[0]].plan)
         for held_out in range(len(problem.index)):
             fold = folds.without(held_out)
-            for _, path in groupby(numbers, key=lambda c: candidates[c].plan.form):
+            for _, path in groupby(numbers, key=lambda c: _path_key(candidates[c])[:-1]):
                 start = None
                 for c in path:
                     fitted = fold.fit(candidates[c].plan, start, **options)
@@ -61,14 +62,15 @@ def domain_scores(
 
 def _path_key(candidate: Candidate) -> tuple:
     plan = candidate.plan
-    return repr(plan.whitening), repr(plan.form), -plan.l2
+    return repr(plan.whitening), plan.by_rows, repr(plan.form), -plan.l2
 
 
 class _Folds:
     """The adjustments of one whitening, shared by every fold."""
 
-    def __init__(self, problem: Problem, statistics: Statistics, whitening: Whitening) -> None:
-        self.problem, self.statistics, self.whitening = problem, statistics, whitening
+    def __init__(self, problem: Problem, statistics: Statistics, plan: Plan) -> None:
+        self.problem, self.statistics, self.whitening = problem, statistics, plan.whitening
+        self.by_rows = plan.by_rows
         # A scalar, or a target pooled from the other domains, depends on who is left out.
         self.shared: list[Adjustment] | None = None
         if self.whitening.adjust and self.whitening.target != "pooled":
@@ -81,8 +83,9 @@ class _Folds:
         if self.shared is not None:
             adjustments, own = [self.shared[e] for e in chosen], self.shared[held_out]
         else:
-            adjustments = self.statistics.adjustments(chosen, self.whitening)
-            own = self.statistics.adjustments([held_out, *chosen], self.whitening)[0]
+            by_rows, everyone = {"by_rows": self.by_rows}, [held_out, *chosen]
+            adjustments = self.statistics.adjustments(chosen, self.whitening, **by_rows)
+            own = self.statistics.adjustments(everyone, self.whitening, **by_rows)[0]
         return _Fold(self.problem, self.statistics, held_out, chosen, adjustments, own)
 
 
