@@ -101,11 +101,11 @@ class Adapter:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdare import DAREClassifier
+    >>> from skdare import DARERegressor
     >>> from skdare.datasets import make_latent_domains
-    >>> data = make_latent_domains(shift=0.3, random_state=0)
+    >>> data = make_latent_domains(task="regression", random_state=0)
     >>> train, new = data.domains != 3, data.X[data.domains == 3]
-    >>> head = DAREClassifier().fit(data.X[train], data.y[train], domains=data.domains[train])
+    >>> head = DARERegressor().fit(data.X[train], data.y[train], domains=data.domains[train])
     >>> adapter = head.adapter()
     >>> for chunk in np.array_split(new, 5):
     ...     adapter = adapter.partial_fit(chunk)
