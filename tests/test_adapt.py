@@ -1,6 +1,7 @@
 """Just-in-time adaptation: a new head from unlabelled rows in any chunks, the old one untouched."""
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 import oracle
-from skdare import DAREClassifier, LabelShiftWarning
+from skdare import DAREClassifier, ERMClassifier, LabelShiftWarning
+from skdare.datasets import make_latent_domains
 
 FORMS = ["raw", "centered"]
 ignore_label_shift = pytest.mark.filterwarnings("ignore::skdare.LabelShiftWarning")
@@ -167,3 +169,24 @@ def test_a_head_that_cannot_adapt_says_what_to_do(binary, options, rows, error, 
 def test_an_unfitted_head_asks_to_be_fitted_before_it_adapts(binary):
     with pytest.raises(NotFittedError, match="call fit before adapt"):
         DAREClassifier().adapt(binary.X)
+
+
+def test_one_row_that_decides_a_domains_moments_is_pointed_out(three_classes):
+    X = three_classes.X.copy()
+    X[three_classes.rows("west")[0]] *= 1e4
+    with pytest.warns(UserWarning, match="rows of 'west' hold most of their variance"):
+        three_classes.fit(DAREClassifier(), X)
+
+
+def test_the_covariance_form_undoes_the_latent_model():
+    data = make_latent_domains(4, 4000, 6, shift=1.0, random_state=3)
+    new = data.domains == 0
+    head = DAREClassifier(adaptation="covariance", shrinkage=0.0, l2=1e-6)
+    head.fit(data.X[~new], data.y[~new], domains=data.domains[~new])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LabelShiftWarning)
+        adapted = head.adapt(data.X[new], prior_rows=0)
+    # A head fitted to the new domain's own labels is the ceiling.
+    ceiling = ERMClassifier(l2=1e-6).fit(data.X[new], data.y[new])
+    assert adapted.score(data.X[new], data.y[new]) > ceiling.score(data.X[new], data.y[new]) - 0.01
+    assert head.score(data.X[new], data.y[new]) < ceiling.score(data.X[new], data.y[new]) - 0.01

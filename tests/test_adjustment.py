@@ -174,3 +174,15 @@ def test_the_average_of_thin_adjustments_stays_thin(array_library):
     made = forms(array_library)
     mean = average([made[name][0] for name in ("thin", "thinner", "scalar")])
     assert (mean.matrix, mean.U.shape) == (None, (12, 3))
+
+
+@pytest.mark.parametrize("shrinkage", [0.1, 0.5, 0.9])
+def test_a_float32_spectrum_keeps_weak_directions_that_a_ridge_supports(shrinkage):
+    # Features with a large mean: the first eigenvalue is 10,000 times the rest, so that a cut-off
+    # relative to it in float32 would drop every other direction.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 64)) + 30.0
+    S = Moments.of(X).second_moment(centered=False)
+    exact = Spectrum.of_matrix(S).inverse_root(shrinkage / 100).dense()
+    single = Spectrum.of_matrix(S, np.float32).inverse_root(shrinkage / 100).dense()
+    assert np.linalg.norm(single - exact) <= 1e-2 * np.linalg.norm(exact)

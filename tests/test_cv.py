@@ -119,3 +119,11 @@ def searched_mean(head, strategy):
 def test_one_domain_leaves_none_to_hold_out_and_says_so(three_classes):
     head = DAREClassifierCV().fit(three_classes.X, three_classes.y)
     assert "one domain" in head.choice_
+
+
+def test_scores_too_good_for_unseen_domains_are_pointed_out():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 60)
+    X = rng.normal(size=(120, 4)) + 6.0 * y[:, None]
+    with pytest.warns(UserWarning, match="features were trained on them"):
+        DAREClassifierCV(l2=(0.1,)).fit(X, y, domains=np.tile([0, 1, 2], 40))
