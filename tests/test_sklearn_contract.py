@@ -180,6 +180,7 @@ def test_domain_labels_may_be_any_hashable(three_classes, relabel):
     np.testing.assert_allclose(head.coef_, plain.coef_, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:leaving a training domain out still scores")
 @pytest.mark.parametrize("head", CLASSIFIERS, ids=lambda head: head.__name__)
 def test_probabilities_agree_with_scores_and_labels(head, classification_problem):
     fitted = classification_problem.fit(head())

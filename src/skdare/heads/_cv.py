@@ -154,9 +154,9 @@ class _DARECV(Adjusted):
         if len(problem.index) > 1 and means.max() >= SATURATED:
             warnings.warn(
                 f"leaving a training domain out still scores {means.max():.1%}: the domains hardly "
-                "differ, or the features were trained on them; in that case the choice says "
-                "little about a domain that they have not seen, and "
-                f"{type(self).__name__.removesuffix('CV')} with its defaults is the safer head",
+                "differ, or the features were trained on them; in that case this choice says "
+                "little about a domain they have not seen, and DARE with a fixed shrinkage may "
+                "serve as well",
                 UserWarning,
                 stacklevel=4,
             )
