@@ -43,7 +43,9 @@ def demo(trials: int) -> None:
                 progress.advance(task)
             results.append(demonstration.collect(study, parts))
     for result in results:
-        click.echo(f"{result.study.title}: {result.study.note}\n")
+        options = ", ".join(f"{name}={value!r}" for name, value in result.study.options.items())
+        click.echo(f"{result.study.title}: {result.study.note}")
+        click.echo(f"dare is DAREClassifier({options})\n")
         click.echo(demonstration.table(result) + "\n")
     click.echo(
         "Accuracy in percent on the held-out domain, mean over "
