@@ -41,7 +41,7 @@ def _fold(fold: Fold) -> list[dict]:
         common | {"strategy": "plain dare", "score": float(dare.score(*test)), "inner": []},
     ]
     for strategy in STRATEGIES:
-        head = getattr(skdare, f"DARE{task}CV")(strategies=(strategy,), rule="best")
+        head = getattr(skdare, f"DARE{task}CV")(strategies=(strategy,))
         head.fit(*train, domains=fold.train.domains)
         results = head.cv_results_
         best = int(np.argmax(results["mean_score"]))

@@ -89,7 +89,7 @@ def test_wrong_data_is_named_before_any_work(head, change, message, three_classe
         (DAREClassifierCV, {"l2": 0.1}, "sequence of candidates"),
         (DAREClassifierCV, {"shrinkage": ()}, "sequence of candidates"),
         (DAREClassifierCV, {"strategies": ("magic",)}, "'erm', 'reweighted', 'averaged'"),
-        (DAREClassifierCV, {"rule": "worst"}, "'one-se', 'best'"),
+        (DAREClassifierCV, {"standard_errors": -1}, "0 or more"),
         (AnchorRegressor, {"gamma": -2}, "gamma is -2"),
     ],
 )

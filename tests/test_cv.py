@@ -71,17 +71,17 @@ def test_every_shrinkage_target_can_be_searched(target, three_classes):
     assert np.all(np.isfinite(head.cv_results_["mean_score"]))
 
 
-def test_the_best_rule_takes_the_highest_mean(three_classes):
-    head = three_classes.fit(DAREClassifierCV(rule="best"))
+def test_zero_standard_errors_take_the_highest_mean(three_classes):
+    head = three_classes.fit(DAREClassifierCV(standard_errors=0))
     results = head.cv_results_
     assert head.best_score_ == results["mean_score"].max()
     assert results["rank"][results["mean_score"].argmax()] == 1
     assert head.best_strategy_ in head.choice_
 
 
-def test_the_one_standard_error_rule_prefers_the_simplest(three_classes):
-    best = three_classes.fit(DAREClassifierCV(rule="best"))
-    careful = three_classes.fit(DAREClassifierCV(rule="one-se"))
+def test_within_standard_errors_the_simplest_strategy_is_preferred(three_classes):
+    best = three_classes.fit(DAREClassifierCV(standard_errors=0))
+    careful = three_classes.fit(DAREClassifierCV(standard_errors=2))
     order = list(careful.strategies)
     assert order.index(careful.best_strategy_) <= order.index(best.best_strategy_)
     assert careful.best_score_ <= best.best_score_

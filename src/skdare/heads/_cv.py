@@ -35,7 +35,7 @@ class _DARECV(Adjusted):
         shrinkage=(0.1, 0.5, 0.9),
         mean_penalty=(1.0,),
         strategies=STRATEGIES,
-        rule="one-se",
+        standard_errors=2.0,
         shrinkage_target="scaled",
         centered=False,
         fit_intercept=True,
@@ -47,7 +47,7 @@ class _DARECV(Adjusted):
         self.shrinkage = shrinkage
         self.mean_penalty = mean_penalty
         self.strategies = strategies
-        self.rule = rule
+        self.standard_errors = standard_errors
         self.shrinkage_target = shrinkage_target
         self.centered = centered
         self.fit_intercept = fit_intercept
@@ -68,7 +68,7 @@ class _DARECV(Adjusted):
             check_number("mean_penalty", value, also=("exact",))
         for value in self.strategies:
             check_choice("strategies", value, STRATEGIES)
-        check_choice("rule", self.rule, ("one-se", "best"))
+        check_number("standard_errors", self.standard_errors)
         check_choice("shrinkage_target", self.shrinkage_target, SHRINKAGE_TARGETS)
         check_choice("centered", self.centered, (True, False))
         check_choice("fit_intercept", self.fit_intercept, (True, False))
@@ -91,7 +91,7 @@ class _DARECV(Adjusted):
         if len(problem.index) > 1:
             prior = float(problem.d)
             scores = domain_scores(problem, statistics, candidates, prior, **options)
-        overall = choose(candidates, scores, self.rule)
+        overall = choose(candidates, scores, self.standard_errors)
         steady = [c for c, candidate in enumerate(candidates) if not candidate.adapts]
         adapting = [c for c, candidate in enumerate(candidates) if candidate.adapts]
         main = self._choose_among(steady or adapting, candidates, scores)
@@ -119,7 +119,9 @@ class _DARECV(Adjusted):
                         yield Candidate(strategy, Plan(whitening, form, l2))
 
     def _choose_among(self, numbers: list[int], candidates: list, scores: np.ndarray) -> int:
-        return numbers[choose([candidates[c] for c in numbers], scores[numbers], self.rule)]
+        return numbers[
+            choose([candidates[c] for c in numbers], scores[numbers], self.standard_errors)
+        ]
 
     def _report(
         self,
@@ -224,8 +226,9 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         Candidates for the weight of the mean constraint; see `DAREClassifier`.
     strategies : sequence, default=("erm", "reweighted", "averaged", "raw", "centered")
         Which of these to consider.
-    rule : {"one-se", "best"}, default="one-se"
-        The simplest strategy within one standard error of the best, or the best.
+    standard_errors : float, default=2.0
+        Take the simplest strategy whose best candidate is within so many standard errors of the
+        best of all, by paired differences over domains; 0 takes the best of all.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
         See `DAREClassifier`.
     centered : bool, default=False
@@ -277,8 +280,9 @@ class DARERegressorCV(RegressorHead, _DARECV):
         Candidates for the weight of the mean constraint; see `DARERegressor`.
     strategies : sequence, default=("erm", "reweighted", "averaged", "raw", "centered")
         Which of these to consider.
-    rule : {"one-se", "best"}, default="one-se"
-        The simplest strategy within one standard error of the best, or the best.
+    standard_errors : float, default=2.0
+        Take the simplest strategy whose best candidate is within so many standard errors of the
+        best of all, by paired differences over domains; 0 takes the best of all.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
         See `DARERegressor`.
     centered : bool, default=False

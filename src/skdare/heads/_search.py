@@ -14,7 +14,7 @@ from skdare.adjustment import Adjustment, average
 from skdare.heads._adjusted import Fitted, Plan, fit_adjusted
 from skdare.heads._problem import Problem, Statistics
 
-# From the simplest: the one-standard-error rule prefers the earlier.
+# From the simplest: within a few standard errors the earlier is preferred.
 STRATEGIES = ("erm", "reweighted", "averaged", "raw", "centered")
 ADAPTING = ("raw", "centered")
 Start = tuple[np.ndarray, np.ndarray] | None
@@ -132,20 +132,20 @@ def _scores(problem: Problem, e: int, V: np.ndarray) -> Iterator[np.ndarray]:
         yield to_numpy(as_float64(product(rows, like(V, rows))))
 
 
-def choose(candidates: Sequence[Candidate], scores: np.ndarray, rule: str) -> int:
+def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors: float) -> int:
     """The number of the chosen candidate.
 
-    ``"best"``: the highest mean score over held-out domains. ``"one-se"``: the simplest strategy
-    that has a candidate within one standard error of the best, by paired differences over
-    domains, and its best candidate: with few domains the highest mean is often luck.
+    The best candidate of the simplest strategy that comes within so many standard errors of the
+    highest mean score over held-out domains, by paired differences: with few domains the highest
+    mean is often luck.
     """
     means = np.nanmean(scores, axis=1)
     best = int(np.nanargmax(means))
-    if rule == "best" or scores.shape[1] < 2:
+    if standard_errors == 0 or scores.shape[1] < 2:
         return best
     gaps = scores[best] - scores
     error = np.nanstd(gaps, axis=1, ddof=1) / np.sqrt(scores.shape[1])
-    eligible = np.flatnonzero(np.nanmean(gaps, axis=1) <= error).tolist()
+    eligible = np.flatnonzero(np.nanmean(gaps, axis=1) <= standard_errors * error).tolist()
     rank = [STRATEGIES.index(candidates[c].strategy) for c in eligible]
     simplest = [c for c, r in zip(eligible, rank, strict=True) if r == min(rank)]
     return max(simplest, key=lambda c: means[c])
