@@ -74,7 +74,7 @@ def report(records: Sequence[dict]) -> str:
     rows = [[name, *(_summary(_of(records, name, s)) for s in columns)] for name in sets]
     text = "## Choosing by leaving out\n\n" + table(["set (mean / worst)", *columns], rows)
     for title, names in (("without adapting", STEADY), ("with adapting", STRATEGIES)):
-        errors = (0.0, 0.5, 1.0, 2.0)
+        errors = (0.0, 1.0, 1.5, 2.0)
         rows = []
         for name in sets:
             row = [name, _summary(_of(records, name, "plain erm"))]

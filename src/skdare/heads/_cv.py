@@ -35,7 +35,7 @@ class _DARECV(Adjusted):
         shrinkage=(0.1, 0.5, 0.9),
         mean_penalty=(1.0,),
         strategies=STRATEGIES,
-        standard_errors=2.0,
+        standard_errors=1.5,
         shrinkage_target="scaled",
         centered=False,
         fit_intercept=True,
@@ -226,7 +226,7 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         Candidates for the weight of the mean constraint; see `DAREClassifier`.
     strategies : sequence, default=("erm", "reweighted", "averaged", "raw", "centered")
         Which of these to consider.
-    standard_errors : float, default=2.0
+    standard_errors : float, default=1.5
         Take the simplest strategy whose best candidate is within so many standard errors of the
         best of all, by paired differences over domains; 0 takes the best of all.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
@@ -280,7 +280,7 @@ class DARERegressorCV(RegressorHead, _DARECV):
         Candidates for the weight of the mean constraint; see `DARERegressor`.
     strategies : sequence, default=("erm", "reweighted", "averaged", "raw", "centered")
         Which of these to consider.
-    standard_errors : float, default=2.0
+    standard_errors : float, default=1.5
         Take the simplest strategy whose best candidate is within so many standard errors of the
         best of all, by paired differences over domains; 0 takes the best of all.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
