@@ -14,7 +14,7 @@ import numpy as np
 
 import skdare
 from real_data import Fold
-from skdare.heads._search import ADAPTING, STRATEGIES
+from skdare.heads._search import ADAPTING, STRATEGIES, Candidate, choose
 from tables import floored, percent, table, unique
 
 # Searching leaves every other domain out inside every fold: of many domains, some will do.
@@ -56,15 +56,12 @@ def _fold(fold: Fold) -> list[dict]:
     return records
 
 
-def choose(records: Sequence[dict], names: Sequence[str], errors: float) -> dict:
-    """The simplest strategy within so many standard errors of the best, by paired differences."""
-    inner = np.array([next(r["inner"] for r in records if r["strategy"] == n) for n in names])
-    inner = np.maximum(inner, -1.0)
-    best = int(inner.mean(axis=1).argmax())
-    gaps = inner[best] - inner
-    allowed = errors * gaps.std(axis=1, ddof=1) / np.sqrt(inner.shape[1])
-    number = int(np.flatnonzero(gaps.mean(axis=1) <= allowed + 1e-12)[0])
-    return next(r for r in records if r["strategy"] == names[number])
+def pick(records: Sequence[dict], names: Sequence[str], errors: float) -> dict:
+    """What `DAREClassifierCV` would choose among these strategies with so many standard errors."""
+    chosen = [next(r for r in records if r["strategy"] == name) for name in names]
+    inner = np.maximum([r["inner"] for r in chosen], -1.0)
+    plans = [Candidate(r["strategy"], None) for r in chosen]
+    return chosen[choose(plans, inner, errors)]
 
 
 def report(records: Sequence[dict]) -> str:
@@ -79,7 +76,7 @@ def report(records: Sequence[dict]) -> str:
         for name in sets:
             row = [name, _summary(_of(records, name, "plain erm"))]
             for e in errors:
-                row.append(_summary([choose(fold, names, e) for fold in _folds(records, name)]))
+                row.append(_summary([pick(fold, names, e) for fold in _folds(records, name)]))
             rows.append(row)
         header = ["set", "plain erm", *(f"{e:g} standard errors" for e in errors)]
         text += f"\nThe simplest strategy within so many standard errors, {title}:\n\n"

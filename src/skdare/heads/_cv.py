@@ -227,8 +227,9 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     strategies : sequence, default=("erm", "reweighted", "averaged", "raw", "centered")
         Which of these to consider.
     standard_errors : float, default=1.5
-        Take the simplest strategy whose best candidate is within so many standard errors of the
-        best of all, by paired differences over domains; 0 takes the best of all.
+        Take the simplest strategy within so many standard errors of the best, by paired
+        differences over domains, unless the best is at least as good on every domain; 0 takes
+        the best.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
         See `DAREClassifier`.
     centered : bool, default=False
@@ -281,8 +282,9 @@ class DARERegressorCV(RegressorHead, _DARECV):
     strategies : sequence, default=("erm", "reweighted", "averaged", "raw", "centered")
         Which of these to consider.
     standard_errors : float, default=1.5
-        Take the simplest strategy whose best candidate is within so many standard errors of the
-        best of all, by paired differences over domains; 0 takes the best of all.
+        Take the simplest strategy within so many standard errors of the best, by paired
+        differences over domains, unless the best is at least as good on every domain; 0 takes
+        the best.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
         See `DARERegressor`.
     centered : bool, default=False

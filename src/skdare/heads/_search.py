@@ -135,17 +135,22 @@ def _scores(problem: Problem, e: int, V: np.ndarray) -> Iterator[np.ndarray]:
 def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors: float) -> int:
     """The number of the chosen candidate.
 
-    The best candidate of the simplest strategy that comes within so many standard errors of the
-    highest mean score over held-out domains, by paired differences: with few domains the highest
-    mean is often luck.
+    Each strategy is represented by its highest mean score over held-out domains. The simplest
+    strategy that comes within so many standard errors of the best, by paired differences, is
+    preferred, unless the best is at least as good on every domain: with few domains the highest
+    mean is often luck, but not when nothing speaks against it.
     """
     means = np.nanmean(scores, axis=1)
-    best = int(np.nanargmax(means))
-    if standard_errors == 0 or scores.shape[1] < 2:
-        return best
-    gaps = scores[best] - scores
-    error = np.nanstd(gaps, axis=1, ddof=1) / np.sqrt(scores.shape[1])
-    eligible = np.flatnonzero(np.nanmean(gaps, axis=1) <= standard_errors * error).tolist()
-    rank = [STRATEGIES.index(candidates[c].strategy) for c in eligible]
-    simplest = [c for c, r in zip(eligible, rank, strict=True) if r == min(rank)]
-    return max(simplest, key=lambda c: means[c])
+    numbers = sorted(range(len(candidates)), key=lambda c: means[c], reverse=True)
+    leaders: dict[str, int] = {}
+    for c in numbers:
+        leaders.setdefault(candidates[c].strategy, c)
+    best = numbers[0]
+    for strategy in STRATEGIES:
+        if strategy in leaders:
+            gaps = scores[best] - scores[leaders[strategy]]
+            error = np.nanstd(gaps, ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
+            close = np.nanmean(gaps) <= standard_errors * error
+            if close and not np.nanmin(gaps) >= 0:
+                return leaders[strategy]
+    return best
