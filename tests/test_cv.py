@@ -16,6 +16,7 @@ from skdare import (
     ReweightedClassifier,
 )
 from skdare.datasets import load_digit_domains
+from skdare.heads._search import Candidate, choose
 
 
 def by_hand(problem, make, *, adapt=False):
@@ -127,3 +128,27 @@ def test_scores_too_good_for_unseen_domains_are_pointed_out():
     X = rng.normal(size=(120, 4)) + 6.0 * y[:, None]
     with pytest.warns(UserWarning, match="features were trained on them"):
         DAREClassifierCV(l2=(0.1,)).fit(X, y, domains=np.tile([0, 1, 2], 40))
+
+
+def candidates_of(*strategies):
+    return [Candidate(strategy, None) for strategy in strategies]
+
+
+@pytest.mark.parametrize(
+    ("scores", "chosen"),
+    [
+        ([[0.70, 0.80, 0.75], [0.72, 0.79, 0.76]], "erm"),  # within noise: the simpler
+        ([[0.70, 0.80, 0.75], [0.71, 0.95, 0.75]], "raw"),  # nowhere worse: the better
+        ([[0.70, 0.80, 0.75], [0.90, 0.99, 0.74]], "raw"),  # far better: the better
+        ([[0.80, 0.80, 0.80], [0.70, 0.90, 0.70]], "erm"),  # worse on average: the better
+    ],
+)
+def test_a_simpler_strategy_gives_way_only_to_evidence(scores, chosen):
+    candidates = candidates_of("erm", "raw")
+    number = choose(candidates, np.array(scores), 1.5)
+    assert candidates[number].strategy == chosen
+
+
+def test_the_best_candidate_of_a_strategy_stands_for_it():
+    scores = np.array([[0.1, 0.2, 0.1], [0.8, 0.9, 0.8], [0.7, 0.95, 0.8]])
+    assert choose(candidates_of("erm", "erm", "raw"), scores, 1.5) == 1

@@ -146,11 +146,10 @@ def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors:
     for c in numbers:
         leaders.setdefault(candidates[c].strategy, c)
     best = numbers[0]
-    for strategy in STRATEGIES:
-        if strategy in leaders:
-            gaps = scores[best] - scores[leaders[strategy]]
-            error = np.nanstd(gaps, ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
-            close = np.nanmean(gaps) <= standard_errors * error
-            if close and not np.nanmin(gaps) >= 0:
-                return leaders[strategy]
+    for strategy in sorted(leaders, key=STRATEGIES.index):
+        leader = leaders[strategy]
+        gaps = scores[best] - scores[leader]
+        error = np.nanstd(gaps, ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
+        if leader == best or np.nanmean(gaps) <= standard_errors * error and np.nanmin(gaps) < 0:
+            return leader
     return best
