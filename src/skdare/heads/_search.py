@@ -150,6 +150,6 @@ def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors:
         leader = leaders[strategy]
         gaps = scores[best] - scores[leader]
         error = np.nanstd(gaps, ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
-        if leader == best or np.nanmean(gaps) <= standard_errors * error and np.nanmin(gaps) < 0:
+        if leader == best or (np.nanmean(gaps) <= standard_errors * error and np.nanmin(gaps) < 0):
             return leader
     return best
