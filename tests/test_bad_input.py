@@ -83,6 +83,9 @@ def test_wrong_data_is_named_before_any_work(head, change, message, three_classe
         (DAREClassifier, {"l2": "small"}, "l2 is 'small'"),
         (DAREClassifier, {"tol": None}, "tol is None"),
         (DAREClassifier, {"max_iter": 0}, "1 or more"),
+        (DAREClassifier, {"max_iter": 2.5}, "whole number"),
+        (DAREClassifier, {"l2": float("inf")}, "l2 is inf"),
+        (DAREClassifier, {"guess": {"west": "x"}}, "weight of domain 'west'"),
         (DAREClassifier, {"centered": "yes"}, "True, False"),
         (GroupDROClassifier, {"step": -0.1}, "step is -0.1"),
         (IRMClassifier, {"penalty": -1}, "penalty is -1"),
@@ -173,6 +176,54 @@ def test_the_callers_arrays_are_never_modified(container, three_classes):
     dense = X.toarray() if sparse.issparse(X) else X
     for now, then in zip([dense, y, weight, three_classes.domains], before, strict=True):
         np.testing.assert_array_equal(now, then)
+
+
+def test_a_refused_refit_leaves_the_head_as_it_was(three_classes):
+    head = three_classes.fit(DAREClassifier())
+    before = head.predict_proba(three_classes.X)
+    for X, y in ((three_classes.X, np.zeros(126)), (three_classes.X[:, :3], three_classes.y[:5])):
+        with pytest.raises(ValueError, match=r"one class|y has 5"):
+            head.fit(X, y, domains=three_classes.domains)
+        np.testing.assert_array_equal(head.predict_proba(three_classes.X), before)
+
+
+@pytest.mark.parametrize("head", [ReweightedClassifier, GroupDROClassifier])
+def test_domains_of_one_row_each_are_enough_without_whitening(head, three_classes):
+    fitted = head().fit(three_classes.X[:30], three_classes.y[:30], domains=range(30))
+    assert fitted.score(three_classes.X, three_classes.y) > 0.5
+
+
+def test_missing_labels_of_pandas_are_named(three_classes):
+    pandas = pytest.importorskip("pandas")
+    domains = pandas.Series(three_classes.domains, dtype="string")
+    domains[3] = pandas.NA
+    with pytest.raises(ValueError, match="no label in row 3"):
+        DAREClassifier().fit(three_classes.X, three_classes.y, domains=domains)
+
+
+def test_weights_that_leave_one_class_are_refused(three_classes):
+    weight = (three_classes.y == 1).astype(float)
+    with pytest.raises(ValueError, match="one class, 1"):
+        three_classes.fit(DAREClassifier(), sample_weight=weight)
+
+
+def test_an_exact_constraint_that_leaves_nothing_is_refused():
+    rng = np.random.default_rng(0)
+    domains = np.repeat(np.arange(6), 20)
+    X = rng.normal(size=(120, 3)) + rng.normal(size=(6, 3))[domains]
+    with pytest.raises(ValueError, match="leaves nothing to predict from"):
+        DAREClassifier(mean_penalty="exact").fit(X, X[:, 0] > 0, domains=domains)
+
+
+def test_features_with_a_large_offset_are_pointed_out(three_classes):
+    with pytest.warns(UserWarning, match="vary little beside their mean"):
+        three_classes.fit(DAREClassifier(), three_classes.X + 50.0)
+
+
+def test_features_whose_squares_overflow_are_named(three_classes):
+    X = three_classes.X.astype(np.float32) * np.float32(1e25)
+    with np.errstate(over="ignore", invalid="ignore"), pytest.raises(ValueError, match="overflow"):
+        three_classes.fit(ERMClassifier(), X)
 
 
 def test_a_read_only_array_can_be_fitted(regression):

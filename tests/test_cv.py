@@ -99,9 +99,26 @@ def test_predict_uses_the_chosen_options(three_classes):
 def test_adapt_is_refused_where_leaving_out_says_it_hurts(three_classes):
     head = three_classes.fit(DAREClassifierCV(strategies=("erm", "raw")))
     head.adapts_ = False
-    with pytest.warns(UserWarning, match="adapt changed nothing"):
+    with pytest.warns(UserWarning, match="adapting changed nothing"):
         same = head.adapt(three_classes.X)
+        streamed = head.adapter().partial_fit(three_classes.X).head_
     np.testing.assert_array_equal(same.coef_, head.coef_)
+    np.testing.assert_array_equal(streamed.coef_, head.coef_)
+
+
+@pytest.mark.parametrize("strategies", [("erm",), ("erm", "reweighted", "averaged")])
+def test_a_search_without_adapting_strategies_adapts_to_nothing(strategies, three_classes):
+    head = three_classes.fit(DAREClassifierCV(strategies=strategies))
+    with pytest.warns(UserWarning, match="adapting changed nothing: chose"):
+        np.testing.assert_array_equal(head.adapt(three_classes.X).coef_, head.coef_)
+
+
+def test_a_domain_of_one_target_has_no_say_in_a_regression_search(regression):
+    y = regression.y.copy()
+    y[regression.rows("west")] = 3.0
+    head = DARERegressorCV().fit(regression.X, y, domains=regression.domains)
+    assert np.isnan(head.cv_results_["score_west"]).all()
+    assert np.isfinite(head.best_score_)
 
 
 def test_digit_styles_are_best_served_by_adapting():
@@ -141,6 +158,7 @@ def candidates_of(*strategies):
         ([[0.70, 0.80, 0.75], [0.71, 0.95, 0.75]], "raw"),  # nowhere worse: the better
         ([[0.70, 0.80, 0.75], [0.90, 0.99, 0.74]], "raw"),  # far better: the better
         ([[0.80, 0.80, 0.80], [0.70, 0.90, 0.70]], "erm"),  # worse on average: the better
+        ([[0.80, 0.80, 0.80], [0.80, 0.80, 0.80]], "erm"),  # the same: the simpler
     ],
 )
 def test_a_simpler_strategy_gives_way_only_to_evidence(scores, chosen):

@@ -31,6 +31,7 @@ CLASSIFIERS = [head for head in HEADS if "Classifier" in head.__name__]
 
 @parametrize_with_checks([head() for head in HEADS])
 @pytest.mark.filterwarnings("ignore:.*was given no domains")
+@pytest.mark.filterwarnings("ignore:the features vary little beside their mean")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
@@ -231,6 +232,12 @@ def test_a_head_without_domains_says_so_but_erm_does_not(three_classes):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ERMClassifier().fit(three_classes.X, three_classes.y)
+
+
+def test_a_warning_points_at_the_callers_line(three_classes):
+    with pytest.warns(UserWarning, match="pass domains=") as caught:
+        DAREClassifier().fit(three_classes.X, three_classes.y)
+    assert caught[0].filename == __file__
 
 
 def test_a_regressor_predicts_in_the_units_of_its_targets(regression):

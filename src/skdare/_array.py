@@ -65,7 +65,7 @@ def to_numpy(values: Array) -> np.ndarray:
 def work_dtype(X: Array) -> Any:
     """The dtype of products with X: float64 for float64 and integers, else float32."""
     xp = namespace(X)
-    if X.dtype in (xp.float64,) or not _is_floating(X):
+    if X.dtype == xp.float64 or not _is_floating(X):
         return xp.float64
     return xp.float32
 
@@ -87,10 +87,18 @@ def _is_floating(X: Array) -> bool:
     return bool(namespace(X).isdtype(X.dtype, "real floating"))
 
 
+def is_real(X: Array) -> bool:
+    """Whether a foreign array holds real numbers."""
+    return bool(namespace(X).isdtype(X.dtype, ("bool", "integral", "real floating")))
+
+
 def all_finite(X: Array) -> bool:
-    """Whether every entry of a foreign array is finite."""
+    """Whether every entry of a foreign array is finite, chunk by chunk."""
     xp = namespace(X)
-    return not _is_floating(X) or bool(xp.all(xp.isfinite(X)))
+    whole = slice(0, X.shape[0])
+    return not _is_floating(X) or all(
+        bool(xp.all(xp.isfinite(rows))) for _, rows in chunks(X, whole)
+    )
 
 
 def chunk_rows(X: Array) -> int:

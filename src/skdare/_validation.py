@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, validate_data
 
-from skdare._array import Array, Index, all_finite, compact, is_foreign, to_numpy
+from skdare._array import Array, Index, all_finite, compact, is_foreign, is_real, to_numpy
 
+_PACKAGE = str(Path(__file__).parent)
 FEATURE_DTYPES = [np.float64, np.float32, np.float16]
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the caller that is not ours."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def check_features(estimator: Any, X: Array, *, reset: bool, min_rows: int = 1) -> Array:
@@ -28,7 +41,9 @@ def check_features(estimator: Any, X: Array, *, reset: bool, min_rows: int = 1) 
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead; X is rows by features")
     if X.shape[0] < min_rows or X.shape[1] < 1:
-        raise ValueError(f"X has shape {tuple(X.shape)}, and at least {min_rows} row is needed")
+        raise ValueError(f"X has shape {tuple(X.shape)}; at least {min_rows} rows are needed")
+    if not is_real(X):
+        raise ValueError(f"X has dtype {X.dtype}; features must be real numbers")
     if not all_finite(X):
         raise ValueError("Input X contains NaN or infinity; impute or drop those rows first")
     if reset:
@@ -57,13 +72,12 @@ def check_domains(domains: Iterable | None, n: int, weight: np.ndarray) -> Domai
         codes = np.zeros(n, dtype=np.intp)
     else:
         labels, codes = _encode(_as_labels(domains, n))
-    index, kept = [], []
-    for code, label in enumerate(labels):
-        rows = np.flatnonzero((codes == code) & (weight > 0))
-        if len(rows):
-            index.append(compact(rows))
-            kept.append(label)
-    return DomainRows(kept, index)
+    rows = np.flatnonzero(weight > 0)
+    rows = rows[np.argsort(codes[rows], kind="stable")]
+    bounds = np.searchsorted(codes[rows], np.arange(len(labels) + 1))
+    parts = [rows[start:stop] for start, stop in pairwise(bounds)]
+    kept = [e for e, part in enumerate(parts) if len(part)]
+    return DomainRows([labels[e] for e in kept], [compact(parts[e]) for e in kept])
 
 
 def _as_labels(domains: Any, n: int) -> Any:
@@ -87,7 +101,7 @@ def _encode(values: Any) -> tuple[list[Hashable], np.ndarray]:
     """Distinct labels, sorted where they can be, and each row's number among them."""
     if isinstance(values, np.ndarray) and values.dtype != object:
         values = values.tolist()
-    missing = [i for i, v in enumerate(values) if v is None or v != v]
+    missing = [i for i, v in enumerate(values) if _is_missing(v)]
     if missing:
         raise ValueError(f"domains has no label in row {missing[0]}; label or drop that row")
     try:
@@ -102,6 +116,13 @@ def _encode(values: Any) -> tuple[list[Hashable], np.ndarray]:
         distinct = sorted(distinct, key=lambda v: (type(v).__name__, repr(v)))
     number = {label: i for i, label in enumerate(distinct)}
     return distinct, np.fromiter((number[v] for v in values), dtype=np.intp, count=len(values))
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas' NA compares to nothing
+        return True
 
 
 def check_weights(sample_weight: Array | None, n: int) -> np.ndarray:
@@ -133,6 +154,7 @@ def check_finite_targets(y: np.ndarray) -> None:
 def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
     """``value`` is one of ``allowed``, or the error names them."""
     allowed = list(allowed)
+    value = bool(value) if isinstance(value, np.bool_) else value
     if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
         names = ", ".join(repr(a) for a in allowed)
         raise ValueError(f"{name} is {value!r}; use one of {names}")
@@ -147,10 +169,16 @@ def check_number(
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(
         value, bool
     )
-    if not number or not low <= float(value) <= high or np.isnan(value):
+    if not number or not low <= float(value) <= high or not np.isfinite(value):
         span = f"a number of {low:g} or more" if high == np.inf else f"in [{low:g}, {high:g}]"
         extra = "".join(f" or {a!r}" for a in also)
         raise ValueError(f"{name} is {value!r}; it must be {span}{extra}")
+
+
+def check_count(name: str, value: Any, low: int) -> None:
+    """``value`` is a whole number of ``low`` or more."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number of {low} or more")
 
 
 def check_domain_weights(guess: Mapping, labels: list) -> list[float]:
@@ -158,7 +186,9 @@ def check_domain_weights(guess: Mapping, labels: list) -> list[float]:
     unknown = [d for d in guess if d not in labels]
     if unknown:
         raise ValueError(f"guess names domain {unknown[0]!r}; the training domains are {labels}")
+    for label, weight in guess.items():
+        check_number(f"the weight of domain {label!r} in guess", weight)
     weights = [float(guess.get(label, 0.0)) for label in labels]
-    if min(weights) < 0 or not sum(weights) > 0:
-        raise ValueError("guess must give weights of zero or more, at least one of them positive")
+    if not sum(weights) > 0:
+        raise ValueError("guess must give at least one domain a positive weight")
     return [w / sum(weights) for w in weights]

@@ -23,6 +23,9 @@ from skdare._array import (
     to_numpy,
     transposed_product,
 )
+from skdare._validation import check_choice, check_number
+
+SHRINKAGE_RULES = ("ledoit-wolf", "oas")
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +134,7 @@ class Moments:
         A number stands for itself; ``"ledoit-wolf"`` and ``"oas"`` are estimated from the
         moments alone and equal scikit-learn's on the rows.
         """
+        check_number("shrinkage", rule, 0.0, 1.0, also=SHRINKAGE_RULES)
         if not isinstance(rule, str):
             return float(rule)
         xp = namespace(self.mean)
@@ -168,6 +172,7 @@ class Moments:
         rho = self.shrinkage(shrinkage, centered=centered)
         S = self.second_moment(centered=centered)
         if isinstance(target, str):
+            check_choice("target", target, ("scaled", "identity"))
             xp = namespace(S)
             ridge = 1.0 if target == "identity" else self.scale(centered=centered)
             return (1.0 - rho) * S + (rho * ridge) * like(xp.eye(self.d), S)
@@ -193,6 +198,8 @@ def mean_and_scale(X: Array, index: Index, sample_weight: Array) -> tuple[np.nda
     for place, rows in chunks(X, index):
         weight = like(sample_weight[place], X, float64(X))
         point = _weighted_mean(rows, weight) if not n else point
+        if not sparse.issparse(rows):
+            rows = rows - like(point, rows)
         n += _total(weight)
         square += _total(weight * _squared_distances(rows, point))
         linear = linear + _deviation_sum(rows, point, weight)
@@ -237,15 +244,18 @@ class _Sums:
         self.square = self.linear[:, None] * self.linear[None, :]
 
     def add(self, rows: Array, weight: Array | None) -> None:
-        """Add a chunk of rows; a sparse chunk stays sparse."""
-        norms = _squared_distances(rows, self.point)
+        """Add a chunk of rows; a sparse chunk stays sparse, a dense one is centred once."""
+        point = self.point
+        if not sparse.issparse(rows):
+            rows, point = rows - like(point, rows), point * 0.0
+        norms = _squared_distances(rows, point)
         ones = norms * 0.0 + 1.0 if weight is None else weight
         heavy = ones * norms
         self.n += _total(ones)
-        self.linear = self.linear + _deviation_sum(rows, self.point, ones)
-        self.cubic = self.cubic + _deviation_sum(rows, self.point, heavy)
+        self.linear = self.linear + _deviation_sum(rows, point, ones)
+        self.cubic = self.cubic + _deviation_sum(rows, point, heavy)
         self.quartic += _total(heavy * norms)
-        self.square += _deviation_gram(rows, self.point, weight)
+        self.square += _deviation_gram(rows, point, weight)
 
     def moments(self) -> Moments:
         """Move the sums to the mean they imply."""
@@ -271,27 +281,27 @@ def _weighted_mean(rows: Array, weight: Array | None) -> Array:
 
 
 def _squared_distances(rows: Array, point: Array) -> Array:
-    """‖x - point‖² of each row, in float64."""
+    """‖x - point‖² of each row, in float64; dense rows are deviations already."""
     if sparse.issparse(rows):
         squares = np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
         return np.maximum(squares - 2.0 * (rows @ point) + point @ point, 0.0)
-    Z = rows - like(point, rows)
-    return as_float64(namespace(rows).sum(Z * Z, axis=1))
+    return as_float64(namespace(rows).sum(rows * rows, axis=1))
 
 
 def _deviation_sum(rows: Array, point: Array, weight: Array) -> Array:
-    """Σ w (x - point)."""
-    if sparse.issparse(rows):
-        return _weighted_sum(rows, weight) - _total(weight) * point
-    return _weighted_sum(rows - like(point, rows), weight)
+    """Σ w (x - point); dense rows are deviations already."""
+    total = _weighted_sum(rows, weight)
+    return total - _total(weight) * point if sparse.issparse(rows) else total
 
 
 def _deviation_gram(rows: Array, point: Array, weight: Array | None) -> Array:
-    """Σ w (x - point)(x - point)ᵀ in float64, the products in the rows' dtype."""
+    """Σ w (x - point)(x - point)ᵀ in float64, the products in the rows' dtype.
+
+    Dense rows are deviations already.
+    """
     root = None if weight is None else weight**0.5
     if not sparse.issparse(rows):
-        Z = rows - like(point, rows)
-        return as_float64(gram(Z if root is None else Z * like(root[:, None], rows)))
+        return as_float64(gram(rows if root is None else rows * like(root[:, None], rows)))
     rows = rows.astype(np.float64)
     ones = np.ones(rows.shape[0]) if weight is None else weight
     outer = (rows.T @ ones)[:, None] * point[None, :]

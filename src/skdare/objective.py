@@ -262,6 +262,15 @@ class Objective:
         return self.block_weights if self.block_weights is not None else [1.0] * len(self.blocks)
 
 
+def linear_scores(X: Array, index: Index, V: np.ndarray, b: np.ndarray | float) -> Array:
+    """X V + b of the indexed rows, (m, k), in float64, in the array library of X."""
+    parts = []
+    for _, rows in chunks(X, index):
+        F = as_float64(product(rows, like(V, rows)))
+        parts.append(F + like(np.atleast_1d(b), F, F.dtype)[None, :])
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=0)
+
+
 def _targets(T: Array, place: slice, F: Array) -> Array:
     """Targets of a chunk as (m, k): class numbers become indicator rows."""
     if T.ndim == 2:

@@ -33,6 +33,10 @@ class Status(Enum):
 
     CONVERGED = "converged: the gradient is below tol"
     PRECISION = "converged to rounding: the value cannot be lowered further at this precision"
+    STALLED = (
+        "stopped where rounding hides any further progress, far from tol; "
+        "centre or scale the features, or pass them in float64"
+    )
     ITERATION_LIMIT = (
         "stopped at max_iter before the gradient fell below tol; "
         "raise max_iter, raise l2, or loosen tol"
@@ -75,6 +79,12 @@ class Solution:
         return self.status in (Status.CONVERGED, Status.PRECISION)
 
 
+# Relative rounding of a value computed from float32 features; and the multiple of tol, or of that
+# rounding, beyond which a gradient at a standstill is no solution.
+_NOISE = 1e-7
+_FAR = 1e3
+
+
 class _Guard:
     """A function that remembers its best finite point and stops where nothing is finite."""
 
@@ -113,6 +123,8 @@ class _Guard:
             status = Status.DIVERGED
         elif limit:
             status = Status.ITERATION_LIMIT
+        elif norm > _FAR * tol and norm > _FAR * _NOISE:
+            status = Status.STALLED
         return Solution(theta, value, norm, n_iter, self.calls, status)
 
 
@@ -122,7 +134,6 @@ class _NotFinite(Exception):
 
 MEMORY = 20
 _ARMIJO, _WOLFE = 1e-4, 0.9
-_NOISE = 1e-7
 
 
 def lbfgs(function: Function, start: np.ndarray, *, tol: float, max_iter: int) -> Solution:

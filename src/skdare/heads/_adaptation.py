@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -12,8 +11,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from skdare._array import to_numpy
-from skdare._validation import check_features, check_number
+from skdare._array import take, to_numpy
+from skdare._validation import check_count, check_features, check_number, warn
 from skdare.adjustment import Adjustment, Spectrum, average
 from skdare.heads._adjusted import Fitted, Plan, guess_adjustment
 from skdare.moments import Moments, pooled_second_moment
@@ -117,11 +116,12 @@ class Adapter:
 
     def __init__(self, head: Any, *, prior_rows: float | None = None, min_rows: int = 2) -> None:
         check_number("prior_rows", prior_rows, also=(None,))
-        check_number("min_rows", min_rows, 2)
+        check_count("min_rows", min_rows, 2)
         _check_adaptable(head)
         self._head = head
         self._prior_rows = head.n_features_in_ if prior_rows is None else prior_rows
         self._min_rows = min_rows
+        self._active = getattr(head, "adapts_", True)
         self._moments: Moments | None = None
         self._rows: list[np.ndarray] | None = []
         self._counts = np.zeros(len(getattr(head, "classes_", ())))
@@ -139,9 +139,11 @@ class Adapter:
         self
         """
         X = check_features(self._head, X, reset=False)
+        self.n_seen_ += X.shape[0]
+        if not self._active:
+            return self
         moments = Moments.of(X).to_numpy()
         self._moments = moments if self._moments is None else self._moments + moments
-        self.n_seen_ += X.shape[0]
         self._keep_rows(X)
         if len(self._counts):
             # The unadapted head's predictions: the only ones that do not depend on the chunking.
@@ -154,7 +156,8 @@ class Adapter:
         if self._rows is None or self.n_seen_ >= self._head.n_features_in_ or sparse.issparse(X):
             self._rows = None
         else:
-            self._rows.append(np.array(to_numpy(X), dtype=np.float64))
+            rows = to_numpy(take(X, slice(0, X.shape[0])))
+            self._rows.append(np.array(rows, dtype=np.float64))
 
     @property
     def head_(self):
@@ -165,13 +168,19 @@ class Adapter:
                 "pass more rows to partial_fit, or lower min_rows"
             )
         head = copy.copy(self._head)
+        if not self._active:
+            warn(
+                f"adapting changed nothing: {head.choice_}; set strategies=('raw', 'centered') to "
+                "adapt all the same"
+            )
+            return head
         assert self._moments is not None
-        rows = np.concatenate(self._rows) if self._rows else None
-        W, V, b = self._head.adaptation_.weights(self._moments, rows, self._prior_rows)
-        head.adjustment_ = W
+        rows, adaptation = np.concatenate(self._rows) if self._rows else None, head.adaptation_
+        W, V, b = adaptation.weights(self._moments, rows, self._prior_rows)
+        head.adjustment_, head.adapted_rows_ = W, self.n_seen_
+        head.canonical_coef_, head.solution_ = adaptation.fitted.B.T, adaptation.fitted.solution
         head._set_weights(V, b)
-        head.adapted_rows_ = self.n_seen_
-        warn_of_outliers({"these": self._moments}, stacklevel=4)
+        warn_of_outliers({"the new domain": self._moments})
         self._warn_of_label_shift()
         return head
 
@@ -184,26 +193,23 @@ class Adapter:
         limit = self._head.class_share_range_ + 0.5 * np.sqrt(len(known) / self.n_seen_)
         if distance > limit:
             worst = int(np.argmax(np.abs(shares - known)))
-            warnings.warn(
+            warn(
                 f"predicted class shares are {distance:.0%} away from the training shares "
                 f"(class {self._head.classes_[worst]}: {shares[worst]:.0%}, was "
                 f"{known[worst]:.0%}), further than any training domain; if the classes "
                 "themselves are rarer or more common there, aligning moments can hurt: "
                 "compare with the head before adapt",
                 LabelShiftWarning,
-                stacklevel=4,
             )
 
 
-def warn_of_outliers(moments: Mapping[Hashable, Moments], stacklevel: int) -> None:
+def warn_of_outliers(moments: Mapping[Hashable, Moments]) -> None:
     """Say where one or two rows decide a domain's second moment."""
     for label, m in moments.items():
         if m.n >= MANY_ROWS and m.concentration > DOMINATED:
-            warnings.warn(
+            warn(
                 f"one or two of the rows of {label!r} hold most of their variance, and decide how "
-                "the others are adjusted; look for outliers, or clip the features",
-                UserWarning,
-                stacklevel=stacklevel,
+                "the others are adjusted; look for outliers, or clip the features"
             )
 
 
@@ -212,7 +218,7 @@ def _check_adaptable(head: Any) -> None:
         raise NotFittedError(
             f"this {type(head).__name__} is not fitted yet; call fit before adapt or adapter"
         )
-    if head.adaptation_ is None:
+    if head.adaptation_ is None and getattr(head, "adapts_", True):
         raise ValueError(
             f"this {type(head).__name__} cannot adapt: it was fitted with "
             f"adaptation=None or adjust=False; set adaptation='centered' or 'raw' and fit again"

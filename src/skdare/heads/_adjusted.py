@@ -149,6 +149,11 @@ def mean_directions(
         return None, None
     span, values = span[:, present], values[present]
     if penalty == "exact":
+        if len(values) == M.shape[0]:
+            raise ValueError(
+                f"the means of {M.shape[1]} domains span all {M.shape[0]} features, and "
+                "mean_penalty='exact' leaves nothing to predict from; use a number"
+            )
         return span, np.zeros(len(values))
     return span, (1.0 + (1.0 + float(penalty)) * values**2 / M.shape[1]) ** -0.5
 
@@ -167,9 +172,12 @@ def guess_adjustment(
     """
     if isinstance(guess, str) and guess == "covariance" and whitening.adjust:
         total = 0.0
+        # Towards the others' pool, shrinkage moves weight between domains and not their mean.
+        pooled = whitening.target == "pooled"
+        target = "scaled" if pooled else whitening.target
         for m in moments:
-            target = "scaled" if whitening.target == "pooled" else whitening.target
-            total = total + m.covariance(whitening.shrinkage, target, centered=whitening.centered)
+            rho = 0.0 if pooled else whitening.shrinkage
+            total = total + m.covariance(rho, target, centered=whitening.centered)
         return Spectrum.of_matrix(total / len(moments)).inverse_root()
     weights = None if isinstance(guess, str) else check_domain_weights(guess, list(labels))
     return average(adjustments, weights)

@@ -110,7 +110,7 @@ class AnchorRegressor(RegressorHead):
         for e, W in zip(domains, adjustments, strict=True):
             mean, weight = statistics.domain_mean(e), problem.domain_weight(e)
             rows = problem.domain_rows(e, 1.0 / len(domains), mean)
-            t.append(np.average(problem.T[problem.index[e]], weights=weight))
+            t.append(float(np.average(problem.T[problem.index[e]], weights=weight)))
             blocks.append(Block(W, (rows.centered(t[-1]),)))
             M.append(to_numpy(as_float64(W.apply(like(mean[:, None], problem.X))))[:, 0])
         means = np.stack(M)

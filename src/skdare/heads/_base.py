@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Self
@@ -13,18 +12,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from skdare._array import Array, as_float64, is_foreign, like, namespace, product, take, to_numpy
+from skdare._array import Array, is_foreign, namespace, to_numpy
 from skdare._validation import (
     check_choice,
+    check_count,
     check_domains,
     check_features,
     check_finite_targets,
     check_number,
     check_weights,
+    warn,
 )
 from skdare.heads._problem import Problem, Statistics
 from skdare.losses import LOGISTIC, SOFTMAX, SQUARED
-from skdare.objective import Block, Objective
+from skdare.objective import Block, Objective, linear_scores
 from skdare.solvers import SOLVERS, Solution
 
 
@@ -59,6 +60,17 @@ class Head(BaseEstimator, ABC):
         -------
         self
         """
+        before = dict(self.__dict__)
+        try:
+            self._fit(X, y, domains, sample_weight)
+        except BaseException:
+            # A fit that fails leaves the head as it was, fitted or not.
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _fit(self, X, y, domains, sample_weight) -> None:
         self._check_options()
         X = check_features(self, X, reset=True, min_rows=2)
         n = X.shape[0]
@@ -69,11 +81,9 @@ class Head(BaseEstimator, ABC):
         rows = check_domains(domains, n, weight)
         labels = rows.labels
         if domains is None and self._needs_domains:
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} was given no domains and treats all rows as one; "
-                "pass domains= to fit",
-                UserWarning,
-                stacklevel=2,
+                "pass domains= to fit"
             )
         if not self._needs_domains:
             rows = check_domains(None, n, weight)
@@ -83,7 +93,7 @@ class Head(BaseEstimator, ABC):
         self._check_problem(problem)
         self._solve(problem, Statistics(problem))
         self.domains_ = labels
-        return self
+        self.__dict__.pop("adapted_rows_", None)
 
     @abstractmethod
     def _solve(self, problem: Problem, statistics: Statistics) -> None:
@@ -101,7 +111,7 @@ class Head(BaseEstimator, ABC):
         """Check constructor values that every head has."""
         check_number("l2", self.l2)
         check_number("tol", self.tol)
-        check_number("max_iter", self.max_iter, 1)
+        check_count("max_iter", self.max_iter, 1)
         check_choice("fit_intercept", self.fit_intercept, (True, False))
         check_choice("warm_start", self.warm_start, (True, False))
 
@@ -126,26 +136,21 @@ class Head(BaseEstimator, ABC):
         """Canonical weights of the last fit, where this one should start from them."""
         return getattr(self, "_canonical", None) if self.warm_start else None
 
-    def _warn(self, *solutions: Solution) -> None:
+    def _warn(self, solution: Solution, what: str = "") -> None:
         """Say what did not converge, and what to do."""
-        for solution in solutions:
-            if not solution.converged:
-                warnings.warn(
-                    f"{type(self).__name__} {solution.status.value} "
-                    f"(gradient {solution.gradient_norm:.1e}, tol {self.tol:g}, "
-                    f"{solution.n_iter} iterations)",
-                    ConvergenceWarning,
-                    stacklevel=4,
-                )
+        if not solution.converged:
+            warn(
+                f"{type(self).__name__}{what} {solution.status.value} "
+                f"(gradient {solution.gradient_norm:.1e}, tol {self.tol:g}, "
+                f"{solution.n_iter} iterations)",
+                ConvergenceWarning,
+            )
 
     def _scores(self, X: Array) -> Array:
         """X coefᵀ + intercept, (n, k), in float64, in the array library of X."""
         check_is_fitted(self)
         X = check_features(self, X, reset=False)
-        rows = take(X, slice(0, X.shape[0]))
-        V = like(np.atleast_2d(self.coef_).T, rows)
-        offset = like(np.atleast_1d(self.intercept_), rows, namespace(rows).float64)
-        return as_float64(product(rows, V)) + offset[None, :]
+        return linear_scores(X, slice(0, X.shape[0]), np.atleast_2d(self.coef_).T, self.intercept_)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -160,10 +165,11 @@ class ClassifierHead(ClassifierMixin, Head):
         check_finite_targets(y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        k = len(self.classes_)
-        if k < 2:
+        k, present = len(self.classes_), np.unique(codes[problem.weight > 0])
+        if len(present) < 2:
             raise ValueError(
-                f"y has one class, {self.classes_[0]!r}, and a classifier needs at least 2 classes"
+                f"y has one class, {self.classes_[present[0]]}, among the rows of positive weight, "
+                "and a classifier needs at least 2 classes"
             )
         self.class_shares_ = np.bincount(codes, problem.weight, k) / problem.weight.sum()
         shares = [np.bincount(codes[i], problem.weight[i], k) for i in problem.index]
@@ -190,7 +196,7 @@ class ClassifierHead(ClassifierMixin, Head):
         return SOFTMAX.curvature(F)
 
     def predict_log_proba(self, X):
-        """Logarithms of class probabilities."""
+        """Logarithms of class probabilities, in the array library of X."""
         P = self.predict_proba(X)
         return namespace(P).log(P)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdare._validation import check_number
+from skdare._validation import check_count, check_number
 from skdare.adjustment import Adjustment
 from skdare.heads._base import ClassifierHead, Head, RegressorHead, check_solver, solve
 from skdare.heads._problem import Problem, Statistics
@@ -361,7 +361,7 @@ class _IRM(_Unadjusted):
     def _check_options(self) -> None:
         super()._check_options()
         check_number("penalty", self.penalty)
-        check_number("anneal", self.anneal, 1)
+        check_count("anneal", self.anneal, 1)
 
     def _minimise(self, objective: Objective, problem: Problem) -> Solution:
         n, options = len(problem.index), {"tol": self.tol, "max_iter": self.max_iter}

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import copy
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from skdare._validation import check_choice, check_number
+from skdare._validation import check_choice, check_count, check_number, warn
 from skdare.heads._adjusted import CENTERED, RAW, Plan
 from skdare.heads._base import ClassifierHead, RegressorHead, check_solver
 from skdare.heads._dare import Adjusted
-from skdare.heads._problem import (
-    SHRINKAGE_RULES,
-    SHRINKAGE_TARGETS,
-    Problem,
-    Statistics,
-    Whitening,
-)
+from skdare.heads._problem import SHRINKAGE_TARGETS, Problem, Statistics, Whitening
 from skdare.heads._search import STRATEGIES, Candidate, choose, domain_scores
+from skdare.moments import SHRINKAGE_RULES
 
 # Left-out training domains score 0.97 to 0.99 on features fine-tuned on them, and at most 0.86 on
 # the seven other real sets we know.
@@ -73,7 +66,7 @@ class _DARECV(Adjusted):
         check_choice("centered", self.centered, (True, False))
         check_choice("fit_intercept", self.fit_intercept, (True, False))
         check_number("tol", self.tol)
-        check_number("max_iter", self.max_iter, 1)
+        check_count("max_iter", self.max_iter, 1)
         check_solver(self)
 
     def _check_problem(self, problem: Problem) -> None:
@@ -87,7 +80,7 @@ class _DARECV(Adjusted):
 
     def _solve(self, problem: Problem, statistics: Statistics) -> None:
         candidates, options = list(self._candidates()), self._solver_options
-        scores = np.zeros((len(candidates), len(problem.index)))
+        scores = np.full((len(candidates), len(problem.index)), np.nan)
         if len(problem.index) > 1:
             prior = float(problem.d)
             scores = domain_scores(problem, statistics, candidates, prior, **options)
@@ -133,7 +126,10 @@ class _DARECV(Adjusted):
         second: int | None,
     ) -> None:
         """Set cv_results_ and what follows from it."""
-        plans, means = [c.plan for c in candidates], np.nanmean(scores, axis=1)
+        plans = [c.plan for c in candidates]
+        # A domain of one target has no R²; one domain leaves nothing to score.
+        scored = scores[:, ~np.isnan(scores).any(axis=0)]
+        means = scored.mean(axis=1) if scored.size else scores[:, 0]
         used = np.full(len(candidates), "", dtype="<U14")
         used[main] = "predict"
         if second is not None:
@@ -144,7 +140,7 @@ class _DARECV(Adjusted):
             "shrinkage": np.array([p.whitening.shrinkage for p in plans], dtype=object),
             "mean_penalty": np.array([p.form.mean_penalty for p in plans], dtype=object),
             "mean_score": means,
-            "worst_score": np.nanmin(scores, axis=1),
+            "worst_score": scored.min(axis=1) if scored.size else scores[:, 0],
             "rank": (-means).argsort(kind="stable").argsort(kind="stable") + 1,
             "used_for": used,
             **{f"score_{label}": scores[:, e] for e, label in enumerate(problem.labels)},
@@ -153,42 +149,13 @@ class _DARECV(Adjusted):
         self.best_score_ = float(means[overall])
         self.adapts_ = candidates[overall].adapts
         self.choice_ = _explain(candidates, means, overall, len(problem.index))
-        if len(problem.index) > 1 and means.max() >= SATURATED:
-            warnings.warn(
-                f"leaving a training domain out still scores {means.max():.1%}: the domains hardly "
+        if isinstance(self, ClassifierHead) and means.max() >= SATURATED:
+            warn(
+                f"leaving a training domain out still scores {means.max():.3f}: the domains hardly "
                 "differ, or the features were trained on them; in that case this choice says "
                 "little about a domain they have not seen, and DARE with a fixed shrinkage may "
-                "serve as well",
-                UserWarning,
-                stacklevel=4,
+                "serve as well"
             )
-
-    def adapt(self, X, *, prior_rows=None, min_rows=2):
-        """A new head for the domain these unlabelled rows come from; this one is untouched.
-
-        Where leaving domains out found that adapting does not pay, the new head predicts as
-        this one does, and a warning says so.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-        prior_rows, min_rows
-            See `adapter`.
-
-        Returns
-        -------
-        head of the same class
-        """
-        adapted = super().adapt(X, prior_rows=prior_rows, min_rows=min_rows)
-        if self.adapts_:
-            return adapted
-        warnings.warn(
-            f"adapt changed nothing: {self.choice_}; set strategies=('raw', 'centered') to adapt "
-            "all the same",
-            UserWarning,
-            stacklevel=2,
-        )
-        return copy.copy(self)
 
 
 def _explain(candidates: list[Candidate], means: np.ndarray, overall: int, n: int) -> str:
@@ -211,7 +178,8 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     Every candidate is scored by accuracy on each training domain in turn, fitted on the others.
     The choice is between ERM, reweighted ERM, the averaged adjustment, and adapting to the new
     domain's unlabelled rows in raw or centred form. ``predict`` uses the best choice that needs
-    no new rows, ``adapt`` the best one that does.
+    no new rows, ``adapt`` the best one that does; where adapting did not pay, ``adapt`` gives a
+    head that predicts as this one, and says so.
 
     If the features come from a network that was fine-tuned on these same domains, leaving one
     out no longer imitates an unseen domain, and the search leans towards no adjustment.

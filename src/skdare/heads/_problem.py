@@ -23,10 +23,9 @@ from skdare._array import (
 from skdare._validation import check_choice, check_number
 from skdare.adjustment import Adjustment, Spectrum
 from skdare.losses import Loss
-from skdare.moments import Moments, mean_and_scale, pooled_second_moment
+from skdare.moments import SHRINKAGE_RULES, Moments, mean_and_scale, pooled_second_moment
 from skdare.objective import Rows
 
-SHRINKAGE_RULES = ("ledoit-wolf", "oas")
 SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
 
 
@@ -181,8 +180,14 @@ class Statistics:
     def scale(self, chosen: Sequence[int]) -> float:
         """Mean variance of a feature within the chosen domains."""
         scale = float(np.mean([self._light(e)[1] for e in chosen]))
-        if not scale > 0:
-            raise ValueError("every feature is constant within every domain; nothing can be learnt")
+        # Domains of one row each still differ from each other.
+        scale = scale if scale != 0 else self.total_scale(chosen)
+        if not np.isfinite(scale):
+            raise ValueError("the squares of the features overflow; divide the features first")
+        if scale == 0:
+            raise ValueError(
+                "every feature is constant, or too small for its square; nothing can be learnt"
+            )
         return scale
 
     def total_scale(self, chosen: Sequence[int]) -> float:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from skdare._array import as_float64, chunks, like, product, to_numpy
+from skdare._array import to_numpy
 from skdare.adjustment import Adjustment, average
 from skdare.heads._adjusted import Fitted, Plan, fit_adjusted
 from skdare.heads._problem import Problem, Statistics
+from skdare.objective import linear_scores
 
 # From the simplest: within a few standard errors the earlier is preferred.
 STRATEGIES = ("erm", "reweighted", "averaged", "raw", "centered")
@@ -118,18 +119,15 @@ class _Fold:
 def score_domain(problem: Problem, e: int, V: np.ndarray, b: np.ndarray) -> float:
     """Accuracy of classes, R² of numbers, on the rows of a domain, weighted."""
     weight = problem.domain_weight(e)
-    T, F = problem.T[problem.index[e]], np.concatenate(list(_scores(problem, e, V))) + b
+    T, F = problem.T[problem.index[e]], to_numpy(linear_scores(problem.X, problem.index[e], V, b))
     if problem.loss.constant_curvature:
         centre = np.average(T, weights=weight)
         total = weight @ (T - centre) ** 2
-        return float(1.0 - weight @ (T - F[:, 0]) ** 2 / total) if total > 0 else np.nan
+        # Targets are standardised, so a domain of one target has only rounding left.
+        varies = total > 1e-12 * weight.sum()
+        return float(1.0 - weight @ (T - F[:, 0]) ** 2 / total) if varies else np.nan
     predicted = F.argmax(axis=1) if F.shape[1] > 1 else (F[:, 0] > 0).astype(int)
     return float(weight @ (predicted == T) / weight.sum())
-
-
-def _scores(problem: Problem, e: int, V: np.ndarray) -> Iterator[np.ndarray]:
-    for _, rows in chunks(problem.X, problem.index[e]):
-        yield to_numpy(as_float64(product(rows, like(V, rows))))
 
 
 def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors: float) -> int:
@@ -140,7 +138,10 @@ def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors:
     preferred, unless the best is at least as good on every domain: with few domains the highest
     mean is often luck, but not when nothing speaks against it.
     """
-    means = np.nanmean(scores, axis=1)
+    scores = scores[:, ~np.isnan(scores).any(axis=0)]
+    if not scores.shape[1]:
+        return 0
+    means = scores.mean(axis=1)
     numbers = sorted(range(len(candidates)), key=lambda c: means[c], reverse=True)
     leaders: dict[str, int] = {}
     for c in numbers:
@@ -149,7 +150,8 @@ def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors:
     for strategy in sorted(leaders, key=STRATEGIES.index):
         leader = leaders[strategy]
         gaps = scores[best] - scores[leader]
-        error = np.nanstd(gaps, ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
-        if leader == best or (np.nanmean(gaps) <= standard_errors * error and np.nanmin(gaps) < 0):
+        error = np.std(gaps, ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
+        luck = np.mean(gaps) <= standard_errors * error and np.min(gaps) < 0
+        if np.mean(gaps) <= 0 or luck:
             return leader
     return best
