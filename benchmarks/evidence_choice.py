@@ -59,9 +59,8 @@ def _fold(fold: Fold) -> list[dict]:
 def pick(records: Sequence[dict], names: Sequence[str], errors: float) -> dict:
     """What `DAREClassifierCV` would choose among these strategies with so many standard errors."""
     chosen = [next(r for r in records if r["strategy"] == name) for name in names]
-    inner = np.maximum([r["inner"] for r in chosen], -1.0)
     plans = [Candidate(r["strategy"], None) for r in chosen]
-    return chosen[choose(plans, inner, errors)]
+    return chosen[choose(plans, np.array([r["inner"] for r in chosen]), errors)]
 
 
 def report(records: Sequence[dict]) -> str:

@@ -36,6 +36,14 @@ def adjustments(domains, *, shrinkage, target, centered) -> list[np.ndarray]:
     return roots
 
 
+def ridge(domains, l2, *, target, centered) -> float:
+    """l2 on canonical weights: the common unit is the variance of all rows together."""
+    if target == "identity":
+        return l2
+    own = [np.trace(second_moment(X, centered=centered)) / X.shape[1] for X in domains]
+    return l2 * np.concatenate(domains).var(axis=0).mean() / np.mean(own)
+
+
 def loss(task: str, f: np.ndarray, t) -> float:
     """ℓ of one row: f are its scores; t a class number, a row of probabilities, or a number."""
     if task == "regression":

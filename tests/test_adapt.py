@@ -47,7 +47,8 @@ def canonical_regression(seen, form, whitening):
         rows.append((X - X.mean(axis=0) if centered else X) @ W)
         targets.append(seen.y[seen.rows(label)])
         weight.append(np.full(len(X), 1 / (len(domains) * len(X))))
-    model = LogisticRegression(C=1 / 0.01, tol=1e-12, max_iter=10_000)
+    ridge = oracle.ridge(domains, 0.01, target=whitening["target"], centered=centered)
+    model = LogisticRegression(C=1 / ridge, tol=1e-12, max_iter=10_000)
     model.fit(np.concatenate(rows), np.concatenate(targets), sample_weight=np.concatenate(weight))
     return model.coef_.T, model.intercept_, roots
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import oracle
+import skdare
 
 
 def assert_same_head(head, expected, atol=1e-6):
@@ -25,12 +26,14 @@ def test_with_one_domain_a_baseline_is_erm(problem, head_for, family):
 
 
 def test_dare_without_whitening_and_penalty_is_reweighted(problem, head_for):
-    head = head_for(problem.task, "DARE", adjust=False, mean_penalty=0.0, tol=1e-8)
+    # Centring moves the unit of the ridge, so the regression has none.
+    l2 = 0.0 if problem.task == "regression" else 0.01
+    head = head_for(problem.task, "DARE", adjust=False, mean_penalty=0.0, l2=l2, tol=1e-8)
     X = problem.X.copy()
     if problem.task == "regression":  # whose objective centres every domain
         for label in problem.labels:
             X[problem.rows(label)] -= X[problem.rows(label)].mean(axis=0)
-    reweighted = problem.fit(head_for(problem.task, "Reweighted", tol=1e-8), X)
+    reweighted = problem.fit(head_for(problem.task, "Reweighted", l2=l2, tol=1e-8), X)
     assert_same_head(problem.fit(head), reweighted)
 
 
@@ -59,3 +62,20 @@ def test_group_dro_lowers_the_worst_loss_and_evens_out_the_domains_it_weighs(pro
     assert losses.max() < domain_losses(problem, even).max()
     weighed = np.array([robust.domain_weights_[label] for label in problem.labels]) > 1e-2
     np.testing.assert_allclose(losses[weighed], losses.max(), rtol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:the features vary little beside their mean")
+@pytest.mark.parametrize("offset", [0.0, 4.0])
+@pytest.mark.parametrize("centered", [True, False])
+def test_the_ridge_means_the_same_for_every_head(centered, offset):
+    # Where all domains are alike and nothing is whitened, every head is the same problem.
+    rng = np.random.default_rng(0)
+    X = np.tile(rng.normal(size=(60, 4)) * [1.0, 2.0, 0.5, 1.0] + offset, (3, 1))
+    y = np.tile((X[:60] @ [1.0, -0.5, 1.0, 0.0] + rng.logistic(size=60) > offset * 1.5), 3)
+    domains = np.repeat([0, 1, 2], 60)
+    options = {"l2": 0.1, "tol": 1e-8}
+    dare = skdare.DAREClassifier(shrinkage=1.0, mean_penalty=0.0, centered=centered, **options)
+    heads = [skdare.ERMClassifier(**options), skdare.ReweightedClassifier(**options), dare]
+    first, *others = (head.fit(X, y, domains=domains) for head in heads)
+    for other in others:
+        np.testing.assert_allclose(other.coef_, first.coef_, rtol=1e-4, atol=1e-6)

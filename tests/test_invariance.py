@@ -12,6 +12,7 @@ CASES = [
     ("classification", "DARE", 30),
     ("regression", "DARE", 5),
     ("regression", "GroupDRO", 5),
+    ("regression", "Anchor", 5),
 ]
 PRECISE = {"tol": 1e-8}
 

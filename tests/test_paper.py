@@ -74,6 +74,11 @@ def roots_of(domains, whitening):
     return oracle.adjustments(domains, target=whitening["shrinkage_target"], **options)
 
 
+def ridge_of(domains, whitening, l2):
+    options = {"target": whitening["shrinkage_target"], "centered": whitening["centered"]}
+    return oracle.ridge(domains, l2, **options)
+
+
 @pytest.mark.parametrize("penalty", [0.0, 1.0, 100.0])
 @pytest.mark.parametrize("whitening", WHITENINGS, ids=str)
 def test_dare_is_logistic_regression_on_whitened_rows_and_weighted_pseudo_rows(
@@ -87,7 +92,8 @@ def test_dare_is_logistic_regression_on_whitened_rows_and_weighted_pseudo_rows(
         labels += [y, np.arange(k)]
         weight += [np.full(len(y), 1 / (3 * len(y))), np.full(k, penalty / (3 * k))]
     stacked = [np.concatenate(part) for part in (rows, labels, weight)]
-    B = logistic_regression(*stacked, 0.01, intercept=False)[0].T
+    ridge = ridge_of(domains, whitening, 0.01)
+    B = logistic_regression(*stacked, ridge, intercept=False)[0].T
     head = DAREClassifier(
         l2=0.01, mean_penalty=penalty, fit_intercept=False, adaptation=None, **whitening, **EXACT
     )
@@ -111,7 +117,8 @@ def test_the_value_of_the_solution_is_the_lagrangian_and_no_step_lowers_it(
     roots, rng = roots_of(domains, whitening), np.random.default_rng(0)
 
     def value(B, b):
-        settings = {"penalty": 2.0, "l2": 0.05, "centered_rows": centered}
+        ridge = ridge_of(domains, whitening, 0.05)
+        settings = {"penalty": 2.0, "l2": ridge, "centered_rows": centered}
         return oracle.lagrangian(problem.task, domains, targets, roots, B, b, **settings)
 
     least = value(B, b)
@@ -194,7 +201,8 @@ def test_estimating_the_mean_centres_every_domain_and_subtracts_the_average_mean
     rows = [(X - X.mean(axis=0)) @ W for X, W in zip(domains, roots, strict=True)]
     weight = np.concatenate([np.full(len(y), 1 / (3 * len(y))) for y in targets])
     stacked_rows = np.concatenate(rows), np.concatenate(targets)
-    coef, offset = logistic_regression(*stacked_rows, weight, 0.01, intercept=True)
+    ridge = ridge_of(domains, whitening, 0.01)
+    coef, offset = logistic_regression(*stacked_rows, weight, ridge, intercept=True)
     V, mean = np.mean(roots, axis=0) @ coef.T, np.mean([X.mean(axis=0) for X in domains], axis=0)
     head = DAREClassifier(l2=0.01, estimate_mean=True, adaptation=None, **whitening, **EXACT)
     classification_problem.fit(head)

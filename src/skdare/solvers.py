@@ -393,6 +393,6 @@ class _Dual:
         """The best point, converged where its gap is small beside the loss."""
         assert self.best is not None
         solution = replace(self.best, n_iter=self.n_iter, n_evaluations=self.n_evaluations)
-        if self.best_gap > 1e-2 * max(abs(solution.value), 1e-12) and solution.converged:
+        if self.best_gap > 1e-3 * max(abs(solution.value), 1e-12) and solution.converged:
             return replace(solution, status=Status.GAP)
         return solution

@@ -103,7 +103,7 @@ def fit_adjusted(
 ) -> Fitted:
     """Minimise the empirical Lagrangian over the chosen domains."""
     if adjustments is None:
-        adjustments = statistics.adjustments(chosen, plan.whitening, by_rows=plan.by_rows)
+        adjustments = statistics.adjustments(chosen, plan.whitening)
     form = plan.form
     means = [statistics.moments(e).mean for e in chosen]
     shares = np.full(len(chosen), 1.0 / len(chosen))
@@ -121,7 +121,8 @@ def fit_adjusted(
         M.append(to_numpy(as_float64(adjusted))[:, 0])
     span, gains = mean_directions(np.stack(M, axis=1), form.mean_penalty)
     origin = None if form.centered else np.mean(M, axis=0)
-    shape = (problem.d, problem.k, plan.l2, intercept)
+    ridge = statistics.ridge(chosen, plan.whitening, plan.l2)
+    shape = (problem.d, problem.k, ridge, intercept)
     objective = Objective(blocks, problem.loss, *shape, span, gains, origin)
     if solver == "auto":
         solver = "direct" if objective.suits_direct else "lbfgs"

@@ -20,8 +20,9 @@ class AnchorRegressor(RegressorHead):
     """Squared error within domains, plus γ times the squared error of the domain means.
 
     γ = 1 is least squares in which every domain counts the same; γ = 0 forgets the means, a
-    large γ makes the mean residuals vanish. With ``adjust=True`` every domain is whitened first;
-    where the domains' mean targets are zero, that is domain-adjusted regression with λ = γ.
+    large γ makes the mean residuals vanish where there are features enough. With ``adjust=True``
+    every domain is whitened first; without an intercept, and where the domains' mean targets are
+    zero, that is domain-adjusted regression with λ = γ.
 
     Parameters
     ----------
@@ -117,7 +118,8 @@ class AnchorRegressor(RegressorHead):
         origin = means.mean(axis=0) if self.fit_intercept else np.zeros(problem.d)
         blocks.append(self._mean_block(problem, means - origin, np.array(t)))
         span, gains = mean_directions((means - origin).T, self.gamma)
-        shape = (problem.d, 1, self.l2, False)
+        ridge = statistics.ridge(domains, whitening, self.l2)
+        shape = (problem.d, 1, ridge, False)
         objective = Objective(blocks, problem.loss, *shape, span, gains)
         solution = solve(self, objective, self._start(objective))
         B, b = objective.unpack(solution.theta)

@@ -24,7 +24,7 @@ class _Unadjusted(Head):
 
     def _solve(self, problem: Problem, statistics: Statistics) -> None:
         domains = range(len(problem.index))
-        adjustment = Adjustment(problem.d, statistics.scale(domains) ** -0.5)
+        adjustment = Adjustment(problem.d, statistics.unit(domains) ** -0.5)
         origin = adjustment.apply(statistics.mean(domains))
         objective = self._objective(self._blocks(problem, adjustment), problem, origin)
         solution = self._minimise(objective, problem)

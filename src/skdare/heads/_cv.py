@@ -12,7 +12,7 @@ from skdare.heads._adjusted import CENTERED, RAW, Plan
 from skdare.heads._base import ClassifierHead, RegressorHead, check_solver
 from skdare.heads._dare import Adjusted
 from skdare.heads._problem import SHRINKAGE_TARGETS, Problem, Statistics, Whitening
-from skdare.heads._search import STRATEGIES, Candidate, choose, domain_scores
+from skdare.heads._search import STRATEGIES, Candidate, bounded, choose, domain_scores
 from skdare.moments import SHRINKAGE_RULES
 
 # Left-out training domains score 0.97 to 0.99 on features fine-tuned on them, and at most 0.86 on
@@ -127,8 +127,7 @@ class _DARECV(Adjusted):
     ) -> None:
         """Set cv_results_ and what follows from it."""
         plans = [c.plan for c in candidates]
-        # A domain of one target has no R²; one domain leaves nothing to score.
-        scored = scores[:, ~np.isnan(scores).any(axis=0)]
+        scored = bounded(scores)
         means = scored.mean(axis=1) if scored.size else scores[:, 0]
         used = np.full(len(candidates), "", dtype="<U14")
         used[main] = "predict"
@@ -196,8 +195,7 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         Which of these to consider.
     standard_errors : float, default=1.5
         Take the simplest strategy within so many standard errors of the best, by paired
-        differences over domains, unless the best is at least as good on every domain; 0 takes
-        the best.
+        differences over domains, unless the best is nowhere worse; 0 takes the best.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
         See `DAREClassifier`.
     centered : bool, default=False
@@ -251,8 +249,7 @@ class DARERegressorCV(RegressorHead, _DARECV):
         Which of these to consider.
     standard_errors : float, default=1.5
         Take the simplest strategy within so many standard errors of the best, by paired
-        differences over domains, unless the best is at least as good on every domain; 0 takes
-        the best.
+        differences over domains, unless the best is nowhere worse; 0 takes the best.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
         See `DARERegressor`.
     centered : bool, default=False

@@ -50,7 +50,7 @@ class Adjusted(Head):
         """Solve the plan, and the one that `adapt` uses, and set the fitted attributes."""
         labels, domains = list(problem.labels), range(len(problem.index))
         moments, options = [statistics.moments(e) for e in domains], self._solver_options
-        statistics.scale(domains)  # refuses constant features before any work
+        statistics.unit(domains)  # refuses constant features before any solve
         fitted = fit_adjusted(problem, statistics, domains, plan, start=start, **options)
         W = guess_adjustment(guess, fitted.adjustments, labels, moments, plan.whitening)
         self._set_weights(*fitted.weights(W, fitted.mean if plan.form.subtract else None))
@@ -212,7 +212,7 @@ class DAREClassifier(ClassifierHead, _DARE):
     adaptation : {"raw", "centered", "covariance", None}, default="raw"
         What `adapt` does: whiten by raw second moments; subtract means and whiten by
         covariances, in training and in use; or whiten by covariances and leave the means in, as the
-        paper's Theorem 4 states it. None saves that second solve.
+        paper's theorem on JIT-UDA states it. None saves that second solve.
     fit_intercept : bool, default=True
         Whether the scores have an intercept; it does not count at the domain means.
     solver : {"auto", "lbfgs", "trust-ncg"}, default="auto"
@@ -280,7 +280,7 @@ class DARERegressor(RegressorHead, _DARE):
     adaptation : {"raw", "centered", "covariance", None}, default="raw"
         What `adapt` does: whiten by raw second moments; subtract means and whiten by
         covariances, in training and in use; or whiten by covariances and leave the means in, as the
-        paper's Theorem 4 states it. None saves that second solve.
+        paper's theorem on JIT-UDA states it. None saves that second solve.
     fit_intercept : bool, default=True
         Whether predictions have an intercept: the equal-weight mean of the domains' mean targets.
     solver : {"auto", "lbfgs", "trust-ncg", "direct"}, default="auto"

@@ -177,26 +177,32 @@ class Statistics:
             self._moments[e] = Moments.of(problem.X, problem.index[e], weight)
         return self._moments[e]
 
-    def scale(self, chosen: Sequence[int]) -> float:
-        """Mean variance of a feature within the chosen domains."""
-        scale = float(np.mean([self._light(e)[1] for e in chosen]))
-        # Domains of one row each still differ from each other.
-        scale = scale if scale != 0 else self.total_scale(chosen)
-        if not np.isfinite(scale):
-            raise ValueError("the squares of the features overflow; divide the features first")
-        if scale == 0:
-            raise ValueError(
-                "every feature is constant, or too small for its square; nothing can be learnt"
-            )
-        return scale
-
-    def total_scale(self, chosen: Sequence[int]) -> float:
-        """Mean variance of a feature over all rows of the chosen domains, as one domain."""
+    def unit(self, chosen: Sequence[int]) -> float:
+        """Mean variance of a feature over all rows of the chosen domains: the unit of l2."""
         n = np.array([self.problem.domain_weight(e).sum() for e in chosen])
         means = np.stack([self.domain_mean(e) for e in chosen])
         within = np.array([self._light(e)[1] for e in chosen])
         between = np.mean((means - n @ means / n.sum()) ** 2, axis=1)
-        return float(n @ (within + between) / n.sum())
+        unit = float(n @ (within + between) / n.sum())
+        if not np.isfinite(unit):
+            raise ValueError("the squares of the features overflow; divide the features first")
+        if unit == 0:
+            raise ValueError(
+                "every feature is constant, or too small for its square; nothing can be learnt"
+            )
+        return unit
+
+    def ridge(self, chosen: Sequence[int], whitening: Whitening, l2: float) -> float:
+        """The ridge on canonical weights that is l2 in the common unit.
+
+        Adjustments shrunk towards (tr/d) I divide by the root of a second moment of their own,
+        with or without the means; where all domains are alike and ρ = 1, this makes every head
+        the same problem. The raw identity has no unit to convert from.
+        """
+        if not whitening.adjust or whitening.target == "identity":
+            return l2
+        own = [self.moments(e).scale(centered=whitening.centered) for e in chosen]
+        return l2 * self.unit(chosen) / float(np.mean(own))
 
     def domain_mean(self, e: int) -> np.ndarray:
         """Mean of a domain, on the host."""
@@ -234,24 +240,17 @@ class Statistics:
         rows = take(X, index)
         return (rows - like(moments.mean, X) if centered else rows) * root[:, None]
 
-    def adjustments(
-        self, chosen: Sequence[int], whitening: Whitening, *, by_rows: bool = False
-    ) -> list[Adjustment]:
-        """One adjustment for each chosen domain; without whitening, one scalar for all.
-
-        ``by_rows`` takes that scalar from all rows as one domain, as ERM does.
-        """
-        d = self.problem.d
+    def adjustments(self, chosen: Sequence[int], whitening: Whitening) -> list[Adjustment]:
+        """One adjustment for each chosen domain; without whitening, one scalar for all."""
         if not whitening.adjust:
-            scale = self.total_scale(chosen) if by_rows else self.scale(chosen)
-            return [Adjustment(d, scale**-0.5)] * len(chosen)
+            return [Adjustment(self.problem.d, self.unit(chosen) ** -0.5)] * len(chosen)
         return [self._adjustment(e, chosen, whitening) for e in chosen]
 
     def _adjustment(self, e: int, chosen: Sequence[int], whitening: Whitening) -> Adjustment:
         moments, centered = self.moments(e), whitening.centered
         if not moments.scale(centered=centered) > 0:
             # Rows that do not differ say nothing of their scale: take the other domains'.
-            return Adjustment(moments.d, self.scale(chosen) ** -0.5)
+            return Adjustment(moments.d, self.unit(chosen) ** -0.5)
         pool = spectrum = None
         if whitening.target == "pooled":
             others = [self.moments(o) for o in chosen if o != e] or [moments]

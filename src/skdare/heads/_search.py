@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import to_numpy
+from skdare._array import length, to_numpy
 from skdare.adjustment import Adjustment, average
 from skdare.heads._adjusted import Fitted, Plan, fit_adjusted
-from skdare.heads._problem import Problem, Statistics
+from skdare.heads._problem import Problem, Statistics, Whitening
 from skdare.objective import linear_scores
 
 # From the simplest: within a few standard errors the earlier is preferred.
 STRATEGIES = ("erm", "reweighted", "averaged", "raw", "centered")
 ADAPTING = ("raw", "centered")
+NOWHERE_WORSE = 0.005
 Start = tuple[np.ndarray, np.ndarray] | None
 
 
@@ -47,9 +48,8 @@ def domain_scores(
     """
     scores = np.empty((len(candidates), len(problem.index)))
     order = sorted(range(len(candidates)), key=lambda c: _path_key(candidates[c]))
-    for _, group in groupby(order, key=lambda c: _path_key(candidates[c])[:2]):
-        numbers = list(group)
-        folds = _Folds(problem, statistics, candidates[numbers[0]].plan)
+    for whitening, group in groupby(order, key=lambda c: candidates[c].plan.whitening):
+        numbers, folds = list(group), _Folds(problem, statistics, whitening)
         for held_out in range(len(problem.index)):
             fold = folds.without(held_out)
             for _, path in groupby(numbers, key=lambda c: _path_key(candidates[c])[:-1]):
@@ -69,9 +69,8 @@ def _path_key(candidate: Candidate) -> tuple:
 class _Folds:
     """The adjustments of one whitening, shared by every fold."""
 
-    def __init__(self, problem: Problem, statistics: Statistics, plan: Plan) -> None:
-        self.problem, self.statistics, self.whitening = problem, statistics, plan.whitening
-        self.by_rows = plan.by_rows
+    def __init__(self, problem: Problem, statistics: Statistics, whitening: Whitening) -> None:
+        self.problem, self.statistics, self.whitening = problem, statistics, whitening
         # A scalar, or a target pooled from the other domains, depends on who is left out.
         self.shared: list[Adjustment] | None = None
         if self.whitening.adjust and self.whitening.target != "pooled":
@@ -84,9 +83,8 @@ class _Folds:
         if self.shared is not None:
             adjustments, own = [self.shared[e] for e in chosen], self.shared[held_out]
         else:
-            by_rows, everyone = {"by_rows": self.by_rows}, [held_out, *chosen]
-            adjustments = self.statistics.adjustments(chosen, self.whitening, **by_rows)
-            own = self.statistics.adjustments(everyone, self.whitening, **by_rows)[0]
+            adjustments = self.statistics.adjustments(chosen, self.whitening)
+            own = self.statistics.adjustments([held_out, *chosen], self.whitening)[0]
         return _Fold(self.problem, self.statistics, held_out, chosen, adjustments, own)
 
 
@@ -107,7 +105,7 @@ class _Fold:
         """Accuracy, or R², on the held-out domain as an unseen one, adapted to where it can be."""
         W, shift = average(self.adjustments), None
         if candidate.adapts:
-            n = self.statistics.moments(self.held_out).n
+            n = length(self.problem.index[self.held_out])
             trust = n / (n + prior_rows)
             W = average([self.own, W], [trust, 1.0 - trust])
             if candidate.plan.form.subtract:
@@ -130,28 +128,34 @@ def score_domain(problem: Problem, e: int, V: np.ndarray, b: np.ndarray) -> floa
     return float(weight @ (predicted == T) / weight.sum())
 
 
+def bounded(scores: np.ndarray) -> np.ndarray:
+    """Scores of the domains that have one; an R² below -1 counts as -1, so that none drowns all."""
+    return np.maximum(scores[:, ~np.isnan(scores).any(axis=0)], -1.0)
+
+
 def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors: float) -> int:
     """The number of the chosen candidate.
 
-    Each strategy is represented by its highest mean score over held-out domains. The simplest
-    strategy that comes within so many standard errors of the best, by paired differences, is
-    preferred, unless the best is at least as good on every domain: with few domains the highest
-    mean is often luck, but not when nothing speaks against it.
+    Each strategy is led by its candidate of the highest mean over held-out domains. From the
+    simplest on, a leader is taken that beats every simpler one and comes within so many standard
+    errors of the best, by paired differences: with few domains the highest mean is often luck.
+    It is not taken where the best is nowhere worse (by more than half a point): then nothing
+    speaks for luck, however uneven the gains.
     """
-    scores = scores[:, ~np.isnan(scores).any(axis=0)]
+    scores = bounded(scores)
     if not scores.shape[1]:
         return 0
     means = scores.mean(axis=1)
-    numbers = sorted(range(len(candidates)), key=lambda c: means[c], reverse=True)
     leaders: dict[str, int] = {}
-    for c in numbers:
+    for c in sorted(range(len(candidates)), key=lambda c: means[c], reverse=True):
         leaders.setdefault(candidates[c].strategy, c)
-    best = numbers[0]
+    best, highest = int(means.argmax()), -np.inf
     for strategy in sorted(leaders, key=STRATEGIES.index):
         leader = leaders[strategy]
         gaps = scores[best] - scores[leader]
         error = np.std(gaps, ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
-        luck = np.mean(gaps) <= standard_errors * error and np.min(gaps) < 0
-        if np.mean(gaps) <= 0 or luck:
+        luck = np.mean(gaps) <= standard_errors * error and np.min(gaps) < -NOWHERE_WORSE
+        if means[leader] >= highest and (np.mean(gaps) <= 0 or luck):
             return leader
+        highest = max(highest, means[leader])
     return best
