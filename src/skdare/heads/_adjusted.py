@@ -15,9 +15,10 @@ from skdare._array import as_float64, like, to_numpy, work_dtype
 from skdare._validation import check_domain_weights
 from skdare.adjustment import Adjustment, Spectrum, average
 from skdare.heads._problem import Problem, Statistics, Whitening
+from skdare.heads._solving import Solving
 from skdare.moments import Moments
 from skdare.objective import Block, Objective
-from skdare.solvers import SOLVERS, Solution
+from skdare.solvers import Solution
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,8 @@ def fit_adjusted(
     statistics: Statistics,
     chosen: Sequence[int],
     plan: Plan,
+    solving: Solving,
     *,
-    intercept: bool,
-    solver: str,
-    tol: float,
-    max_iter: int,
     start: tuple[np.ndarray, np.ndarray] | None = None,
     adjustments: list[Adjustment] | None = None,
 ) -> Fitted:
@@ -122,14 +120,12 @@ def fit_adjusted(
     span, gains = mean_directions(np.stack(M, axis=1), form.mean_penalty)
     origin = None if form.centered else np.mean(M, axis=0)
     ridge = statistics.ridge(chosen, plan.whitening, plan.l2)
-    shape = (problem.d, problem.k, ridge, intercept)
+    shape = (problem.d, problem.k, ridge, solving.intercept)
     objective = Objective(blocks, problem.loss, *shape, span, gains, origin)
-    if solver == "auto":
-        solver = "direct" if objective.suits_direct else "lbfgs"
     begin = np.zeros(objective.size)
     if start is not None and start[0].shape == (problem.d, problem.k):
         begin = objective.pack(*start)
-    solution = SOLVERS[solver](objective, begin, tol=tol, max_iter=max_iter)
+    solution = solving(objective, begin)
     B, b = objective.unpack(solution.theta)
     return Fitted(B, b, adjustments, statistics.mean(chosen), solution)
 

@@ -11,8 +11,9 @@ from skdare._array import as_float64, float64, like, to_numpy
 from skdare._validation import check_number
 from skdare.adjustment import Adjustment, average
 from skdare.heads._adjusted import mean_directions
-from skdare.heads._base import RegressorHead, check_solver, solve
+from skdare.heads._base import RegressorHead, check_solver
 from skdare.heads._problem import Problem, Statistics, Whitening, check_whitening
+from skdare.heads._solving import Solving
 from skdare.objective import Block, Objective, Rows
 
 
@@ -121,7 +122,7 @@ class AnchorRegressor(RegressorHead):
         ridge = statistics.ridge(domains, whitening, self.l2)
         shape = (problem.d, 1, ridge, False)
         objective = Objective(blocks, problem.loss, *shape, span, gains)
-        solution = solve(self, objective, self._start(objective))
+        solution = Solving.of_head(self)(objective, self._start(objective))
         B, b = objective.unpack(solution.theta)
         self._canonical = B, b
         guess = average(adjustments)

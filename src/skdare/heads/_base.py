@@ -26,7 +26,7 @@ from skdare._validation import (
 from skdare.heads._problem import Problem, Statistics
 from skdare.losses import LOGISTIC, SOFTMAX, SQUARED
 from skdare.objective import Block, Objective, linear_scores
-from skdare.solvers import SOLVERS, Solution
+from skdare.solvers import Solution
 
 
 class Head(BaseEstimator, ABC):
@@ -119,11 +119,11 @@ class Head(BaseEstimator, ABC):
         """Check what depends on the data; nothing by default."""
 
     def _objective(
-        self, blocks: Sequence[Block], problem: Problem, origin: np.ndarray, **options
+        self, blocks: Sequence[Block], problem: Problem, origin: np.ndarray
     ) -> Objective:
         """The objective of these blocks with this head's ridge and intercept."""
-        options |= {"d": problem.d, "k": problem.k, "l2": self.l2, "origin": origin}
-        return Objective(blocks, problem.loss, intercept=self.fit_intercept, **options)
+        shape = (problem.d, problem.k, self.l2, self.fit_intercept)
+        return Objective(blocks, problem.loss, *shape, origin=origin)
 
     def _start(self, objective: Objective) -> np.ndarray:
         """Zero, or where the last fit ended."""
@@ -236,11 +236,3 @@ def check_solver(head: Head) -> None:
     """The solver is one that this head can use."""
     names = ["auto", "lbfgs", "trust-ncg"]
     check_choice("solver", head.solver, names + ["direct"] * isinstance(head, RegressorMixin))
-
-
-def solve(head: Head, objective: Objective, start: np.ndarray) -> Solution:
-    """Minimise an objective by the head's solver; "auto" is direct for small quadratics."""
-    solver = head.solver
-    if solver == "auto":
-        solver = "direct" if objective.suits_direct else "lbfgs"
-    return SOLVERS[solver](objective, start, tol=head.tol, max_iter=head.max_iter)

@@ -9,8 +9,9 @@ import numpy as np
 
 from skdare._validation import check_count, check_number
 from skdare.adjustment import Adjustment
-from skdare.heads._base import ClassifierHead, Head, RegressorHead, check_solver, solve
+from skdare.heads._base import ClassifierHead, Head, RegressorHead, check_solver
 from skdare.heads._problem import Problem, Statistics
+from skdare.heads._solving import Solving
 from skdare.objective import Block, Objective
 from skdare.solvers import Solution, lbfgs, minimax
 
@@ -76,7 +77,7 @@ class _Pooled(_Unadjusted):
         return [Block(adjustment, (problem.all_rows(self._row_weights(problem)),))]
 
     def _minimise(self, objective: Objective, problem: Problem) -> Solution:
-        return solve(self, objective, self._start(objective))
+        return Solving.of_head(self)(objective, self._start(objective))
 
 
 class _ERM(_Pooled):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from skdare.heads._base import ClassifierHead, RegressorHead, check_solver
 from skdare.heads._dare import Adjusted
 from skdare.heads._problem import SHRINKAGE_TARGETS, Problem, Statistics, Whitening
 from skdare.heads._search import STRATEGIES, Candidate, bounded, choose, domain_scores
+from skdare.heads._solving import Solving
 from skdare.moments import SHRINKAGE_RULES
 
 # Left-out training domains score 0.97 to 0.99 on features fine-tuned on them, and at most 0.86 on
@@ -73,17 +73,12 @@ class _DARECV(Adjusted):
         if not set(self.strategies) <= {"erm", "reweighted"}:
             problem.check_covariances(self.shrinkage)
 
-    @property
-    def _solver_options(self) -> dict[str, Any]:
-        names = ("solver", "tol", "max_iter")
-        return {"intercept": self.fit_intercept} | {name: getattr(self, name) for name in names}
-
     def _solve(self, problem: Problem, statistics: Statistics) -> None:
-        candidates, options = list(self._candidates()), self._solver_options
+        candidates, solving = list(self._candidates()), Solving.of_head(self)
         scores = np.full((len(candidates), len(problem.index)), np.nan)
         if len(problem.index) > 1:
             prior = float(problem.d)
-            scores = domain_scores(problem, statistics, candidates, prior, **options)
+            scores = domain_scores(problem, statistics, candidates, solving, prior)
         overall = choose(candidates, scores, self.standard_errors)
         steady = [c for c, candidate in enumerate(candidates) if not candidate.adapts]
         adapting = [c for c, candidate in enumerate(candidates) if candidate.adapts]

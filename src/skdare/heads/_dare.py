@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +12,7 @@ from skdare.heads._adaptation import Adaptation, Adapter, warn_of_outliers
 from skdare.heads._adjusted import CENTERED, RAW, Form, Plan, fit_adjusted, guess_adjustment
 from skdare.heads._base import ClassifierHead, Head, RegressorHead, check_solver
 from skdare.heads._problem import Problem, Statistics, Whitening, check_whitening
+from skdare.heads._solving import Solving
 from skdare.moments import Moments
 
 # What `adapt` whitens by (covariance or not), and what it does about the means.
@@ -33,11 +32,6 @@ class Adjusted(Head):
         """Ask for invariance to the means; the paper's regression objective also centres rows."""
         return Form(not isinstance(self, ClassifierHead), mean_penalty, subtract=False)
 
-    @property
-    @abstractmethod
-    def _solver_options(self) -> dict[str, Any]:
-        """Intercept, solver, tol and max_iter of every solve."""
-
     def _install(
         self,
         problem: Problem,
@@ -49,9 +43,9 @@ class Adjusted(Head):
     ) -> None:
         """Solve the plan, and the one that `adapt` uses, and set the fitted attributes."""
         labels, domains = list(problem.labels), range(len(problem.index))
-        moments, options = [statistics.moments(e) for e in domains], self._solver_options
+        moments, solving = [statistics.moments(e) for e in domains], Solving.of_head(self)
         statistics.unit(domains)  # refuses constant features before any solve
-        fitted = fit_adjusted(problem, statistics, domains, plan, start=start, **options)
+        fitted = fit_adjusted(problem, statistics, domains, plan, solving, start=start)
         W = guess_adjustment(guess, fitted.adjustments, labels, moments, plan.whitening)
         self._set_weights(*fitted.weights(W, fitted.mean if plan.form.subtract else None))
         self._canonical, self.canonical_coef_ = fitted.start, fitted.B.T
@@ -62,10 +56,9 @@ class Adjusted(Head):
         }
         self.adaptation_ = None
         if adaptation is not None:
-            options |= {"start": fitted.start}
-            if adaptation.whitening == plan.whitening:
-                options |= {"adjustments": fitted.adjustments}
-            own = fit_adjusted(problem, statistics, domains, adaptation, **options)
+            known = fitted.adjustments if adaptation.whitening == plan.whitening else None
+            data = (problem, statistics, domains)
+            own = fit_adjusted(*data, adaptation, solving, start=fitted.start, adjustments=known)
             self.adaptation_ = Adaptation.of(adaptation, own, labels, moments)
             self._warn(own.solution, " (the fit that adapt uses)")
         self.moments_ = {label: m.to_numpy() for label, m in zip(labels, moments, strict=True)}
@@ -156,11 +149,6 @@ class _DARE(Adjusted):
             problem.check_covariances([self.shrinkage])
         if isinstance(self.guess, Mapping):
             check_domain_weights(self.guess, list(problem.labels))
-
-    @property
-    def _solver_options(self) -> dict[str, Any]:
-        names = ("solver", "tol", "max_iter")
-        return {"intercept": self.fit_intercept} | {name: getattr(self, name) for name in names}
 
     def _solve(self, problem: Problem, statistics: Statistics) -> None:
         whitening, adaptation = Whitening.of_head(self), None

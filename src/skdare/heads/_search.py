@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from skdare._array import length, to_numpy
 from skdare.adjustment import Adjustment, average
 from skdare.heads._adjusted import Fitted, Plan, fit_adjusted
 from skdare.heads._problem import Problem, Statistics, Whitening
+from skdare.heads._solving import Solving
 from skdare.objective import linear_scores
 
 # From the simplest: within a few standard errors the earlier is preferred.
@@ -39,8 +39,8 @@ def domain_scores(
     problem: Problem,
     statistics: Statistics,
     candidates: Sequence[Candidate],
+    solving: Solving,
     prior_rows: float,
-    **options: Any,
 ) -> np.ndarray:
     """Score of every candidate on every domain, trained on the others, (candidates, domains).
 
@@ -55,7 +55,7 @@ def domain_scores(
             for _, path in groupby(numbers, key=lambda c: _path_key(candidates[c])[:-1]):
                 start = None
                 for c in path:
-                    fitted = fold.fit(candidates[c].plan, start, **options)
+                    fitted = fold.fit(candidates[c].plan, solving, start)
                     start = fitted.start
                     scores[c, held_out] = fold.score(candidates[c], fitted, prior_rows)
     return scores
@@ -97,9 +97,9 @@ class _Fold:
     adjustments: list[Adjustment]
     own: Adjustment
 
-    def fit(self, plan: Plan, start: Start, **options: Any) -> Fitted:
-        options |= {"adjustments": self.adjustments, "start": start}
-        return fit_adjusted(self.problem, self.statistics, self.chosen, plan, **options)
+    def fit(self, plan: Plan, solving: Solving, start: Start) -> Fitted:
+        data = (self.problem, self.statistics, self.chosen)
+        return fit_adjusted(*data, plan, solving, start=start, adjustments=self.adjustments)
 
     def score(self, candidate: Candidate, fitted: Fitted, prior_rows: float) -> float:
         """Accuracy, or R², on the held-out domain as an unseen one, adapted to where it can be."""
