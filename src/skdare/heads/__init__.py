@@ -2,19 +2,17 @@
 
 from skdare.heads._adaptation import Adapter, LabelShiftWarning
 from skdare.heads._anchor import AnchorRegressor
-from skdare.heads._baselines import (
+from skdare.heads._cv import DAREClassifierCV, DARERegressorCV
+from skdare.heads._dare import DAREClassifier, DARERegressor
+from skdare.heads._groupdro import GroupDROClassifier, GroupDRORegressor
+from skdare.heads._irm import IRMClassifier, IRMRegressor
+from skdare.heads._split import LeaveOneDomainOut
+from skdare.heads._unadjusted import (
     ERMClassifier,
     ERMRegressor,
-    GroupDROClassifier,
-    GroupDRORegressor,
-    IRMClassifier,
-    IRMRegressor,
     ReweightedClassifier,
     ReweightedRegressor,
 )
-from skdare.heads._cv import DAREClassifierCV, DARERegressorCV
-from skdare.heads._dare import DAREClassifier, DARERegressor
-from skdare.heads._split import LeaveOneDomainOut
 
 __all__ = [
     "Adapter",

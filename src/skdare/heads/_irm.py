@@ -1,0 +1,135 @@
+"""Invariant risk minimisation, the one head that is not convex."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdare._validation import check_count, check_number
+from skdare.heads._base import ClassifierHead, RegressorHead
+from skdare.heads._problem import Problem
+from skdare.heads._unadjusted import Unadjusted
+from skdare.objective import Objective
+from skdare.solvers import Solution, lbfgs
+
+
+@dataclass(frozen=True, eq=False)
+class InvariantRisk:
+    """Equal-weight mean of domain losses plus ``penalty ‖ΘᵀG_e‖²``, its squared gradient.
+
+    The scores XΘ are the representation and a further (k, k) layer, held at the identity, is the
+    classifier on it: ``ΘᵀG_e`` is the gradient of domain e's loss in that layer, the full-batch
+    form of the invariance penalty. A free layer could shrink the penalty by shrinking Θ.
+    """
+
+    objective: Objective
+    penalty: float
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return self.objective.size
+
+    def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient, with one Hessian product for each domain."""
+        objective, n = self.objective, len(self.objective.blocks)
+        B, b = objective.unpack(theta)
+        value, G, g = 0.5 * objective.l2 * float(np.sum(B * B)), objective.l2 * B, np.zeros_like(b)
+        for e in range(n):
+            loss, G_e, g_e = objective.block_value_and_gradient(e, B, b)
+            inner = B.T @ G_e + b[:, None] * g_e[None, :]
+            value += (loss + self.penalty * float(np.sum(inner * inner))) / n
+            G_c, g_c = objective.block_hessian_product(e, B, b)(B @ inner, b @ inner)
+            twice = 2 * self.penalty
+            G = G + (G_e + twice * (G_e @ inner.T + G_c)) / n
+            g = g + (g_e + twice * (inner @ g_e + g_c)) / n
+        return value, objective.chain(G, g)
+
+
+class _IRM(Unadjusted):
+    def __init__(
+        self,
+        *,
+        penalty=1.0,
+        anneal=4,
+        l2=1e-2,
+        fit_intercept=True,
+        tol=1e-5,
+        max_iter=1000,
+        warm_start=False,
+    ):
+        self.penalty = penalty
+        self.anneal = anneal
+        self.l2 = l2
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_number("penalty", self.penalty)
+        check_count("anneal", self.anneal, 1)
+
+    def _minimise(self, objective: Objective, problem: Problem) -> Solution:
+        n, options = len(problem.index), {"tol": self.tol, "max_iter": self.max_iter}
+        theta, solutions = self._start(objective), []
+        # Not convex: start from the reweighted optimum, and let the penalty grow from there; a
+        # warm start is already where the last penalty led.
+        if self._last_weights() is None:
+            solutions.append(lbfgs(objective.weighted([1.0 / n] * n), theta, **options))
+        for stage in range(1 if solutions else self.anneal, self.anneal + 1):
+            risk = InvariantRisk(objective, self.penalty * 10.0 ** (stage - self.anneal))
+            theta = solutions[-1].theta if solutions else theta
+            solutions.append(lbfgs(risk, theta, **options))  # type: ignore[arg-type]
+        evaluations = sum(solution.n_evaluations for solution in solutions)
+        iterations = sum(solution.n_iter for solution in solutions)
+        return replace(solutions[-1], n_iter=iterations, n_evaluations=evaluations)
+
+
+class IRMClassifier(ClassifierHead, _IRM):
+    """Invariant risk minimisation: one head at which every domain's own gradient vanishes.
+
+    Not convex. The fit starts from the reweighted optimum, lets the penalty grow tenfold a
+    stage, and is deterministic.
+
+    Parameters
+    ----------
+    penalty : float, default=1.0
+        Weight of the squared gradient of each domain's loss in a last layer on the scores.
+    anneal : int, default=4
+        Stages over which the penalty grows.
+    l2 : float, default=0.01
+        Ridge penalty; see `ERMClassifier`.
+    fit_intercept : bool, default=True
+        Whether the scores have an intercept.
+    tol : float, default=1e-05
+        Largest absolute entry of the gradient at which to stop.
+    max_iter : int, default=1000
+        Iterations a stage after which to give up with a warning.
+    warm_start : bool, default=False
+        Start from the last fit's solution.
+    """
+
+
+class IRMRegressor(RegressorHead, _IRM):
+    """Invariant risk minimisation for squared error; see `IRMClassifier`.
+
+    Parameters
+    ----------
+    penalty : float, default=1.0
+        Weight of the squared gradient of each domain's loss in a last factor on the predictions.
+    anneal : int, default=4
+        Stages over which the penalty grows.
+    l2 : float, default=0.01
+        Ridge penalty; see `ERMRegressor`.
+    fit_intercept : bool, default=True
+        Whether predictions have an intercept.
+    tol : float, default=1e-05
+        Largest absolute entry of the gradient at which to stop.
+    max_iter : int, default=1000
+        Iterations a stage after which to give up with a warning.
+    warm_start : bool, default=False
+        Start from the last fit's solution.
+    """
