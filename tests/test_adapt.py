@@ -158,7 +158,7 @@ def test_shifted_class_shares_are_warned_of_and_even_ones_are_not(binary):
     [
         ({"adaptation": None}, 10, ValueError, "set adaptation='centered' or 'raw'"),
         ({"adjust": False}, 10, ValueError, "set adaptation='centered' or 'raw'"),
-        ({}, 1, NotFittedError, "pass more rows to partial_fit, or lower min_rows"),
+        ({}, 1, ValueError, "at least 2 rows of the new domain"),
     ],
 )
 def test_a_head_that_cannot_adapt_says_what_to_do(binary, options, rows, error, remedy):
@@ -175,7 +175,7 @@ def test_an_unfitted_head_asks_to_be_fitted_before_it_adapts(binary):
 def test_one_row_that_decides_a_domains_moments_is_pointed_out(three_classes):
     X = three_classes.X.copy()
     X[three_classes.rows("west")[0]] *= 1e4
-    with pytest.warns(UserWarning, match="rows of 'west' hold most of their variance"):
+    with pytest.warns(UserWarning, match="rows of domain west hold most of their variance"):
         three_classes.fit(DAREClassifier(), X)
 
 
@@ -191,3 +191,23 @@ def test_the_covariance_form_undoes_the_latent_model():
     ceiling = ERMClassifier(l2=1e-6).fit(data.X[new], data.y[new])
     assert adapted.score(data.X[new], data.y[new]) > ceiling.score(data.X[new], data.y[new]) - 0.01
     assert head.score(data.X[new], data.y[new]) < ceiling.score(data.X[new], data.y[new]) - 0.01
+
+
+def test_noisy_labels_are_no_label_shift():
+    # A head that predicts the common class too often does so everywhere.
+    rng = np.random.default_rng(0)
+    X, domains = rng.normal(size=(4000, 3)), rng.integers(0, 4, 4000)
+    y = (X[:, 0] + 2 * rng.normal(size=4000) > 1.5).astype(int)
+    head = DAREClassifier().fit(X, y, domains=domains)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        head.adapt(rng.normal(size=(2000, 3)))
+
+
+def test_a_frame_can_be_adapted_to_without_a_word(three_classes):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(three_classes.X, columns=list("abcde"))
+    head = three_classes.fit(DAREClassifier(), frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        head.adapt(frame)

@@ -145,11 +145,11 @@ def test_an_unadaptable_head_says_what_to_do(options, three_classes):
 
 def test_too_few_rows_to_adapt_are_refused(three_classes):
     head = three_classes.fit(DAREClassifier())
-    with pytest.raises(NotFittedError, match="seen 1 rows and needs 2"):
+    with pytest.raises(ValueError, match="at least 2 rows of the new domain, and 1 were given"):
         head.adapt(three_classes.X[:1])
-    with pytest.raises(NotFittedError, match="needs 50"):
+    with pytest.raises(ValueError, match="at least 50 rows"):
         head.adapt(three_classes.X[:20], min_rows=50)
-    with pytest.raises(NotFittedError, match="seen 0 rows"):
+    with pytest.raises(ValueError, match="0 were given"):
         _ = head.adapter().head_
 
 
@@ -218,6 +218,22 @@ def test_an_exact_constraint_that_leaves_nothing_is_refused():
 def test_features_with_a_large_offset_are_pointed_out(three_classes):
     with pytest.warns(UserWarning, match="vary little beside their mean"):
         three_classes.fit(DAREClassifier(), three_classes.X + 50.0)
+
+
+@pytest.mark.parametrize("head", [ERMClassifier, DAREClassifier])
+def test_a_feature_on_a_scale_of_its_own_is_named(head, three_classes):
+    X = three_classes.X * [1.0, 1.0, 1000.0, 1.0, 1.0]
+    with pytest.warns(UserWarning, match=r"feature 2 holds 100% of the variance.*StandardScaler"):
+        three_classes.fit(head(), X)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e60])
+def test_extreme_scales_change_nothing(scale, three_classes):
+    plain = three_classes.fit(DAREClassifier())
+    scaled = three_classes.fit(DAREClassifier(), three_classes.X * scale)
+    np.testing.assert_array_equal(
+        scaled.predict(three_classes.X * scale), plain.predict(three_classes.X)
+    )
 
 
 def test_features_whose_squares_overflow_are_named(three_classes):

@@ -115,7 +115,7 @@ class Moments:
         """Σ‖x - μ‖⁴ / (Σ‖x - μ‖²)²: about 1/n for rows alike, 1 where one row has it all."""
         if self.quartic is None or not self.trace > 0:
             return 0.0
-        return self.quartic / self.trace**2
+        return self.quartic / self.trace / self.trace
 
     def second_moment(self, *, centered: bool = True) -> Array:
         """Covariance with divisor n, or the raw second moment about the origin."""
@@ -192,19 +192,25 @@ def pooled_second_moment(moments: Sequence[Moments], *, centered: bool = True) -
     return total / len(moments)
 
 
-def mean_and_scale(X: Array, index: Index, sample_weight: Array) -> tuple[np.ndarray, float]:
-    """Mean, and tr(Σ) / d, of the indexed rows in one pass, without any (d, d) matrix."""
-    point, n, square, linear = 0.0, 0.0, 0.0, 0.0
+def mean_and_variances(X: Array, index: Index, sample_weight: Array) -> tuple[np.ndarray, ...]:
+    """Mean and variance of each feature of the indexed rows in one pass, on the host."""
+    point: Array = 0.0
+    n, square, linear = 0.0, 0.0, 0.0
     for place, rows in chunks(X, index):
         weight = like(sample_weight[place], X, float64(X))
         point = _weighted_mean(rows, weight) if not n else point
-        if not sparse.issparse(rows):
-            rows = rows - like(point, rows)
         n += _total(weight)
-        square += _total(weight * _squared_distances(rows, point))
-        linear = linear + _deviation_sum(rows, point, weight)
-    variance = max(0.0, square / n - _total(linear * linear) / n**2)
-    return to_numpy(point + linear / n), variance / X.shape[1]
+        if sparse.issparse(rows):
+            sums = rows.T @ weight
+            square = square + rows.multiply(rows).T @ weight - 2 * point * sums
+            square = square + _total(weight) * point**2
+            linear = linear + sums - _total(weight) * point
+        else:
+            Z = rows - like(point, rows)
+            square = square + _weighted_sum(Z * Z, weight)
+            linear = linear + _weighted_sum(Z, weight)
+    variances = to_numpy(square / n - (linear / n) ** 2)
+    return to_numpy(point + linear / n), np.maximum(variances, 0.0)
 
 
 def _shift(sums: Moments, linear: Array, delta: Array) -> Moments:
@@ -223,7 +229,7 @@ def _shift(sums: Moments, linear: Array, delta: Array) -> Moments:
     quartic = (
         sums.quartic
         + 4 * _total(delta * Sd)
-        + n * square**2
+        + n * square * square
         - 4 * _total(sums.cubic * delta)
         + 2 * square * trace
         - 4 * square * cross

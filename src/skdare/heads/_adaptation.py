@@ -15,7 +15,9 @@ from skdare._array import take, to_numpy
 from skdare._validation import check_count, check_features, check_number, warn
 from skdare.adjustment import Adjustment, Spectrum, average
 from skdare.heads._adjusted import Fitted, Plan, guess_adjustment
+from skdare.heads._base import class_numbers
 from skdare.moments import Moments, pooled_second_moment
+from skdare.objective import linear_scores
 
 # The square of the share that one row must hold of the total variance to be called an outlier.
 DOMINATED = 0.25
@@ -127,6 +129,9 @@ class Adapter:
         self._counts = np.zeros(len(getattr(head, "classes_", ())))
         self.n_seen_ = 0
 
+    def __repr__(self) -> str:
+        return f"Adapter({type(self._head).__name__}, {self.n_seen_} rows seen)"
+
     def partial_fit(self, X) -> Self:
         """Take more rows of the new domain.
 
@@ -147,8 +152,9 @@ class Adapter:
         self._keep_rows(X)
         if len(self._counts):
             # The unadapted head's predictions: the only ones that do not depend on the chunking.
-            predicted = np.searchsorted(self._head.classes_, self._head.predict(X))
-            self._counts += np.bincount(predicted, minlength=len(self._counts))
+            V, b = np.atleast_2d(self._head.coef_).T, self._head.intercept_
+            numbers = class_numbers(linear_scores(X, slice(0, X.shape[0]), V, b))
+            self._counts += np.bincount(numbers, minlength=len(self._counts))
         return self
 
     def _keep_rows(self, X) -> None:
@@ -163,9 +169,9 @@ class Adapter:
     def head_(self):
         """The head for the rows seen so far; the head it came from is untouched."""
         if self.n_seen_ < self._min_rows:
-            raise NotFittedError(
-                f"the adapter has seen {self.n_seen_} rows and needs {self._min_rows}; "
-                "pass more rows to partial_fit, or lower min_rows"
+            raise ValueError(
+                f"adapting needs at least {self._min_rows} rows of the new domain, and "
+                f"{self.n_seen_} were given"
             )
         head = copy.copy(self._head)
         if not self._active:
@@ -180,7 +186,7 @@ class Adapter:
         head.adjustment_, head.adapted_rows_ = W, self.n_seen_
         head.canonical_coef_, head.solution_ = adaptation.fitted.B.T, adaptation.fitted.solution
         head._set_weights(V, b)
-        warn_of_outliers({"the new domain": self._moments})
+        warn_of_outliers({"(new)": self._moments})
         self._warn_of_label_shift()
         return head
 
@@ -188,13 +194,13 @@ class Adapter:
         if not len(self._counts):
             return
         shares = self._counts / self._counts.sum()
-        known = self._head.class_shares_
+        known = self._head.predicted_shares_
         distance = 0.5 * float(np.abs(shares - known).sum())
-        limit = self._head.class_share_range_ + 0.5 * np.sqrt(len(known) / self.n_seen_)
+        limit = self._head.predicted_share_range_ + 0.5 * np.sqrt(len(known) / self.n_seen_)
         if distance > limit:
             worst = int(np.argmax(np.abs(shares - known)))
             warn(
-                f"predicted class shares are {distance:.0%} away from the training shares "
+                f"predicted class shares are {distance:.0%} away from those in training "
                 f"(class {self._head.classes_[worst]}: {shares[worst]:.0%}, was "
                 f"{known[worst]:.0%}), further than any training domain; if the classes "
                 "themselves are rarer or more common there, aligning moments can hurt: "
@@ -208,8 +214,8 @@ def warn_of_outliers(moments: Mapping[Hashable, Moments]) -> None:
     for label, m in moments.items():
         if m.n >= MANY_ROWS and m.concentration > DOMINATED:
             warn(
-                f"one or two of the rows of {label!r} hold most of their variance, and decide how "
-                "the others are adjusted; look for outliers, or clip the features"
+                f"one or two of the rows of domain {label} hold most of their variance, and decide "
+                "how the others are adjusted; look for outliers, or clip the features"
             )
 
 

@@ -102,7 +102,7 @@ class AnchorRegressor(RegressorHead):
 
     def _check_problem(self, problem: Problem) -> None:
         if self.adjust:
-            problem.check_covariances([self.shrinkage])
+            problem.check_covariances([self.shrinkage], "shrinkage=1.0")
 
     def _solve(self, problem: Problem, statistics: Statistics) -> None:
         domains = range(len(problem.index))

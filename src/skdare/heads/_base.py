@@ -91,9 +91,23 @@ class Head(BaseEstimator, ABC):
             y, Problem(X, y, weight, rows.labels, rows.index, SQUARED, 1)
         )
         self._check_problem(problem)
-        self._solve(problem, Statistics(problem))
+        statistics = Statistics(problem)
+        self._solve(problem, statistics)
+        self._warn_of_scales(statistics.variances(range(len(problem.index))))
         self.domains_ = labels
         self.__dict__.pop("adapted_rows_", None)
+
+    def _warn_of_scales(self, variances: np.ndarray) -> None:
+        """Say when one feature sets the unit in which all others are penalised."""
+        top = int(variances.argmax())
+        share = variances[top] / variances.sum()
+        if share > 0.5 and variances[top] > 25 * np.median(variances):
+            names = getattr(self, "feature_names_in_", None)
+            name = f"feature {top}" if names is None else f"feature {names[top]!r}"
+            warn(
+                f"{name} holds {share:.0%} of the variance of all features, and l2 treats the "
+                "others as small beside it; standardise the features first (StandardScaler)"
+            )
 
     @abstractmethod
     def _solve(self, problem: Problem, statistics: Statistics) -> None:
@@ -171,10 +185,6 @@ class ClassifierHead(ClassifierMixin, Head):
                 f"y has one class, {self.classes_[present[0]]}, among the rows of positive weight, "
                 "and a classifier needs at least 2 classes"
             )
-        self.class_shares_ = np.bincount(codes, problem.weight, k) / problem.weight.sum()
-        shares = [np.bincount(codes[i], problem.weight[i], k) for i in problem.index]
-        distances = [0.5 * np.abs(s / s.sum() - self.class_shares_).sum() for s in shares]
-        self.class_share_range_ = float(max(distances))
         loss = LOGISTIC if k == 2 else SOFTMAX
         return problem.with_targets(codes, loss, 1 if k == 2 else k)
 
@@ -202,9 +212,14 @@ class ClassifierHead(ClassifierMixin, Head):
 
     def predict(self, X):
         """Class labels, a NumPy array of shape (n,)."""
-        F = to_numpy(self._scores(X))
-        numbers = (F[:, 0] > 0).astype(np.intp) if F.shape[1] == 1 else F.argmax(axis=1)
+        numbers = class_numbers(self._scores(X))
         return self.classes_[numbers]
+
+
+def class_numbers(F: Array) -> np.ndarray:
+    """The class with the highest score in each row, on the host."""
+    F = to_numpy(F)
+    return (F[:, 0] > 0).astype(np.intp) if F.shape[1] == 1 else F.argmax(axis=1)
 
 
 class RegressorHead(RegressorMixin, Head):

@@ -71,7 +71,8 @@ class _DARECV(Adjusted):
 
     def _check_problem(self, problem: Problem) -> None:
         if not set(self.strategies) <= {"erm", "reweighted"}:
-            problem.check_covariances(self.shrinkage)
+            remedy = "strategies=('erm', 'reweighted')"
+            problem.check_covariances(self.shrinkage, remedy)
 
     def _solve(self, problem: Problem, statistics: Statistics) -> None:
         candidates, solving = list(self._candidates()), Solving.of_head(self)
@@ -142,7 +143,9 @@ class _DARECV(Adjusted):
         self.best_strategy_ = candidates[overall].strategy
         self.best_score_ = float(means[overall])
         self.adapts_ = candidates[overall].adapts
-        self.choice_ = _explain(candidates, means, overall, len(problem.index))
+        self.choice_ = _explain(
+            candidates, means, overall, len(problem.index), self.standard_errors
+        )
         if isinstance(self, ClassifierHead) and means.max() >= SATURATED:
             warn(
                 f"leaving a training domain out still scores {means.max():.3f}: the domains hardly "
@@ -152,17 +155,20 @@ class _DARECV(Adjusted):
             )
 
 
-def _explain(candidates: list[Candidate], means: np.ndarray, overall: int, n: int) -> str:
+def _explain(
+    candidates: list[Candidate], means: np.ndarray, overall: int, n: int, errors: float
+) -> str:
     """One sentence on the choice: what, how it scored, and beside what."""
     if n < 2:
-        return f"chose {candidates[overall].strategy!r} unseen: one domain leaves none to hold out"
+        return f"took {candidates[overall].strategy!r}: with one domain there is none to leave out"
     best: dict[str, float] = {}
     for candidate, mean in zip(candidates, means, strict=True):
         best[candidate.strategy] = max(mean, best.get(candidate.strategy, -np.inf))
     others = ", ".join(f"{s!r} {m:.3f}" for s, m in best.items())
+    rule = f"the simplest within {errors:g} standard errors of the best"
     return (
-        f"chose {candidates[overall].strategy!r} by leaving out each of {n} domains "
-        f"(best mean score of each: {others})"
+        f"chose {candidates[overall].strategy!r}, {rule if errors else 'the best'}, by leaving out "
+        f"each of {n} domains (best mean score of each: {others})"
     )
 
 

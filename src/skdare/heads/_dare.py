@@ -10,10 +10,17 @@ import numpy as np
 from skdare._validation import check_choice, check_domain_weights, check_number, warn
 from skdare.heads._adaptation import Adaptation, Adapter, warn_of_outliers
 from skdare.heads._adjusted import CENTERED, RAW, Form, Plan, fit_adjusted, guess_adjustment
-from skdare.heads._base import ClassifierHead, Head, RegressorHead, check_solver
+from skdare.heads._base import (
+    ClassifierHead,
+    Head,
+    RegressorHead,
+    check_solver,
+    class_numbers,
+)
 from skdare.heads._problem import Problem, Statistics, Whitening, check_whitening
 from skdare.heads._solving import Solving
 from skdare.moments import Moments
+from skdare.objective import linear_scores
 
 # What `adapt` whitens by (covariance or not), and what it does about the means.
 ADAPTATIONS = {"centered": (True, CENTERED), "raw": (False, RAW), "covariance": (True, RAW)}
@@ -54,6 +61,8 @@ class Adjusted(Head):
         self.adjustments_ = {
             label: A.to_numpy() for label, A in zip(labels, fitted.adjustments, strict=True)
         }
+        if isinstance(self, ClassifierHead):
+            self._set_shares(problem)
         self.adaptation_ = None
         if adaptation is not None:
             known = fitted.adjustments if adaptation.whitening == plan.whitening else None
@@ -66,6 +75,17 @@ class Adjusted(Head):
         if plan.whitening.adjust and not plan.whitening.centered:
             _warn_of_offset(self.moments_.values())
         self._warn(fitted.solution)
+
+    def _set_shares(self, problem: Problem) -> None:
+        """Shares of the classes this head predicts in training, and how far domains stray."""
+        V, k = np.atleast_2d(self.coef_).T, len(self.classes_)
+        shares = []
+        for index in problem.index:
+            numbers = class_numbers(linear_scores(problem.X, index, V, self.intercept_))
+            shares.append(np.bincount(numbers, problem.weight[index], k))
+        self.predicted_shares_ = np.sum(shares, axis=0) / np.sum(shares)
+        distances = [0.5 * np.abs(s / s.sum() - self.predicted_shares_).sum() for s in shares]
+        self.predicted_share_range_ = float(max(distances))
 
     def adapter(self, *, prior_rows=None, min_rows=2) -> Adapter:
         """An object that takes the unlabelled rows of a new domain in chunks.
@@ -146,7 +166,7 @@ class _DARE(Adjusted):
 
     def _check_problem(self, problem: Problem) -> None:
         if self.adjust:
-            problem.check_covariances([self.shrinkage])
+            problem.check_covariances([self.shrinkage], "shrinkage=1.0")
         if isinstance(self.guess, Mapping):
             check_domain_weights(self.guess, list(problem.labels))
 

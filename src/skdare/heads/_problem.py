@@ -23,7 +23,7 @@ from skdare._array import (
 from skdare._validation import check_choice, check_number
 from skdare.adjustment import Adjustment, Spectrum
 from skdare.losses import Loss
-from skdare.moments import SHRINKAGE_RULES, Moments, mean_and_scale, pooled_second_moment
+from skdare.moments import SHRINKAGE_RULES, Moments, mean_and_variances, pooled_second_moment
 from skdare.objective import Rows
 
 SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
@@ -63,16 +63,18 @@ class Problem:
         """The same rows with these targets."""
         return replace(self, T=T, loss=loss, k=k)
 
-    def check_covariances(self, shrinkages: Sequence[float | str]) -> None:
-        """Refuse a domain of one row, unless every shrinkage leaves nothing of its covariance."""
+    def check_covariances(self, shrinkages: Sequence[float | str], remedy: str) -> None:
+        """Refuse domains of one row, unless every shrinkage leaves nothing of a covariance."""
         if all(shrinkage == 1.0 for shrinkage in shrinkages):
             return
-        for label, index in zip(self.labels, self.index, strict=True):
-            if length(index) < 2:
-                raise ValueError(
-                    f"domain {label!r} has 1 row, and a covariance needs 2; "
-                    "merge it, or set shrinkage=1.0"
-                )
+        pairs = zip(self.labels, self.index, strict=True)
+        single = [label for label, index in pairs if length(index) < 2]
+        if single:
+            more = f" (and {len(single) - 1} more)" if len(single) > 1 else ""
+            raise ValueError(
+                f"domain {single[0]!r}{more} has 1 row, and a covariance needs 2; "
+                f"merge it, or set {remedy}"
+            )
 
     def domain_weight(self, e: int) -> np.ndarray:
         """Sample weights of the rows of a domain."""
@@ -165,7 +167,7 @@ class Statistics:
         self.problem = problem
         self._moments: dict[int, Moments] = {}
         self._spectra: dict[tuple[int, bool], Spectrum] = {}
-        self._lights: dict[int, tuple[np.ndarray, float]] = {}
+        self._lights: dict[int, tuple[np.ndarray, ...]] = {}
 
     def moments(self, e: int) -> Moments:
         """Moments of a domain, in the array library of X."""
@@ -177,13 +179,16 @@ class Statistics:
             self._moments[e] = Moments.of(problem.X, problem.index[e], weight)
         return self._moments[e]
 
-    def unit(self, chosen: Sequence[int]) -> float:
-        """Mean variance of a feature over all rows of the chosen domains: the unit of l2."""
+    def variances(self, chosen: Sequence[int]) -> np.ndarray:
+        """Variance of each feature over all rows of the chosen domains."""
         n = np.array([self.problem.domain_weight(e).sum() for e in chosen])
         means = np.stack([self.domain_mean(e) for e in chosen])
-        within = np.array([self._light(e)[1] for e in chosen])
-        between = np.mean((means - n @ means / n.sum()) ** 2, axis=1)
-        unit = float(n @ (within + between) / n.sum())
+        within = np.stack([self._light(e)[1] for e in chosen])
+        return n @ (within + (means - n @ means / n.sum()) ** 2) / n.sum()
+
+    def unit(self, chosen: Sequence[int]) -> float:
+        """Mean variance of a feature over all rows of the chosen domains: the unit of l2."""
+        unit = float(self.variances(chosen).mean())
         if not np.isfinite(unit):
             raise ValueError("the squares of the features overflow; divide the features first")
         if unit == 0:
@@ -212,13 +217,15 @@ class Statistics:
         """Equal-weight mean of the chosen domains' means."""
         return np.mean([self._light(e)[0] for e in chosen], axis=0)
 
-    def _light(self, e: int) -> tuple[np.ndarray, float]:
-        """Mean and scale of a domain, from its moments where they are known."""
+    def _light(self, e: int) -> tuple[np.ndarray, ...]:
+        """Mean and variances of a domain, from its moments where they are known."""
         if e in self._moments:
-            return to_numpy(self._moments[e].mean), self._moments[e].scale()
+            m = self._moments[e]
+            xp = namespace(m.scatter)
+            return to_numpy(m.mean), to_numpy(xp.linalg.diagonal(m.scatter)) / m.n
         if e not in self._lights:
-            problem = self.problem
-            self._lights[e] = mean_and_scale(problem.X, problem.index[e], problem.domain_weight(e))
+            data = (self.problem.X, self.problem.index[e], self.problem.domain_weight(e))
+            self._lights[e] = mean_and_variances(*data)
         return self._lights[e]
 
     def spectrum(self, e: int, *, centered: bool) -> Spectrum:

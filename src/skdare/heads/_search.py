@@ -11,6 +11,7 @@ import numpy as np
 from skdare._array import length, to_numpy
 from skdare.adjustment import Adjustment, average
 from skdare.heads._adjusted import Fitted, Plan, fit_adjusted
+from skdare.heads._base import class_numbers
 from skdare.heads._problem import Problem, Statistics, Whitening
 from skdare.heads._solving import Solving
 from skdare.objective import linear_scores
@@ -124,8 +125,7 @@ def score_domain(problem: Problem, e: int, V: np.ndarray, b: np.ndarray) -> floa
         # Targets are standardised, so a domain of one target has only rounding left.
         varies = total > 1e-12 * weight.sum()
         return float(1.0 - weight @ (T - F[:, 0]) ** 2 / total) if varies else np.nan
-    predicted = F.argmax(axis=1) if F.shape[1] > 1 else (F[:, 0] > 0).astype(int)
-    return float(weight @ (predicted == T) / weight.sum())
+    return float(weight @ (class_numbers(F) == T) / weight.sum())
 
 
 def bounded(scores: np.ndarray) -> np.ndarray:
