@@ -9,7 +9,7 @@ import numpy as np
 from skdare._validation import check_choice, check_count, check_number, warn
 from skdare.heads._adjusted import CENTERED, RAW, Plan
 from skdare.heads._base import ClassifierHead, RegressorHead, check_solver
-from skdare.heads._dare import Adjusted
+from skdare.heads._canonical import Adjusted
 from skdare.heads._problem import SHRINKAGE_TARGETS, Problem, Statistics, Whitening
 from skdare.heads._search import STRATEGIES, Candidate, bounded, choose, domain_scores
 from skdare.heads._solving import Solving

@@ -2,122 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
-from skdare._validation import check_choice, check_domain_weights, check_number, warn
-from skdare.heads._adaptation import Adaptation, Adapter, warn_of_outliers
-from skdare.heads._adjusted import CENTERED, RAW, Form, Plan, fit_adjusted, guess_adjustment
-from skdare.heads._base import (
-    ClassifierHead,
-    Head,
-    RegressorHead,
-    check_solver,
-    class_numbers,
-)
+from skdare._validation import check_choice, check_domain_weights, check_number
+from skdare.heads._adjusted import CENTERED, RAW, Plan
+from skdare.heads._base import ClassifierHead, RegressorHead, check_solver
+from skdare.heads._canonical import Adjusted
 from skdare.heads._problem import Problem, Statistics, Whitening, check_whitening
-from skdare.heads._solving import Solving
-from skdare.moments import Moments
-from skdare.objective import linear_scores
 
 # What `adapt` whitens by (covariance or not), and what it does about the means.
 ADAPTATIONS = {"centered": (True, CENTERED), "raw": (False, RAW), "covariance": (True, RAW)}
-
-
-# Share of variance in the second moment below which the offset rules: an offset of three standard
-# deviations has 0.1, and costs six points of training accuracy on unit-variance features; the
-# PACS features, with no harm seen, have 0.4.
-OFFSET = 0.1
-
-
-class Adjusted(Head):
-    """A head with a canonical space: it guesses for an unseen domain, and adapts to a new one."""
-
-    def _invariant(self, mean_penalty: float | str) -> Form:
-        """Ask for invariance to the means; the paper's regression objective also centres rows."""
-        return Form(not isinstance(self, ClassifierHead), mean_penalty, subtract=False)
-
-    def _install(
-        self,
-        problem: Problem,
-        statistics: Statistics,
-        plan: Plan,
-        adaptation: Plan | None,
-        guess: str | Mapping,
-        start: tuple[np.ndarray, np.ndarray] | None = None,
-    ) -> None:
-        """Solve the plan, and the one that `adapt` uses, and set the fitted attributes."""
-        labels, domains = list(problem.labels), range(len(problem.index))
-        moments, solving = [statistics.moments(e) for e in domains], Solving.of_head(self)
-        statistics.unit(domains)  # refuses constant features before any solve
-        fitted = fit_adjusted(problem, statistics, domains, plan, solving, start=start)
-        W = guess_adjustment(guess, fitted.adjustments, labels, moments, plan.whitening)
-        self._set_weights(*fitted.weights(W, fitted.mean if plan.form.subtract else None))
-        self._canonical, self.canonical_coef_ = fitted.start, fitted.B.T
-        self.solution_, self.n_iter_ = fitted.solution, fitted.solution.n_iter
-        self.adjustment_ = W.to_numpy()
-        self.adjustments_ = {
-            label: A.to_numpy() for label, A in zip(labels, fitted.adjustments, strict=True)
-        }
-        if isinstance(self, ClassifierHead):
-            self._set_shares(problem)
-        self.adaptation_ = None
-        if adaptation is not None:
-            known = fitted.adjustments if adaptation.whitening == plan.whitening else None
-            data = (problem, statistics, domains)
-            own = fit_adjusted(*data, adaptation, solving, start=fitted.start, adjustments=known)
-            self.adaptation_ = Adaptation.of(adaptation, own, labels, moments)
-            self._warn(own.solution, " (the fit that adapt uses)")
-        self.moments_ = {label: m.to_numpy() for label, m in zip(labels, moments, strict=True)}
-        warn_of_outliers(self.moments_)
-        if plan.whitening.adjust and not plan.whitening.centered:
-            _warn_of_offset(self.moments_.values())
-        self._warn(fitted.solution)
-
-    def _set_shares(self, problem: Problem) -> None:
-        """Shares of the classes this head predicts in training, and how far domains stray."""
-        V, k = np.atleast_2d(self.coef_).T, len(self.classes_)
-        shares = []
-        for index in problem.index:
-            numbers = class_numbers(linear_scores(problem.X, index, V, self.intercept_))
-            shares.append(np.bincount(numbers, problem.weight[index], k))
-        self.predicted_shares_ = np.sum(shares, axis=0) / np.sum(shares)
-        distances = [0.5 * np.abs(s / s.sum() - self.predicted_shares_).sum() for s in shares]
-        self.predicted_share_range_ = float(max(distances))
-
-    def adapter(self, *, prior_rows=None, min_rows=2) -> Adapter:
-        """An object that takes the unlabelled rows of a new domain in chunks.
-
-        Parameters
-        ----------
-        prior_rows : float, optional
-            The averaged adjustment counts as this many rows of the new domain; 0 is a hard
-            switch to the new domain's own moments. Default: the number of features.
-        min_rows : int, default=2
-            Rows below which it refuses to give a head.
-
-        Returns
-        -------
-        Adapter
-        """
-        return Adapter(self, prior_rows=prior_rows, min_rows=min_rows)
-
-    def adapt(self, X, *, prior_rows=None, min_rows=2):
-        """A new head for the domain these unlabelled rows come from; this one is untouched.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-        prior_rows, min_rows
-            See `adapter`.
-
-        Returns
-        -------
-        head of the same class
-        """
-        return self.adapter(prior_rows=prior_rows, min_rows=min_rows).partial_fit(X).head_
 
 
 class _DARE(Adjusted):
@@ -179,17 +74,6 @@ class _DARE(Adjusted):
             adaptation = Plan(own, second, self.l2)
         plan, start = Plan(whitening, form, self.l2), self._last_weights()
         self._install(problem, statistics, plan, adaptation, self.guess, start)
-
-
-def _warn_of_offset(moments: Iterable[Moments]) -> None:
-    """Say when the raw second moment sees the features' offset and little else."""
-    spread = [m.scale() / m.scale(centered=False) for m in moments]
-    if np.mean(spread) < OFFSET:
-        warn(
-            f"the features vary little beside their mean ({np.mean(spread):.1%} of their second "
-            "moment), and whitening by the raw second moment sees little else; standardise the "
-            "features, or set centered=True"
-        )
 
 
 class DAREClassifier(ClassifierHead, _DARE):
