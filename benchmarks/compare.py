@@ -129,12 +129,12 @@ def time_to_goal(
     fit: Callable[[float], Any], objective: Callable[[Any], float], best: float, runs: int
 ) -> Timing | None:
     """Tighten the tolerance until the objective is within the goal, then time fits at it."""
-    last = math.inf
+    gaps: list[float] = []
     for tol in TOLERANCES:
         gap = objective(fit(tol)) / best - 1.0
-        if gap == last and tol < 1e-5:
+        gaps.append(gap)
+        if gaps[-3:] == [gap] * 3 and gap > GOAL:
             return None  # tightening no longer changes anything
-        last = gap
         if gap <= GOAL:
             seconds = []
             for _ in range(runs):

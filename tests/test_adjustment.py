@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from oracle import inverse_root, second_moment
+from skdare import DAREClassifier
 from skdare.adjustment import Adjustment, Spectrum, average, inverse_sqrt
+from skdare.deflation import deflated_inverse_root
 from skdare.moments import Moments
 
 STRENGTHS = [0.0, 0.1, 0.5, 0.999, 1.0]
@@ -186,3 +188,35 @@ def test_a_float32_spectrum_keeps_weak_directions_that_a_ridge_supports(shrinkag
     exact = Spectrum.of_matrix(S).inverse_root(shrinkage / 100).dense()
     single = Spectrum.of_matrix(S, np.float32).inverse_root(shrinkage / 100).dense()
     assert np.linalg.norm(single - exact) <= 1e-2 * np.linalg.norm(exact)
+
+
+def features_with_a_decaying_spectrum(n, d):
+    """Rectified features with a mean, as a network gives them."""
+    rng = np.random.default_rng(0)
+    load = rng.normal(size=(d, d)) / np.arange(1, d + 1)[:, None] ** 0.8
+    return np.maximum(rng.normal(size=(n, d)) @ load + 0.3 * rng.normal(size=(n, d)), 0.0)
+
+
+@pytest.mark.parametrize("centered", [True, False])
+@pytest.mark.parametrize("shrinkage", [0.8, 0.9, 0.99])
+def test_a_deflated_root_is_the_full_one_to_its_stated_tolerance(centered, shrinkage):
+    moments = Moments.of(features_with_a_decaying_spectrum(1200, 768))
+    S, scale = moments.second_moment(centered=centered), moments.scale(centered=centered)
+    W = deflated_inverse_root(S, shrinkage, shrinkage * scale, np.float32)
+    exact = Spectrum.of_matrix(S).inverse_root(shrinkage).dense()
+    assert W is not None
+    assert np.linalg.norm(W - exact) <= 1e-4 * np.linalg.norm(exact)
+
+
+def test_deflation_gives_up_where_the_spectrum_is_not_flat_enough():
+    S = Moments.of(features_with_a_decaying_spectrum(1200, 768)).second_moment()
+    assert deflated_inverse_root(S, 0.01, 0.01 * np.trace(S) / 768, np.float32) is None
+
+
+def test_float32_heads_use_the_deflated_root_and_stay_close_to_float64():
+    X = features_with_a_decaying_spectrum(2000, 768)
+    domains = np.repeat([0, 1], 1000)
+    y = X[:, :20].sum(axis=1) + X[:, 0] * domains > np.median(X[:, :20].sum(axis=1))
+    double = DAREClassifier(adaptation=None).fit(X, y, domains=domains)
+    single = DAREClassifier(adaptation=None).fit(X.astype(np.float32), y, domains=domains)
+    assert np.abs(single.coef_ - double.coef_).max() <= 2e-3 * np.abs(double.coef_).max()

@@ -189,6 +189,13 @@ def gram(X: Array) -> Array:
     return namespace(X).matrix_transpose(X) @ X
 
 
+def identity(S: Array) -> Array:
+    """The identity matrix beside S, in its dtype."""
+    if isinstance(S, np.ndarray):
+        return np.eye(S.shape[0], dtype=S.dtype)
+    return namespace(S).eye(S.shape[0], dtype=S.dtype, device=array_api_compat.device(S))
+
+
 def symmetric_eigen(S: Array) -> tuple[Array, Array]:
     """Eigenvalues, ascending, and eigenvectors of a symmetric matrix."""
     if isinstance(S, np.ndarray):

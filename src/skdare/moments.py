@@ -18,6 +18,7 @@ from skdare._array import (
     chunks,
     float64,
     gram,
+    identity,
     like,
     namespace,
     to_numpy,
@@ -173,9 +174,8 @@ class Moments:
         S = self.second_moment(centered=centered)
         if isinstance(target, str):
             check_choice("target", target, ("scaled", "identity"))
-            xp = namespace(S)
             ridge = 1.0 if target == "identity" else self.scale(centered=centered)
-            return (1.0 - rho) * S + (rho * ridge) * like(xp.eye(self.d), S)
+            return (1.0 - rho) * S + (rho * ridge) * identity(S)
         return (1.0 - rho) * S + rho * target
 
     def to_numpy(self) -> Moments:

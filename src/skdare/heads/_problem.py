@@ -22,6 +22,7 @@ from skdare._array import (
 )
 from skdare._validation import check_choice, check_number
 from skdare.adjustment import Adjustment, Spectrum
+from skdare.deflation import MIN_FEATURES, MIN_SHRINKAGE, deflated_inverse_root
 from skdare.losses import Loss
 from skdare.moments import SHRINKAGE_RULES, Moments, mean_and_variances, pooled_second_moment
 from skdare.objective import Rows
@@ -263,8 +264,24 @@ class Statistics:
             others = [self.moments(o) for o in chosen if o != e] or [moments]
             pool = pooled_second_moment(others, centered=centered)
         elif moments.shrinkage(whitening.shrinkage, centered=centered) < 1.0:
+            W = self._deflated(e, whitening)
+            if W is not None:
+                return Adjustment(moments.d, 0.0, W)
             spectrum = self.spectrum(e, centered=centered)
         return whitening.of_moments(moments, spectrum, pool, work_dtype(self.problem.X))
+
+    def _deflated(self, e: int, whitening: Whitening) -> Array | None:
+        """The inverse root from part of the spectrum, where that is quicker and float32 anyway."""
+        X, moments, centered = self.problem.X, self.moments(e), whitening.centered
+        rho = moments.shrinkage(whitening.shrinkage, centered=centered)
+        known = (e, centered) in self._spectra or length(self.problem.index[e]) < self.problem.d
+        if known or self.problem.d < MIN_FEATURES or rho < MIN_SHRINKAGE:
+            return None
+        if work_dtype(X) != namespace(X).float32:
+            return None
+        ridge = rho * (1.0 if whitening.target == "identity" else moments.scale(centered=centered))
+        S = moments.second_moment(centered=centered)
+        return deflated_inverse_root(S, rho, ridge, work_dtype(X))
 
 
 def _is_sparse(X: Array) -> bool:
