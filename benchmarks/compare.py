@@ -311,6 +311,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=[*SYNTHETIC, "pacs"], action="append")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--part", choices=["erm", "dare"], help="default: both")
     parser.add_argument("--memory", choices=["erm", "dare"], help=argparse.SUPPRESS)
     parser.add_argument("--threads", default="1")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
@@ -327,6 +328,8 @@ def main() -> None:
         ("ERMClassifier against LogisticRegression", "erm", compare_erm, ("lbfgs", "newton-cg")),
         ("DAREClassifier against the script", "dare", compare_dare, scripts),
     ):
+        if arguments.part not in (None, kind):
+            continue
         print(f"\n{title} ({arguments.threads} BLAS threads, median of {arguments.runs} runs)\n")
         head = f"{'':<28} {'skdare':>10} " + " ".join(f"{name:>20}" for name in others)
         print(head + f" {'memory / X':>11} {'/ (E d²)':>9}", flush=True)
