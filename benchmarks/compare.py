@@ -249,11 +249,16 @@ def script(data: Data, reached: Callable[[np.ndarray], bool], line_search: str |
         loss.backward()
         return loss
 
+    last = None
     for _ in range(100):
         optimizer.step(closure)
         clock += time.perf_counter()
-        if reached(B.detach().numpy().astype(np.float64)):
+        now = B.detach().numpy().astype(np.float64)
+        if reached(now):
             return clock
+        if last is not None and np.array_equal(now, last):
+            break  # its float32 line search no longer moves
+        last = now
         clock -= time.perf_counter()
     return math.nan
 
@@ -288,7 +293,8 @@ def compare_dare(data: Data, runs: int) -> dict[str, Timing | None]:
             return gaps[-1] <= GOAL
 
         seconds = [script(data, reached, search) for _ in range(runs)]
-        timings[name] = Timing(statistics.median(seconds), gaps[-1])
+        reached_goal = math.isfinite(statistics.median(seconds))
+        timings[name] = Timing(statistics.median(seconds), gaps[-1]) if reached_goal else None
     return timings
 
 
