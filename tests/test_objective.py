@@ -10,7 +10,7 @@ import pytest
 import oracle
 from skdare import DAREClassifier, DARERegressor, ERMClassifier
 from skdare.adjustment import Spectrum
-from skdare.heads._irm import InvariantRisk
+from skdare.invariant_risk import InvariantRisk
 from skdare.moments import Moments, pooled_second_moment
 
 

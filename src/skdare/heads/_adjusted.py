@@ -14,8 +14,9 @@ from scipy import linalg
 from skdare._array import as_float64, like, to_numpy, work_dtype
 from skdare._validation import check_domain_weights
 from skdare.adjustment import Adjustment, Spectrum, average
-from skdare.heads._problem import Problem, Statistics, Whitening
+from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
+from skdare.heads._statistics import Statistics, Whitening
 from skdare.moments import Moments
 from skdare.objective import Block, Objective
 from skdare.solvers import Solution
@@ -103,14 +104,14 @@ def fit_adjusted(
     if adjustments is None:
         adjustments = statistics.adjustments(chosen, plan.whitening)
     form = plan.form
-    means = [statistics.moments(e).mean for e in chosen]
+    means = [statistics.domain_mean(e) for e in chosen]
     shares = np.full(len(chosen), 1.0 / len(chosen))
     if plan.by_rows:
         totals = np.array([problem.domain_weight(e).sum() for e in chosen])
         shares = totals / totals.sum()
     blocks, M = [], []
     for e, W, mean, share in zip(chosen, adjustments, means, shares, strict=True):
-        rows = [problem.domain_rows(e, share, to_numpy(mean) if form.centered else None)]
+        rows = [problem.domain_rows(e, share, mean if form.centered else None)]
         if not isinstance(form.mean_penalty, str) and form.mean_penalty > 0:
             target, weight = problem.loss.uninformative(problem.k), form.mean_penalty * share
             rows.append(problem.mean_row(mean, target, weight))

@@ -12,8 +12,9 @@ from skdare._validation import check_number
 from skdare.adjustment import Adjustment, average
 from skdare.heads._adjusted import mean_directions
 from skdare.heads._base import RegressorHead, check_solver
-from skdare.heads._problem import Problem, Statistics, Whitening, check_whitening
+from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
+from skdare.heads._statistics import Statistics, Whitening, check_whitening
 from skdare.objective import Block, Objective, Rows
 
 

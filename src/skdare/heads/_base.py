@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -23,7 +23,8 @@ from skdare._validation import (
     check_weights,
     warn,
 )
-from skdare.heads._problem import Problem, Statistics
+from skdare.heads._problem import Problem
+from skdare.heads._statistics import Shared, Statistics
 from skdare.losses import LOGISTIC, SOFTMAX, SQUARED
 from skdare.objective import Block, Objective, linear_scores
 from skdare.solvers import Solution
@@ -60,9 +61,12 @@ class Head(BaseEstimator, ABC):
         -------
         self
         """
+        return self._fit_sharing(None, X, y, domains, sample_weight)
+
+    def _fit_sharing(self, shared: Shared | None, X, y, domains, sample_weight=None) -> Self:
         before = dict(self.__dict__)
         try:
-            self._fit(X, y, domains, sample_weight)
+            self._fit(X, y, domains, sample_weight, shared)
         except BaseException:
             # A fit that fails leaves the head as it was, fitted or not.
             self.__dict__.clear()
@@ -70,7 +74,7 @@ class Head(BaseEstimator, ABC):
             raise
         return self
 
-    def _fit(self, X, y, domains, sample_weight) -> None:
+    def _fit(self, X, y, domains, sample_weight, shared: Shared | None) -> None:
         self._check_options()
         X = check_features(self, X, reset=True, min_rows=2)
         n = X.shape[0]
@@ -91,7 +95,7 @@ class Head(BaseEstimator, ABC):
             y, Problem(X, y, weight, rows.labels, rows.index, SQUARED, 1)
         )
         self._check_problem(problem)
-        statistics = Statistics(problem)
+        statistics = Statistics(problem, shared if self._needs_domains else None)
         self._solve(problem, statistics)
         self._warn_of_scales(statistics.variances(range(len(problem.index))))
         self.domains_ = labels
@@ -170,6 +174,15 @@ class Head(BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def fit_sharing(head: Any, shared: Shared, X: Array, y: Array, domains: Sequence) -> Any:
+    """Fit a head with statistics that other fits share, by domain label.
+
+    Only for fits in which a label always stands for the same rows: the moments, spectra and
+    adjustments of a domain are then computed once for all heads and all sets of training domains.
+    """
+    return head._fit_sharing(shared, X, y, domains)
 
 
 class ClassifierHead(ClassifierMixin, Head):

@@ -10,8 +10,9 @@ from skdare._validation import warn
 from skdare.heads._adaptation import Adaptation, Adapter, warn_of_outliers
 from skdare.heads._adjusted import Form, Plan, fit_adjusted, guess_adjustment
 from skdare.heads._base import ClassifierHead, Head, class_numbers
-from skdare.heads._problem import Problem, Statistics
+from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
+from skdare.heads._statistics import Statistics
 from skdare.moments import Moments
 from skdare.objective import linear_scores
 

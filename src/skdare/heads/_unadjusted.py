@@ -8,8 +8,9 @@ import numpy as np
 
 from skdare.adjustment import Adjustment
 from skdare.heads._base import ClassifierHead, Head, RegressorHead, check_solver
-from skdare.heads._problem import Problem, Statistics
+from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
+from skdare.heads._statistics import Statistics
 from skdare.objective import Block, Objective
 from skdare.solvers import Solution
 
