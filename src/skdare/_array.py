@@ -6,6 +6,7 @@ Notation: X (n, d) rows, V (d, k) weights, R (n, k) residuals.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import array_api_compat
@@ -60,6 +61,27 @@ def to_numpy(values: Array) -> np.ndarray:
         host = xp.Device("CPU_DEVICE") if hasattr(xp, "Device") else "cpu"
         return np.asarray(array_api_compat.to_device(values, host))
     return np.asarray(values)
+
+
+def load_tensors(path: str | Path) -> dict[str, Any]:
+    """A dict that torch saved, tensors as NumPy arrays and lists as they are; no code is run.
+
+    bfloat16, which NumPy lacks, becomes float32. Values of other kinds are left out.
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(f"{path} needs torch; pip install 'skdare[torch]'") from error
+    held = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(held, dict):
+        raise TypeError(f"{path} holds a {type(held).__name__}; save a dict of tensors or lists")
+    arrays: dict[str, Any] = {}
+    for key, value in held.items():
+        if isinstance(value, torch.Tensor):
+            arrays[str(key)] = to_numpy(value.float() if value.dtype == torch.bfloat16 else value)
+        elif isinstance(value, list):
+            arrays[str(key)] = value
+    return arrays
 
 
 def work_dtype(X: Array) -> Any:

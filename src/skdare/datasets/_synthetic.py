@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-
-@dataclass(frozen=True, eq=False)
-class DomainData:
-    """Features, targets and domain labels.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    y : array of shape (n,)
-    domains : array of shape (n,)
-    """
-
-    X: np.ndarray
-    y: np.ndarray
-    domains: np.ndarray
+from skdare.datasets._table import DomainData
 
 
 def make_latent_domains(

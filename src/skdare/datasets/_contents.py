@@ -1,0 +1,73 @@
+"""What a file holds before its arrays are loaded: named entries with shapes and dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+_LISTED = 20
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The looks of one array or column."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def numeric(self) -> bool:
+        return self.dtype.kind in "biuf"
+
+    def __str__(self) -> str:
+        return f"{self.shape} {'str' if self.dtype.kind in 'SU' else self.dtype}"
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """The entries of a file, and how to load some of them.
+
+    In a table (``tabular``) the features may be spread over many entries. ``names`` gives, by
+    role, the labels that integer codes stand for.
+    """
+
+    path: Path
+    entries: dict[str, Entry]
+    load: Callable[[list[str]], list[np.ndarray]]
+    tabular: bool = False
+    names: Mapping[str, Sequence | None] = field(default_factory=dict)
+    feature_names: list[str] | None = None
+
+    def listing(self) -> str:
+        """The entries with shapes and dtypes, for errors."""
+        shown = [f"{key} {entry}" for key, entry in self.entries.items()]
+        more = len(shown) - _LISTED
+        return (", ".join(shown[:_LISTED]) or "nothing") + (f" and {more} more" if more > 0 else "")
+
+
+@contextmanager
+def reading(what: Path, kind: str) -> Iterator[None]:
+    """Turn whatever a library raises on a broken file into one sentence that names the file."""
+    try:
+        yield
+    except (MemoryError, ImportError, PermissionError):
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"{what} cannot be read as {kind}; it is truncated, or something else"
+        ) from error
+
+
+@contextmanager
+def needing(extra: str, path: Path) -> Iterator[None]:
+    """Say which extra to install where an optional package is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f"{path} needs the package {error.name or extra}; pip install 'skdare[{extra}]'"
+        ) from error

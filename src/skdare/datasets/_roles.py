@@ -1,0 +1,136 @@
+"""What features, targets, domains and splits must be, and the names they go by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from skdare._array import chunks
+from skdare.datasets._table import DomainData
+
+NAMES = {
+    "features": ("x", "features", "embeddings", "embedding", "feats"),
+    "target": ("y", "target", "label", "labels", "class"),
+    "domains": (
+        *("domain", "domains", "d", "group", "groups"),
+        *("env", "site", "batch", "hospital", "source"),
+    ),
+    "split": ("split", "fold"),
+}
+MISSING = ("", "NA", "nan", "NaN", "?")
+_RESERVED = {
+    **dict.fromkeys(("0", "false", "train", "in"), False),
+    **dict.fromkeys(("1", "true", "test", "val", "valid", "validation", "out"), True),
+}
+
+
+def assemble(
+    arrays: Mapping[str, np.ndarray],
+    where: Mapping[str, str],
+    name: str = "",
+    feature_names: list[str] | None = None,
+) -> DomainData:
+    """Checked data from one array a role; ``where`` is what errors call each of them."""
+    X = _matrix(arrays["features"], where["features"])
+    labels = {role: _labels(arrays[role], where[role]) for role in arrays if role != "features"}
+    rows = {where["features"]: len(X)} | {where[role]: len(v) for role, v in labels.items()}
+    if len(set(rows.values())) > 1:
+        each = ", ".join(f"{what} has {n}" for what, n in rows.items())
+        raise ValueError(f"rows do not agree: {each}; every row needs all of them")
+    if not len(X):
+        raise ValueError(f"{where['features']} has no rows; there is nothing to learn from")
+    _refuse_missing(labels["target"], where["target"])
+    _refuse_missing(labels["domains"], where["domains"])
+    domains = _domains(labels["domains"], where["domains"])
+    split = _split(labels["split"], where["split"]) if "split" in labels else None
+    _refuse_infinity(X, where["features"], feature_names)
+    return DomainData(X, labels["target"], domains, split, name, feature_names)
+
+
+def decode(codes: np.ndarray, names: Sequence, what: str) -> np.ndarray:
+    """The labels that integer codes stand for."""
+    if not isinstance(names, list):
+        raise ValueError(f"{what} has names {names!r}; a JSON list is needed, one name a code")
+    if codes.dtype.kind not in "biu":
+        raise ValueError(f"{what} has dtype {codes.dtype}; codes that stand for names are whole")
+    wrong = np.flatnonzero((codes < 0) | (codes >= len(names)))
+    if len(wrong):
+        raise ValueError(
+            f"{what} has code {codes.flat[wrong[0]]} in row {wrong[0]}, but only "
+            f"{len(names)} names; codes count from 0"
+        )
+    return np.array(names)[codes.astype(np.intp)]
+
+
+def _matrix(X: np.ndarray, what: str) -> np.ndarray:
+    if X.ndim != 2 or not X.shape[1]:
+        raise ValueError(f"{what} has shape {X.shape}; features must be rows by features")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"{what} has dtype {X.dtype}; features must be numbers")
+    dtype: np.dtype = np.dtype(np.float32) if X.dtype.kind != "f" else X.dtype.newbyteorder("=")
+    return X.astype(dtype if dtype.itemsize <= 8 else np.float64, copy=False)
+
+
+def _labels(values: np.ndarray, what: str) -> np.ndarray:
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(f"{what} has shape {values.shape}; one label per row is needed")
+    if values.dtype.kind == "S":
+        # Bytes that are not UTF-8 stay apart from one another, which "replace" would undo.
+        return np.char.decode(values, "utf-8", "backslashreplace")
+    if values.dtype.kind not in "biufU":
+        raise ValueError(f"{what} has dtype {values.dtype}; labels must be numbers or strings")
+    return np.asarray(values)
+
+
+def _refuse_missing(values: np.ndarray, what: str) -> None:
+    if values.dtype.kind == "f":
+        missing = np.flatnonzero(~np.isfinite(values))
+    elif values.dtype.kind == "U":
+        missing = np.flatnonzero(np.isin(np.strings.strip(values), MISSING))
+    else:
+        return
+    if len(missing):
+        raise ValueError(
+            f"{what} has no usable value in {len(missing)} of {len(values)} rows, the first "
+            f"{str(values[missing[0]])!r} in row {missing[0]}; drop those rows"
+        )
+
+
+def _domains(labels: np.ndarray, what: str) -> np.ndarray:
+    if labels.dtype.kind == "f":
+        labels = labels.astype(str if np.any(labels != np.floor(labels)) else np.int64)
+    elif labels.dtype.kind == "b":
+        labels = labels.astype(np.int64)
+    if np.all(labels == labels[0]):
+        raise ValueError(
+            f"{what} has one domain, {labels[0].item()!r}; at least 2 are needed, name another "
+            "column with domains="
+        )
+    return labels
+
+
+def _split(values: np.ndarray, what: str) -> np.ndarray:
+    if values.dtype.kind == "f" and np.all(np.isin(values, (0, 1))):
+        values = values.astype(np.int64)
+    words, place = np.unique(values, return_inverse=True)
+    reserved = [_RESERVED.get(str(word).strip().lower()) for word in words.tolist()]
+    if None in reserved:
+        raise ValueError(
+            f"{what} has the value {words[reserved.index(None)].item()!r}; use 0 or train, 1 or "
+            "test, or leave it out with split=''"
+        )
+    return np.array(reserved, dtype=bool)[place]
+
+
+def _refuse_infinity(X: np.ndarray, what: str, names: list[str] | None) -> None:
+    for place, rows in chunks(X, slice(0, len(X))):
+        if np.isinf(rows).any():
+            row, column = np.argwhere(np.isinf(rows))[0]
+            called = repr(names[column]) if names else column
+            raise ValueError(
+                f"{what} has infinity in row {place.start + row}, column {called}; "
+                "mend or drop that row"
+            )
