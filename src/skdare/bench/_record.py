@@ -1,0 +1,212 @@
+"""Records: what one trial was, and what came of it; flat, and kept one a line."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+SCHEMA = 1
+FILE = "records.jsonl"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One finished trial.
+
+    Parameters
+    ----------
+    key : str
+        Hash of everything that decides the result: a trial whose key is on file is not run again.
+    study : str
+        "main", "ceiling", "curve", "adjustment", "alignment", or the name of an ablation.
+    data : str
+        Name of the data set.
+    features : str
+        "given", or "pretrained" where a ceiling was trained on those.
+    protocol : str
+        "default" or "paper".
+    task : str
+        "classification" or "regression".
+    head : str
+    held_out : str
+        The domain that was held out.
+    trial : int
+        Number of the trial; it seeds the split.
+    x : float or None
+        Where a study varies one number: its value.
+    status : str
+        "ok", "failed", or "given" for a number that was not measured here.
+    reason : str
+        Why it failed.
+    uses : str
+        What of the held-out domain was used: "nothing", "unlabelled rows", or "labels".
+    metric : str
+        "accuracy", "r2", "error" (normalised adjustment error) or "cosine".
+    score : float or None
+        The metric on the held-out domain.
+    seconds : float
+    values : dict
+        Everything else, flat: ``score_20`` and ``score_80`` (held-out rows inside and outside the
+        reserved share), ``score:DOMAIN`` for every domain, ``rmse``, ``n_train``, ``n_test``,
+        ``option:NAME``, ``split``, ``tested_on``, ``warnings``, ``version:PACKAGE`` and, for
+        classifiers, ``correct``: which test rows were right, packed.
+    """
+
+    key: str
+    study: str
+    data: str
+    features: str
+    protocol: str
+    task: str
+    head: str
+    held_out: str
+    trial: int
+    x: float | None
+    status: str
+    reason: str
+    uses: str
+    metric: str
+    score: float | None
+    seconds: float
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def to_line(self) -> str:
+        """As one line of JSON, all fields side by side."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "values"}
+        return json.dumps({"schema": SCHEMA, **own, **self.values}, ensure_ascii=False)
+
+    @classmethod
+    def from_line(cls, line: str) -> Self:
+        """The record that was written as this line."""
+        found = json.loads(line)
+        if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
+            raise ValueError(f"not a record of schema {SCHEMA}")
+        names = [f.name for f in fields(cls) if f.name != "values"]
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise ValueError(f"a record without {missing[0]!r}")
+        return cls(**{name: found.pop(name) for name in names}, values=found)
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a score to use."""
+        return self.status != "failed" and self.score is not None
+
+    def correct(self) -> np.ndarray | None:
+        """Which test rows were predicted right, where that was kept."""
+        packed = self.values.get("correct")
+        return None if packed is None else unpack_bits(packed, int(self.values["n_test"]))
+
+
+def pack_bits(flags: np.ndarray) -> str:
+    """Booleans as text, compressed."""
+    return base64.b64encode(zlib.compress(np.packbits(flags).tobytes(), 9)).decode("ascii")
+
+
+def unpack_bits(text: str, n: int) -> np.ndarray:
+    """The first n booleans that `pack_bits` wrote."""
+    raw = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.uint8)
+    return np.unpackbits(raw, count=n).astype(bool)
+
+
+class Log:
+    """The records of a run, in a file that only grows.
+
+    A process killed while writing leaves at most one torn last line; it is cut off before the
+    next record is written, so its trial runs again and no other is lost.
+
+    Parameters
+    ----------
+    folder : path
+        The run; made with the first record.
+    """
+
+    def __init__(self, folder: str | os.PathLike) -> None:
+        self.folder = Path(folder)
+        self.path = self.folder / FILE
+
+    def read(self) -> list[Record]:
+        """Every whole record; a later one of the same trial replaces the earlier."""
+        found: dict[str, Record] = {}
+        for number, line in self._lines():
+            try:
+                record = Record.from_line(line)
+            except ValueError as error:
+                raise ValueError(
+                    f"line {number} of {self.path} cannot be read ({error}); "
+                    "it was not written by skdare bench, or was changed since"
+                ) from error
+            found[record.key] = record
+        return list(found.values())
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        if not self.path.exists():
+            return
+        with self.path.open(encoding="utf-8", errors="replace") as file:
+            for number, line in enumerate(file, 1):
+                if line.endswith("\n") and line.strip():
+                    yield number, line
+
+    def open(self) -> Writer:
+        """Start to append; refused while another process does."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return Writer(self.path)
+
+
+class Writer:
+    """Appends records, each in one write, while it holds the file's lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a+b")
+        try:
+            _lock(self._file.fileno())
+        except OSError as error:
+            self._file.close()
+            raise ValueError(
+                f"another process is writing to {path}; wait for it, or name another run"
+            ) from error
+        _cut_torn_line(self._file)
+
+    def append(self, record: Record) -> None:
+        """Write one record; it is on file when this returns."""
+        self._file.write(record.to_line().encode("utf-8") + b"\n")
+        self._file.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+
+
+def _lock(descriptor: int) -> None:
+    """Hold the file until it is closed, or the process ends in any way."""
+    try:
+        import fcntl
+    except ImportError:  # no such lock on this system; the caller takes care
+        return
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _cut_torn_line(file: Any) -> None:
+    """Drop what follows the last newline."""
+    end = file.seek(0, os.SEEK_END)
+    start = end
+    while start > 0:
+        step = min(start, 1 << 16)
+        file.seek(start - step)
+        place = file.read(step).rfind(b"\n")
+        if place >= 0:
+            start = start - step + place + 1
+            break
+        start -= step
+    if start < end:
+        file.truncate(start)
