@@ -2,6 +2,7 @@
 
 from skdare.heads._adaptation import Adapter, LabelShiftWarning
 from skdare.heads._anchor import AnchorRegressor
+from skdare.heads._base import fit_sharing as fit_sharing
 from skdare.heads._cv import DAREClassifierCV, DARERegressorCV
 from skdare.heads._dare import DAREClassifier, DARERegressor
 from skdare.heads._groupdro import GroupDROClassifier, GroupDRORegressor

@@ -176,7 +176,7 @@ class Head(BaseEstimator, ABC):
         return tags
 
 
-def fit_sharing(head: Any, shared: Shared, X: Array, y: Array, domains: Sequence) -> Any:
+def fit_sharing(head: Any, shared: Shared, X: Array, y: Array, domains: Any) -> Any:
     """Fit a head with statistics that other fits share, by domain label.
 
     Only for fits in which a label always stands for the same rows: the moments, spectra and

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from skdare.solvers._lbfgs import lbfgs
 from skdare.solvers._minimax import minimax
 from skdare.solvers._newton import direct, trust_ncg
-from skdare.solvers._solution import Solution, Status
+from skdare.solvers._solution import Function, Solution, Status
 
 SOLVERS: dict[str, Callable[..., Solution]] = {
     "lbfgs": lbfgs,
@@ -19,4 +19,13 @@ SOLVERS: dict[str, Callable[..., Solution]] = {
     "direct": direct,
 }
 
-__all__ = ["SOLVERS", "Solution", "Status", "direct", "lbfgs", "minimax", "trust_ncg"]
+__all__ = [
+    "SOLVERS",
+    "Function",
+    "Solution",
+    "Status",
+    "direct",
+    "lbfgs",
+    "minimax",
+    "trust_ncg",
+]

@@ -1,0 +1,119 @@
+"""Ceilings: what a linear head reaches that has seen labels of the held-out domain."""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from scipy import linalg
+
+from skdare.adjustment import Adjustment
+from skdare.bench._default import ridge
+from skdare.bench._early import momentum_descent
+from skdare.bench._fold import Fold
+from skdare.bench._heads import HEADS
+from skdare.bench._paper import Linear
+from skdare.bench._scores import Predictor
+from skdare.bench._trial import Settings
+from skdare.datasets import DomainData
+from skdare.losses import LOGISTIC, SOFTMAX, SQUARED, Loss
+from skdare.objective import Block, Objective, Rows, linear_scores
+
+CEILINGS = ("ceiling-exact", "ceiling-sgd")
+RETRAINED = ("retrain", "retrain+sources")
+
+
+def common_ridge(fold: Fold, settings: Settings) -> float:
+    """The ridge of ERM in this fold; the paper's protocol has none, so one is set."""
+    if settings.protocol == "paper":
+        return settings.ceiling_l2
+    return ridge(fold, "erm", {}, settings)
+
+
+def fit_ceiling(fold: Fold, name: str, settings: Settings) -> tuple[Predictor, dict[str, Any]]:
+    """A linear head trained on the training rows of all domains, the held-out one included."""
+    rows = fold.everything()
+    if name == "ceiling-exact":
+        l2 = settings.ceiling_l2
+        head = HEADS["erm"].make(fold.task, l2=l2).fit(rows.X, rows.y)
+        return head, {"option:l2": l2, "n_iter": int(head.n_iter_)}
+    return _descended(fold, rows, settings)
+
+
+def _descended(
+    fold: Fold, rows: DomainData, settings: Settings
+) -> tuple[Predictor, dict[str, Any]]:
+    """The paper's cheating head: full-batch gradient steps with momentum, no validation.
+
+    Its step is not given; one over a bound on the curvature is stable on any features.
+    """
+    n, d = rows.X.shape
+    classes, targets, k = None, rows.y, 1
+    loss: Loss = SQUARED
+    if fold.task == "classification":
+        classes, targets = np.unique(rows.y, return_inverse=True)
+        loss, k = (LOGISTIC, 1) if len(classes) == 2 else (SOFTMAX, len(classes))
+    all_rows = Rows(rows.X, slice(0, n), targets, np.full(n, 1.0 / n))
+    objective = Objective([Block(Adjustment(d, 1.0), (all_rows,))], loss, d, k)
+    bend = {1: 0.25, k: 0.5}[k] if classes is not None else 1.0
+    step = 1.0 / (bend * (_largest_eigenvalue(fold) + 1.0))
+    options: dict[str, Any] = {
+        "step": step,
+        "momentum": settings.momentum,
+        "steps": settings.sgd_steps,
+    }
+    V, b = objective.unpack(momentum_descent(objective, np.zeros(objective.size), **options))
+    predictor = Linear(V, b, classes) if classes is not None else _Numbers(V, b)
+    return predictor, {f"option:{name}": value for name, value in options.items()}
+
+
+class _Numbers:
+    """Linear predictions of a number."""
+
+    def __init__(self, V: np.ndarray, b: np.ndarray) -> None:
+        self.V, self.b = V, b
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return linear_scores(X, slice(0, len(X)), self.V, self.b)[:, 0]
+
+
+def _largest_eigenvalue(fold: Fold) -> float:
+    """Of the raw second moment of the training rows of all domains."""
+    moments = [fold.statistics(domain).moments for domain in (*fold.seen, fold.held_out)]
+    total = moments[0]
+    for more in moments[1:]:
+        total = total + more
+    S = total.second_moment(centered=False)
+    d = S.shape[0]
+    return float(linalg.eigh(S, eigvals_only=True, subset_by_index=[d - 1, d - 1])[0])
+
+
+def fit_retrained(
+    fold: Fold, name: str, m: int, seed: int, settings: Settings
+) -> tuple[Predictor, dict[str, Any]]:
+    """The head retrained on m labelled rows of the held-out domain (m of each class).
+
+    Alone, or beside the training domains, as one more domain of equal weight. A larger m has the
+    rows of a smaller one.
+    """
+    own = fold.training_rows(fold.held_out)
+    chosen = labelled_rows(own.y, m, fold.task, [seed, crc32(fold.held_out.encode())])
+    X, y, domains = own.X[chosen], own.y[chosen], own.domains[chosen]
+    l2 = common_ridge(fold, settings)
+    if name == "retrain":
+        head = HEADS["erm"].make(fold.task, l2=l2).fit(X, y)
+    else:
+        train = fold.train
+        head = HEADS["reweighted"].make(fold.task, l2=l2)
+        X, y = np.concatenate([train.X, X]), np.concatenate([train.y, y])
+        head.fit(X, y, domains=np.concatenate([train.domains, domains]))
+    return head, {"option:l2": l2, "labelled_rows": len(chosen)}
+
+
+def labelled_rows(y: np.ndarray, m: int, task: str, seed: list[int]) -> np.ndarray:
+    """Which rows are labelled: the first m of each class (or of all) in a random order."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    if task == "regression":
+        return order[:m]
+    return np.concatenate([order[y[order] == c][:m] for c in np.unique(y)])

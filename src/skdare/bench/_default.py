@@ -1,0 +1,68 @@
+"""The default protocol: every head solved to tolerance, with a ridge they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from skdare.bench._fold import Fold
+from skdare.bench._heads import HEADS, Entry
+from skdare.bench._scores import Predictor, score
+from skdare.bench._trial import Settings
+from skdare.heads import fit_sharing
+
+# Looser than the heads' own, as only the order of a few strengths is asked for.
+CHOICE_TOL = 1e-4
+
+
+def fit_default(
+    fold: Fold, name: str, options: Mapping[str, Any], settings: Settings
+) -> tuple[Predictor, dict[str, Any]]:
+    """A fitted head, and what to note of how it was fitted."""
+    entry = HEADS[name]
+    if entry.family.endswith("CV"):
+        chosen: dict[str, Any] = {"l2": tuple(settings.l2_grid)}
+    else:
+        chosen = {"l2": ridge(fold, name, options, settings)}
+    head = entry.make(fold.task, **{**chosen, **options})
+    fit_sharing(head, fold.shared, fold.train.X, fold.train.y, fold.train.domains)
+    notes = {f"option:{key}": value for key, value in sorted(head.get_params().items())}
+    notes["n_iter"] = int(head.n_iter_)
+    if entry.adapts:
+        head = head.adapt(fold.training_rows(fold.held_out).X)
+    return head, notes
+
+
+def ridge(fold: Fold, name: str, options: Mapping[str, Any], settings: Settings) -> float:
+    """The strength of l2 for a head in a fold."""
+    if not isinstance(settings.l2, str):
+        return float(settings.l2)
+    if settings.l2 == "matched":
+        return fold.once("l2", lambda: choose_l2(fold, HEADS["erm"], {}, settings))
+    key = ("l2", name, tuple(sorted(options.items())))
+    return fold.once(key, lambda: choose_l2(fold, HEADS[name], options, settings))
+
+
+def choose_l2(fold: Fold, entry: Entry, options: Mapping[str, Any], settings: Settings) -> float:
+    """The strength with the highest mean score over training domains left out in turn.
+
+    Only the training rows of the training domains are seen. From the strongest down, each fit
+    starts where the last ended.
+    """
+    grid = sorted(settings.l2_grid, reverse=True)
+    if len(fold.seen) < 2 or len(grid) == 1:
+        return grid[len(grid) // 2]
+    scores = np.empty((len(grid), len(fold.seen)))
+    for e, left_out in enumerate(fold.seen):
+        inner, outer = fold.without(left_out), fold.training_rows(left_out)
+        head = entry.make(fold.task, tol=CHOICE_TOL, warm_start=True, **options)
+        for g, l2 in enumerate(grid):
+            head.set_params(l2=l2)
+            fit_sharing(head, fold.shared, inner.X, inner.y, inner.domains)
+            fitted = head.adapt(outer.X) if entry.adapts else head
+            scores[g, e] = score(fold.task, outer.y, fitted.predict(outer.X))
+    # An R² below -1, or none at all, counts as -1, so that one domain does not drown the rest.
+    bounded = np.maximum(np.nan_to_num(scores, nan=-1.0), -1.0)
+    return grid[int(bounded.mean(axis=1).argmax())]

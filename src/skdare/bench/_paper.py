@@ -1,0 +1,232 @@
+"""The paper's protocol: raw features, no ridge, fixed-step L-BFGS, stopped by validation accuracy.
+
+The heads are written out here on the plain objective: the estimators choose units and parameters
+that speed up a solve to tolerance, and a descent that is stopped early depends on both.
+
+Notation: B (d, k) weights, b (k,) intercept, W (d, d) adjustment, V = W B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdare.adjustment import Adjustment, average
+from skdare.bench._early import FixedStepLBFGS, descend_with_patience
+from skdare.bench._fold import Fold
+from skdare.bench._scores import Predictor
+from skdare.bench._trial import Settings
+from skdare.heads._statistics import Whitening
+from skdare.invariant_risk import InvariantRisk
+from skdare.losses import LOGISTIC, SOFTMAX, Loss
+from skdare.objective import Block, Objective, Rows, linear_scores
+from skdare.solvers import Function
+
+# ρ and λ of the paper; the steps of GroupDRO and IRM it does not give are DomainBed's default and
+# the weight at which its own penalty stops to matter.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "erm": {},
+    "reweighted": {},
+    "groupdro": {"step": 1e-2},
+    "irm": {"penalty": 1.0},
+    "dare": {"mean_penalty": 1.0, "shrinkage": 0.1},
+    "adapted": {"mean_penalty": 0.0, "shrinkage": 0.1},
+    "no-whitening": {"mean_penalty": 1.0, "adjust": False},
+    "no-constraint": {"mean_penalty": 0.0, "shrinkage": 0.1},
+    "estimated-mean": {"mean_penalty": 0.0, "shrinkage": 0.1, "estimate_mean": True},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Weights on raw features, and the classes they tell apart."""
+
+    V: np.ndarray
+    b: np.ndarray
+    classes: np.ndarray
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Class labels."""
+        F = linear_scores(X, slice(0, len(X)), self.V, self.b)
+        return self.classes[(F[:, 0] > 0).astype(int) if F.shape[1] == 1 else F.argmax(axis=1)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Descent:
+    """What one head descends on, and how its parameters become predictions.
+
+    Parameters
+    ----------
+    objective : Objective
+        Unpacks the parameters.
+    function : callable
+        The function to descend on in the next epoch, from the parameters before it.
+    adjustments, guess : Adjustment
+        Of each training domain, and of an unseen one.
+    means, mean : arrays
+        What is subtracted from rows of each training domain, and of an unseen one.
+    """
+
+    objective: Objective
+    function: Callable[[np.ndarray], Function]
+    adjustments: Sequence[Adjustment]
+    guess: Adjustment
+    means: Sequence[np.ndarray | None]
+    mean: np.ndarray | None = None
+
+    def weights(self, theta: np.ndarray, e: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and intercept on raw features for training domain e, or an unseen one."""
+        W, mean = (self.guess, self.mean) if e is None else (self.adjustments[e], self.means[e])
+        B, b = self.objective.unpack(theta)
+        V = np.asarray(W.apply(W.like(B)), dtype=np.float64)
+        return V, b if mean is None else b - mean @ V
+
+
+@dataclass(frozen=True, eq=False)
+class _Training:
+    """Training rows of a fold, and the heads' objectives made of them."""
+
+    fold: Fold
+    classes: np.ndarray
+    codes: np.ndarray
+
+    @classmethod
+    def of(cls, fold: Fold) -> _Training:
+        return cls(fold, *np.unique(fold.train.y, return_inverse=True))
+
+    @property
+    def loss(self) -> Loss:
+        return LOGISTIC if len(self.classes) == 2 else SOFTMAX
+
+    @property
+    def k(self) -> int:
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    @property
+    def d(self) -> int:
+        return self.fold.train.X.shape[1]
+
+    def _rows(self, domain: str, shift: np.ndarray | None) -> Rows:
+        """The rows of a domain, weighing one together."""
+        index = np.flatnonzero(self.fold.train.domains == domain)
+        place = slice(int(index[0]), int(index[-1]) + 1)  # domain after domain
+        weight = np.full(len(index), 1.0 / len(index))
+        return Rows(self.fold.train.X, place, self.codes[place], weight, shift)
+
+    def _mean_row(self, mean: np.ndarray, penalty: float) -> Rows:
+        """A domain mean, to be predicted as uninformative."""
+        X = mean[None, :].astype(self.fold.train.X.dtype)
+        T = np.full((1, self.k), self.loss.uninformative(self.k))
+        return Rows(X, slice(0, 1), T, np.array([penalty]), intercept=False)
+
+    def _objective(self, blocks: Sequence[Block], weights: Sequence[float]) -> Objective:
+        return Objective(blocks, self.loss, self.d, self.k, block_weights=weights)
+
+    def plain(self, name: str, options: Mapping[str, Any]) -> _Descent:
+        """ERM, reweighted ERM, GroupDRO and IRM: features as they are."""
+        seen, raw = self.fold.seen, Adjustment(self.d, 1.0)
+        n = len(seen)
+        even = self._objective([Block(raw, (self._rows(d, None),)) for d in seen], [1.0 / n] * n)
+        function: Callable[[np.ndarray], Any] = lambda theta: even  # noqa: E731
+        if name == "erm":
+            sizes = np.array([np.sum(self.fold.train.domains == domain) for domain in seen])
+            pooled = even.weighted(sizes / sizes.sum())
+            function = lambda theta: pooled  # noqa: E731
+        elif name == "irm":
+            risk = InvariantRisk(even, options["penalty"])
+            function = lambda theta: risk  # noqa: E731
+        elif name == "groupdro":
+            function = _WorstDomain(even, options["step"])
+        return _Descent(even, function, [raw] * n, raw, [None] * n)
+
+    def adjusted(self, options: Mapping[str, Any], *, adapt: bool) -> _Descent:
+        """DARE and what its ablations leave out."""
+        known = [self.fold.statistics(domain) for domain in self.fold.seen]
+        n, whiten = len(known), options.get("adjust", True)
+        whitening = Whitening(True, False, options.get("shrinkage", 0.0), "identity")
+        raw = Adjustment(self.d, 1.0)
+        adjustments = [own.adjustment(whitening) if whiten else raw for own in known]
+        guess = average(adjustments)
+        if adapt:
+            guess = self.fold.statistics(self.fold.held_out).adjustment(whitening)
+        means = [own.mean_and_variances[0] for own in known]
+        penalty, centre = options["mean_penalty"], options.get("estimate_mean", False)
+        blocks = [
+            self._block(domain, W, mean, penalty, centre)
+            for domain, W, mean in zip(self.fold.seen, adjustments, means, strict=True)
+        ]
+        objective = self._objective(blocks, [1.0 / n] * n)
+        subtracted = means if centre else [None] * n
+        overall = np.mean(means, axis=0) if centre else None
+        return _Descent(objective, lambda theta: objective, adjustments, guess, subtracted, overall)
+
+    def _block(
+        self, domain: str, W: Adjustment, mean: np.ndarray, penalty: float, centre: bool
+    ) -> Block:
+        """The rows of a domain, centred or not, and its mean where that is penalised."""
+        rows = [self._rows(domain, mean if centre else None)]
+        if penalty > 0:
+            rows.append(self._mean_row(mean, penalty))
+        return Block(W, tuple(rows))
+
+    def validator(self, descent: _Descent, validate_with: str) -> Callable[[np.ndarray], float]:
+        """Mean over training domains of accuracy on the rows they set aside."""
+        valid, parts = self.fold.valid, []
+        for e, domain in enumerate(self.fold.seen):
+            rows = valid.domains == domain
+            if rows.any():
+                parts.append((e if validate_with == "own" else None, valid.X[rows], valid.y[rows]))
+        if not parts:
+            raise ValueError("the paper's protocol validates on rows set aside, and there are none")
+
+        def validate(theta: np.ndarray) -> float:
+            right = [
+                Linear(*descent.weights(theta, e), self.classes).predict(X) == y
+                for e, X, y in parts
+            ]
+            return float(np.mean([flags.mean() for flags in right]))
+
+        return validate
+
+
+class _WorstDomain:
+    """GroupDRO by exponentiated gradient: domain weights move once an epoch, by their losses."""
+
+    def __init__(self, objective: Objective, step: float) -> None:
+        self.objective, self.step = objective, step
+        self.q = np.full(len(objective.blocks), 1.0 / len(objective.blocks))
+
+    def __call__(self, theta: np.ndarray) -> Objective:
+        losses = self.objective.block_losses(theta)
+        self.q = self.q * np.exp(self.step * (losses - losses.max()))
+        self.q = self.q / self.q.sum()
+        return self.objective.weighted(self.q)
+
+
+def fit_paper(
+    fold: Fold, name: str, options: Mapping[str, Any], settings: Settings
+) -> tuple[Predictor, dict[str, Any]]:
+    """A head stopped early, and what to note of it."""
+    chosen, training = {**OPTIONS[name], **options}, _Training.of(fold)
+    if "mean_penalty" in chosen:
+        descent = training.adjusted(chosen, adapt=name == "adapted")
+    else:
+        descent = training.plain(name, chosen)
+    stopped = descend_with_patience(
+        FixedStepLBFGS(
+            np.zeros(descent.objective.size),
+            step=settings.step,
+            inner=settings.inner,
+            memory=settings.memory,
+        ),
+        descent.function,
+        training.validator(descent, settings.validate_with),
+        patience=settings.patience,
+        max_epochs=settings.max_epochs,
+    )
+    notes = {f"option:{key}": value for key, value in sorted(chosen.items())}
+    notes |= {"epochs": stopped.epochs, "best_epoch": stopped.best_epoch, "valid": stopped.score}
+    return Linear(*descent.weights(stopped.theta, None), training.classes), notes

@@ -1,0 +1,188 @@
+"""What the bench reads: features with a name, and what is done to them before any head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdare._validation import check_choice, check_count, check_number
+from skdare.datasets import DomainData, fingerprint, guess_task
+
+TASKS = ("classification", "regression")
+PROJECTIONS = ("random", "pca")
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Features replaced by fewer: a random projection, or the leading principal components."""
+
+    kind: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What is fitted on training rows and applied to all: nothing of it sees a held-out row.
+
+    Parameters
+    ----------
+    impute : "median" or None
+        Fill missing values by the training rows' median.
+    standardize : bool
+        Subtract the training rows' mean and divide by their standard deviation.
+    clip : float, optional
+        Then limit every value to this many standard deviations.
+    """
+
+    impute: str | None = None
+    standardize: bool = False
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("impute", self.impute, ("median", None))
+        check_choice("standardize", self.standardize, (True, False))
+        check_number("clip", self.clip, also=(None,))
+        if self.clip is not None and not self.standardize:
+            raise ValueError("clip counts standard deviations; it needs standardize")
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether it depends on which rows are trained on."""
+        return self.impute is not None or self.standardize
+
+    def __call__(self, X: np.ndarray, train: np.ndarray) -> np.ndarray:
+        """All rows, prepared by the training ones."""
+        if not self.is_fitted:
+            return X
+        X = np.array(X, dtype=X.dtype if X.dtype == np.float64 else np.float32)
+        if self.impute is not None:
+            X = np.where(np.isnan(X), _medians(X[train]), X)
+        if self.standardize:
+            spread = X[train].std(axis=0, dtype=np.float64)
+            spread[spread == 0] = 1.0
+            X = ((X - X[train].mean(axis=0, dtype=np.float64)) / spread).astype(X.dtype)
+        return X if self.clip is None else np.clip(X, -self.clip, self.clip)
+
+
+def _medians(X: np.ndarray) -> np.ndarray:
+    """Median of each feature; zero for one that the training rows never have."""
+    known = ~np.isnan(X).all(axis=0)
+    medians = np.zeros(X.shape[1], dtype=X.dtype)
+    medians[known] = np.nanmedian(X[:, known], axis=0)
+    return medians
+
+
+def project(
+    X: np.ndarray, projection: Projection | None, train: np.ndarray, seed: int
+) -> np.ndarray:
+    """Rows in fewer features; principal components are those of the training rows."""
+    if projection is None or projection.size >= X.shape[1]:
+        return X
+    dtype = X.dtype if X.dtype == np.float64 else np.float32
+    if projection.kind == "random":
+        rng = np.random.default_rng([seed, projection.size])
+        P = rng.normal(size=(X.shape[1], projection.size)) / np.sqrt(projection.size)
+        return X.astype(dtype) @ P.astype(dtype)
+    mean = X[train].mean(axis=0, dtype=np.float64).astype(dtype)
+    Z = X.astype(dtype) - mean
+    _, V = np.linalg.eigh((Z[train].T @ Z[train]).astype(np.float64))
+    return Z @ V[:, ::-1][:, : projection.size].astype(dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Features under a name: one table for every held-out domain, or one for each.
+
+    Features fine-tuned on the training domains are another table for each held-out domain.
+
+    Parameters
+    ----------
+    name : str
+    task : "classification" or "regression"
+    tables : dict of DomainData by held-out domain
+    fingerprints : dict of str by held-out domain
+    """
+
+    name: str
+    task: str
+    tables: Mapping[str, DomainData]
+    fingerprints: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        tables: DomainData | Mapping[str, DomainData],
+        *,
+        name: str | None = None,
+        task: str | None = None,
+        held_out: Sequence[str] | None = None,
+        impute: str | None = None,
+    ) -> Source:
+        """Check the tables, and which domains are to be held out, before any work."""
+        given = {None: tables} if isinstance(tables, DomainData) else dict(tables)
+        named = {key: _with_text_labels(table) for key, table in given.items()}
+        if None in named:
+            domains = distinct(named[None].domains)
+            chosen = domains if held_out is None else list(held_out)
+            by_domain = dict.fromkeys(chosen, named[None])
+        else:
+            by_domain = {str(key): table for key, table in named.items()}
+            chosen = list(by_domain) if held_out is None else list(held_out)
+        for domain in chosen:
+            if domain not in by_domain:
+                raise ValueError(f"no features are given for held-out domain {domain!r}")
+            _check_table(by_domain[domain], domain, impute)
+        by_domain = {domain: by_domain[domain] for domain in chosen}
+        first = next(iter(by_domain.values()))
+        if task is None:
+            task = guess_task(first.y)
+        check_choice("task", task, TASKS)
+        prints = {id(table): fingerprint(table) for table in by_domain.values()}
+        fingerprints = {domain: prints[id(table)] for domain, table in by_domain.items()}
+        return cls(name or first.name or "features", task, by_domain, fingerprints)
+
+    @property
+    def held_out(self) -> list[str]:
+        """Domains to hold out, in order."""
+        return list(self.tables)
+
+    @property
+    def shares_features(self) -> bool:
+        """Whether every held-out domain has the same features."""
+        return len({id(table) for table in self.tables.values()}) == 1
+
+
+def distinct(domains: np.ndarray) -> list[str]:
+    """Domain labels in order of the alphabet, numbers in order of size."""
+    labels = np.unique(domains).tolist()
+    try:
+        return sorted(labels, key=float)
+    except ValueError:
+        return labels
+
+
+def _with_text_labels(table: DomainData) -> DomainData:
+    return replace(table, domains=np.asarray(table.domains).astype(str))
+
+
+def _check_table(table: DomainData, held_out: str, impute: str | None) -> None:
+    """Refuse, before any work, what no head could be fitted to."""
+    domains = distinct(table.domains)
+    if held_out not in domains:
+        names = ", ".join(f"`{d}`" for d in domains[:12])
+        raise ValueError(f"held-out domain `{held_out}` is not in the features; they have {names}")
+    if len(domains) < 2:
+        raise ValueError(f"the features have one domain, `{domains[0]}`; at least 2 are needed")
+    check_count("the number of features", table.X.shape[1], 1)
+    if impute is None:
+        missing = np.isnan(table.X).any(axis=0)
+        if missing.any():
+            first = int(missing.argmax())
+            name = table.feature_names[first] if table.feature_names else f"number {first}"
+            raise ValueError(
+                f"{int(missing.sum())} of {len(missing)} features have missing values (the first "
+                f"is {name}); fill them by the training domains' medians with impute='median' "
+                "(--impute median), or drop them"
+            )

@@ -1,0 +1,202 @@
+"""The summary: what the records of a run say, group by group; nothing is drawn or written here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from skdare.bench._grid import Grid, Line, Sweep, gather, sweep
+from skdare.bench._record import Record
+from skdare.bench._standing import Standing, stand
+
+STUDIES = ("main", "ceiling", "curve", "adjustment", "alignment")
+ABLATION = "ablation:"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A trial without a score, and why."""
+
+    study: str
+    head: str
+    held_out: str
+    trial: int
+    x: float | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """How a group was run.
+
+    Parameters
+    ----------
+    versions : mapping from package to the versions that occur
+    splits : tuple of str
+        Every one that occurs.
+    tested_on : tuple of str
+        Which held-out rows the main study was scored on.
+    options : mapping from head to option to the values that occur
+    trials : tuple of int
+    records : int
+    warnings : mapping from message to the number of trials that gave it
+    seconds : float
+        Over all records, however many ran side by side.
+    """
+
+    versions: Mapping[str, tuple[str, ...]]
+    splits: tuple[str, ...]
+    tested_on: tuple[str, ...]
+    options: Mapping[str, Mapping[str, tuple[str, ...]]]
+    trials: tuple[int, ...]
+    records: int
+    warnings: Mapping[str, int]
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """One data set under one protocol; a study that was not run is None, or absent.
+
+    Parameters
+    ----------
+    data, protocol, task, metric : str
+    main : Standing or None
+    ceilings : Grid or None
+        On the reserved rows; a line that used pretrained features says so.
+    curve : Sweep or None
+        Against the number of labelled rows of the held-out domain.
+    adjustment, alignment : Grid or None
+        The paper's Tables 2 and 3.
+    ablations : mapping from name to Grid, or to Sweep where a number was varied
+    failures : tuple of Failure
+    missing : int
+        Cells of the main table for which no trial is on record.
+    conditions : Conditions
+    """
+
+    data: str
+    protocol: str
+    task: str
+    metric: str
+    main: Standing | None
+    ceilings: Grid | None
+    curve: Sweep | None
+    adjustment: Grid | None
+    alignment: Grid | None
+    ablations: Mapping[str, Grid | Sweep]
+    failures: tuple[Failure, ...]
+    missing: int
+    conditions: Conditions
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Everything that the records of a run say."""
+
+    groups: tuple[Group, ...]
+
+
+def summarise(records: Sequence[Record]) -> Summary:
+    """Records of any data sets, protocols and studies, group by group in order of appearance."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record.data, record.protocol), []).append(record)
+    return Summary(tuple(_group(found) for found in groups.values()))
+
+
+def namer(records: Sequence[Record]) -> Line:
+    """How lines of a study are named: the head, with what else sets it apart from others."""
+    projections = len({r.values.get("option:projection") for r in records}) > 1
+
+    def name(record: Record) -> str:
+        projection = record.values.get("option:projection") if projections else None
+        more = [f"{record.features} features"] if record.features != "given" else []
+        more += [f"{projection} projection"] if projection else []
+        return f"{record.head} ({', '.join(more)})" if more else record.head
+
+    return name
+
+
+def _group(records: Sequence[Record]) -> Group:
+    studies: dict[str, list[Record]] = {}
+    for record in records:
+        studies.setdefault(record.study.removeprefix(ABLATION), []).append(record)
+    main = studies.get("main", [])
+    standing = stand(main) if main else None
+    first = main[0] if main else records[0]
+    return Group(
+        first.data,
+        first.protocol,
+        first.task,
+        "r2" if first.task == "regression" else "accuracy",
+        standing,
+        _grid(studies.get("ceiling")),
+        _curve(studies.get("curve")),
+        _grid(studies.get("adjustment")),
+        _grid(studies.get("alignment")),
+        {name: _ablation(found) for name, found in studies.items() if name not in STUDIES},
+        tuple(_failure(r) for r in records if r.status == "failed"),
+        _missing(standing, main),
+        _conditions(records),
+    )
+
+
+def _grid(records: Sequence[Record] | None) -> Grid | None:
+    return gather(records, line=namer(records)) if records else None
+
+
+def _curve(records: Sequence[Record] | None) -> Sweep | None:
+    return sweep(records, line=namer(records)) if records else None
+
+
+def _ablation(records: Sequence[Record]) -> Grid | Sweep:
+    # Ceilings are scored on the reserved rows; beside them, so are the heads.
+    value = "score_20" if any(r.uses == "labels" for r in records) else None
+    if any(r.x is not None for r in records):
+        return sweep(records, value, line=namer(records))
+    return gather(records, value, line=namer(records))
+
+
+def _missing(standing: Standing | None, main: Sequence[Record]) -> int:
+    there = {(r.head, r.held_out, r.trial) for r in main}
+    return standing.grid.S.size - len(there) if standing else 0
+
+
+def _failure(r: Record) -> Failure:
+    return Failure(r.study, namer([r])(r), r.held_out, r.trial, r.x, r.reason)
+
+
+def _conditions(records: Sequence[Record]) -> Conditions:
+    main = [r for r in records if r.study == "main"]
+    settled = [r for r in records if r.study in ("main", "ceiling")] or records
+    heads = dict.fromkeys(r.head for r in settled)
+    return Conditions(
+        _occurring(records, "version:"),
+        _distinct(r.values.get("split") for r in records),
+        _distinct(r.values.get("tested_on") for r in main or records),
+        {head: _occurring([r for r in settled if r.head == head], "option:") for head in heads},
+        tuple(sorted({r.trial for r in records})),
+        len(records),
+        Counter(w for r in records for w in _warnings(r)),
+        sum(r.seconds for r in records),
+    )
+
+
+def _distinct(values: Iterable[object]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(v) for v in values if v is not None))
+
+
+def _occurring(records: Sequence[Record], prefix: str) -> dict[str, tuple[str, ...]]:
+    """Every value of every name that starts so, in order of appearance."""
+    names = dict.fromkeys(n for r in records for n in r.values if n.startswith(prefix))
+    return {
+        name.removeprefix(prefix): _distinct(r.values.get(name) for r in records) for name in names
+    }
+
+
+def _warnings(record: Record) -> list[str]:
+    """The distinct messages of a trial, which its record holds in one text."""
+    found = record.values.get("warnings")
+    return str(found).split(" | ") if found else []
