@@ -1,0 +1,88 @@
+"""Reports of a run: text, Markdown, LaTeX, CSV, and one HTML file with figures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from skdare._validation import check_choice
+from skdare.bench._record import Log
+from skdare.bench._summary import Summary, summarise
+from skdare.report import _csv, _latex, _markdown, _text
+from skdare.report._document import document
+from skdare.report._names import as_given, label
+
+__all__ = ["FORMATS", "text", "write_report"]
+
+FORMATS = ("html", "md", "tex", "csv")
+
+
+def text(summary: Summary, width: int = 100) -> str:
+    """The tables and the verdict of a summary for a terminal of this width.
+
+    Where a table is wider, the intervals go first.
+    """
+    return _text.render(document(summary, as_given), width)
+
+
+def write_report(
+    run_folder: str | os.PathLike,
+    out: str | os.PathLike | None = None,
+    formats: Iterable[str] = FORMATS,
+) -> list[Path]:
+    """Write the report of a run, and return the files.
+
+    Everything is rendered before the first file is written, and each file appears whole or not
+    at all. The same records give the same bytes.
+
+    Parameters
+    ----------
+    run_folder : path
+        The folder of a run.
+    out : path, optional
+        The folder to write to, made if need be; default: the run's.
+    formats : iterable of "html", "md", "tex", "csv"
+        ``report.FORMAT`` each; "csv" also writes ``records.csv``, a row a record. "html" needs
+        ``pip install 'skdare[report]'``.
+    """
+    formats = list(formats)
+    for name in formats:
+        check_choice("format", name, FORMATS)
+    log = Log(run_folder)
+    records = log.read()
+    if not records:
+        raise ValueError(f"there are no records at {log.path}; make them with `skdare bench`")
+    summary = summarise(records)
+    contents: dict[str, Callable[[], dict[str, str]]] = {
+        "html": lambda: {"report.html": _page(summary)},
+        "md": lambda: {"report.md": _markdown.render(document(summary, label))},
+        "tex": lambda: {"report.tex": _latex.render(document(summary, label))},
+        "csv": lambda: {
+            "report.csv": _csv.statistics(summary),
+            "records.csv": _csv.wide(records),
+        },
+    }
+    rendered = [file for name in formats for file in contents[name]().items()]
+    folder = Path(run_folder if out is None else out)
+    folder.mkdir(parents=True, exist_ok=True)
+    return [_written(folder / name, content) for name, content in rendered]
+
+
+def _page(summary: Summary) -> str:
+    try:
+        from skdare.report._html import render
+    except ImportError as error:
+        raise ValueError(
+            f"a report in HTML needs {error.name}; pip install 'skdare[report]', "
+            "or choose other formats"
+        ) from error
+    return render(document(summary, label))
+
+
+def _written(path: Path, content: str) -> Path:
+    """The file, whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(content, encoding="utf-8", newline="\n")
+    os.replace(part, path)
+    return path

@@ -1,0 +1,115 @@
+"""What all figures share: size, style, colours, legends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from skdare.report._svg import INK, PALETTE
+
+# In points, which become units of the SVG: at the width of a phone one is about one pixel.
+WIDTH = 340.0
+POINT = 1 / 72
+MARKERS = "osD^vPX<"
+STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "skdare",
+    "text.parse_math": False,
+    "font.size": 8.5,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "legend.frameon": False,
+    "legend.handletextpad": 0.5,
+    "legend.columnspacing": 1.4,
+    "legend.labelspacing": 0.35,
+}
+# Who has which colour where it is free, so that a head looks the same in every figure.
+_OWN = {
+    "erm": 0,
+    "dare": 1,
+    "reweighted": 3,
+    "groupdro": 5,
+    "irm": 4,
+    "adapted": 6,
+    "anchor": 7,
+    "ceiling-exact": 2,
+    "ceiling-sgd": 5,
+    "ceiling-exact (pretrained features)": 3,
+    "end-to-end": 4,
+    "retrain": 3,
+    "retrain+sources": 4,
+}
+
+
+def colours(lines: Sequence[str]) -> dict[str, str]:
+    """A colour for each line, all different while there are enough."""
+    found: dict[str, int] = {}
+    for line in dict.fromkeys(lines):
+        own = _OWN.get(line)
+        free = [i for i in range(2, len(PALETTE)) if i not in found.values()]
+        later = {_OWN[x] for x in lines if x in _OWN and x not in found}
+        choice = [i for i in free if i not in later] or free or [len(found) % len(PALETTE)]
+        found[line] = own if own is not None and own not in found.values() else choice[0]
+    return {line: PALETTE[i] for line, i in found.items()}
+
+
+def size(axes: Axes, height: float) -> None:
+    figure: Any = axes.figure  # never a part of another
+    figure.set_size_inches(WIDTH * POINT, height * POINT)
+
+
+def whiskers(
+    axes: Axes, x: np.ndarray, y: np.ndarray, half: np.ndarray, *, vertical: bool, colour: str = INK
+) -> None:
+    """Half widths around points, where they have one."""
+    there = np.isfinite(half) & np.isfinite(x) & np.isfinite(y)
+    side = {"yerr" if vertical else "xerr": half[there]}
+    if there.any():
+        axes.errorbar(x[there], y[there], **side, fmt="none", ecolor=colour, elinewidth=0.8)
+
+
+def guides(axes: Axes, which: Any) -> None:
+    """Faint lines to read values by."""
+    axes.grid(axis=which, color=INK, alpha=0.13, linewidth=0.5)
+
+
+def short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def legend(axes: Axes, labels: Sequence[str]) -> None:
+    """Above the plot, in as many columns as the labels leave room for."""
+    wide = 26 + 4.6 * max(map(len, labels))
+    columns = max(1, min(len(labels), int(WIDTH // wide)))
+    columns = math.ceil(len(labels) / math.ceil(len(labels) / columns))
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(0, 1.01), ncols=columns, borderaxespad=0, handlelength=1.4
+    )
+
+
+def strokes(axes: Axes, places: Sequence[tuple[float, float]], wide: float, transform: Any) -> None:
+    """Short strokes that say an axis is cut here."""
+    for x, y in places:
+        axes.plot(
+            [x - wide, x + wide],
+            [y - 0.015, y + 0.015],
+            transform=transform,
+            color=INK,
+            linewidth=0.8,
+            clip_on=False,
+        )

@@ -1,0 +1,85 @@
+"""How a group was run, and what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from skdare.bench._summary import Group
+from skdare.report._names import Naming
+from skdare.report._numbers import count, duration, number
+from skdare.report._part import Part
+from skdare.report._table import Table, row
+
+SHOWN = 6  # values of one option that are listed
+
+
+def failure_parts(group: Group, label: Naming) -> Iterator[Part]:
+    """Trials without a score, and why."""
+    if not group.failures:
+        return
+    rows = [
+        row(
+            label(f.head),
+            [f.study, f.held_out, str(f.trial), "" if f.x is None else number(f.x), f.reason],
+        )
+        for f in group.failures
+    ]
+    table = Table(
+        "failures",
+        f"{count(len(rows), 'failed trial')}",
+        ("head", "study", "held out", "trial", "x", "reason"),
+        tuple(rows),
+    )
+    yield Part("Failures", "They count in no mean and no test.", (), (table,))
+
+
+def condition_part(group: Group, label: Naming) -> Part:
+    """Splits, versions, options and time."""
+    found = group.conditions
+    facts = [
+        ("Protocol", group.protocol),
+        ("Task", group.task),
+        ("Trials", ", ".join(str(t) for t in found.trials)),
+        ("Split", "; ".join(found.splits)),
+        ("Tested on", ", ".join(_tested(name) for name in found.tested_on)),
+        ("Records", f"{found.records:,}, {count(len(group.failures), 'failure')}"),
+        ("Warnings", f"{sum(found.warnings.values()):,}"),
+        ("Time", f"{duration(found.seconds)} over all trials"),
+        ("Versions", ", ".join(f"{n} {' and '.join(v)}" for n, v in found.versions.items())),
+    ]
+    known = tuple((term, text) for term, text in facts if text)
+    tables = (*_options(group, label), *_warnings(group))
+    return Part("How it was run", "", (), tables, known, folded=True)
+
+
+def _tested(name: str) -> str:
+    return f"{name} % of the held-out domain" if name.isdigit() else f"{name} rows of it"
+
+
+def _options(group: Group, label: Naming) -> Iterator[Table]:
+    """A row an option, so that one that differs between heads is seen."""
+    options = {head: found for head, found in group.conditions.options.items() if found}
+    names = dict.fromkeys(name for found in options.values() for name in found)
+    if not names:
+        return
+    rows = [
+        row(name, (_listed(found.get(name, ())) for found in options.values())) for name in names
+    ]
+    yield Table(
+        "options",
+        "Options of the heads, every value that occurs",
+        ("option", *(label(head) for head in options)),
+        tuple(rows),
+        detail=True,
+    )
+
+
+def _warnings(group: Group) -> Iterator[Table]:
+    found = group.conditions.warnings
+    if found:
+        rows = (row(message, [f"{n:,}"]) for message, n in found.items())
+        yield Table("warnings", "Warnings", ("message", "trials"), tuple(rows), detail=True)
+
+
+def _listed(values: tuple[str, ...]) -> str:
+    return ", ".join(values[:SHOWN]) + (" …" if len(values) > SHOWN else "")

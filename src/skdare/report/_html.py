@@ -1,0 +1,33 @@
+"""HTML: one file that opens anywhere, with its figures inside and nothing to fetch."""
+
+from __future__ import annotations
+
+import jinja2
+from markupsafe import Markup
+
+from skdare.report._figures import draw
+from skdare.report._part import Document
+from skdare.report._plot import Plot
+from skdare.report._table import Table, notes
+
+
+def render(document: Document) -> str:
+    """The page."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("skdare.report", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    template = environment.get_template("template.html")
+    return template.render(document=document, figure=_figure, notes=_notes)
+
+
+def _figure(plot: Plot) -> Markup:
+    return Markup(draw(plot))  # our own SVG, its words escaped
+
+
+def _notes(table: Table) -> str:
+    return " ".join(notes(table, "Bold", "Underlined"))

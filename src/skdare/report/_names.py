@@ -1,0 +1,85 @@
+"""What things are called in a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Naming = Callable[[str], str]
+
+_LABELS = {
+    "erm": "ERM",
+    "reweighted": "Reweighted",
+    "groupdro": "GroupDRO",
+    "irm": "IRM",
+    "anchor": "Anchor",
+    "dare": "DARE",
+    "adapted": "DARE adapted",
+    "dare-cv": "DARE-CV",
+    "dare-cv-adapted": "DARE-CV adapted",
+    "no-whitening": "DARE, no whitening",
+    "no-constraint": "DARE, no constraint",
+    "exact-constraint": "DARE, exact constraint",
+    "estimated-mean": "DARE, estimated mean",
+    "ceiling-exact": "Linear ceiling",
+    "ceiling-sgd": "Linear ceiling by SGD",
+    "end-to-end": "End-to-end ceiling",
+    "retrain": "Retrained on its rows alone",
+    "retrain+sources": "Retrained with training domains",
+    "with adjustment": "With adjustment",
+    "without adjustment": "Without adjustment",
+}
+
+
+def label(line: str) -> str:
+    """A head or line as prose and figures call it."""
+    name, _, more = line.partition(" (")
+    shown = _LABELS.get(name, name)
+    more = more.removesuffix(")").replace("pretrained features", "pretrained")
+    return f"{shown}, {more}" if more else shown
+
+
+def as_given(line: str) -> str:
+    """A head as the command line calls it."""
+    return line.replace(" (pretrained features)", " (pretrained)")
+
+
+# Ablation: its heading, what varies, and what the reader is to look for.
+ABLATIONS = {
+    "whitening": (
+        "Whitening",
+        "",
+        "What the domain-wise covariance adjustment does: DARE with it and without.",
+    ),
+    "constraint": (
+        "Constraint on the means",
+        "",
+        "What the constraint on the domain means does: none, the penalty, and solved exactly.",
+    ),
+    "mean": (
+        "Mean of the new domain",
+        "",
+        "Rows centred by domain and the average of the training means subtracted in use, in place "
+        "of the constraint.",
+    ),
+    "lambda": (
+        "Strength of the penalty",
+        "penalty λ",
+        "λ = 0 is no constraint; it stands apart on the axis.",
+    ),
+    "shrinkage": ("Shrinkage", "shrinkage ρ", "How strongly each covariance is shrunk."),
+    "dimension": (
+        "Feature dimension",
+        "feature dimension",
+        "The features projected to fewer dimensions; scored on the reserved rows.",
+    ),
+    "domains": (
+        "Number of training domains",
+        "training domains",
+        "The same held-out domains with fewer domains to train on.",
+    ),
+}
+
+
+def ablation(name: str) -> tuple[str, str, str]:
+    """Heading, name of what varies, and a sentence."""
+    return ABLATIONS.get(name, (name.capitalize(), name, ""))

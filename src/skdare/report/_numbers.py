@@ -1,0 +1,133 @@
+"""Numbers as people read them: scores on a scale, differences, p-values, times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from skdare.bench._comparison import SignFlip
+
+NONE = "–"
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a metric is written.
+
+    Parameters
+    ----------
+    name : str
+        In a sentence.
+    axis : str
+        Beside an axis or in a caption, with its unit.
+    factor : float
+    digits : int
+    point : str
+        What a difference is counted in.
+    within : str
+        What it is a difference in, where the count does not say.
+    unit : str
+        After a value in a sentence.
+    """
+
+    name: str
+    axis: str
+    factor: float
+    digits: int
+    point: str = ""
+    within: str = ""
+    unit: str = ""
+
+    @property
+    def title(self) -> str:
+        """The axis at the head of a caption."""
+        return self.axis[:1].upper() + self.axis[1:]
+
+    def scaled(self, value: float) -> float:
+        return self.factor * value
+
+    def value(self, value: float, *, unit: bool = False) -> str:
+        """The value, or a dash where there is none."""
+        if math.isnan(value):
+            return NONE
+        return typographic(f"{self.scaled(value):.{self.digits}f}") + (self.unit if unit else "")
+
+    def gain(self, value: float) -> str:
+        """A difference with its sign; one that rounds to zero has none."""
+        if math.isnan(value):
+            return NONE
+        text = f"{self.scaled(value):+.{self.digits}f}"
+        return typographic(text if text.strip("+-0.") else text[1:])
+
+    def distance(self, value: float) -> str:
+        """A difference without its sign, in a sentence."""
+        return self.value(abs(value)) + self.point
+
+    def interval(self, low: float, high: float) -> str:
+        if math.isnan(low):
+            return NONE
+        return f"{self.gain(low)} to {self.gain(high)}"
+
+
+SCALES = {
+    "accuracy": Scale("accuracy", "accuracy (%)", 100.0, 1, " points", unit=" %"),
+    "r2": Scale("R²", "R²", 1.0, 3, within=" in R²"),
+    "rmse": Scale("RMSE", "RMSE (units of the target)", 1.0, 3),
+    "error": Scale("normalised error", "normalised error", 1.0, 3),
+    "cosine": Scale("cosine similarity", "cosine similarity", 1.0, 3),
+}
+
+
+def scale_of(metric: str, values: Iterable[float] = ()) -> Scale:
+    """The scale of a metric; an error in units of the target gets about four digits."""
+    scale = SCALES.get(metric, Scale(metric, metric, 1.0, 3))
+    largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
+    if metric != "rmse" or not largest:
+        return scale
+    return replace(scale, digits=max(0, 3 - math.floor(math.log10(largest))))
+
+
+def typographic(text: str) -> str:
+    """With a minus sign in place of a hyphen."""
+    return text.replace("-", "−")
+
+
+def spread(scale: Scale, half_width: float, *, sign: bool = True) -> str:
+    """A half width, or nothing where there is none."""
+    if math.isnan(half_width):
+        return ""
+    text = f"{scale.scaled(half_width):.{scale.digits}f}"
+    return f"± {text}" if sign else text
+
+
+def p_value(p: float) -> str:
+    """A p-value to three decimals."""
+    return NONE if math.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def smallest(flip: SignFlip) -> str:
+    """The smallest p that a sign-flip test could reach."""
+    return f"1/{2**flip.n}" if flip.exact else p_value(flip.smallest)
+
+
+def number(x: float) -> str:
+    """A value of what was varied: powers of ten far from one as such, the rest in full."""
+    power = math.log10(abs(x)) if x else 0.0
+    if power == round(power) and abs(power) > 3:
+        return "10" + str(round(power)).translate(_SUPERSCRIPT)
+    return typographic(f"{x:.4g}" if abs(x) < 10_000 else f"{x:,.0f}")
+
+
+def count(n: int, noun: str) -> str:
+    """``1 trial``, ``3 trials``."""
+    return f"{n:,} {noun}" + ("" if n == 1 else "es" if noun.endswith("ch") else "s")
+
+
+def duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

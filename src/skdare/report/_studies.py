@@ -1,0 +1,149 @@
+"""The other studies: ceilings, the learning curve, diagnostics, ablations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from skdare.bench._grid import Grid, Sweep
+from skdare.bench._summary import Group
+from skdare.report._grids import (
+    SORTED,
+    Column,
+    domain_plot,
+    domain_rows,
+    domain_tables,
+    domains_of,
+    sweep_levels,
+    sweep_plot,
+    sweep_table,
+)
+from skdare.report._names import Naming, ablation
+from skdare.report._numbers import scale_of
+from skdare.report._part import Part
+from skdare.report._plot import Plot
+from skdare.report._table import Table
+
+ROOM_FOR_NAMES = 62  # characters side by side under bars
+
+
+def columns_to_compare(group: Group) -> list[Column]:
+    """The baseline, DARE and the best head, then the ceilings, all on the reserved rows.
+
+    Without ceilings: every head, on the rows that were tested.
+    """
+    main = group.main
+    if group.ceilings is None:
+        return [(main.grid, head) for head in main.grid.lines] if main else []
+    heads: list[Column] = []
+    if main and main.reserved:
+        shown = dict.fromkeys([main.baseline, "dare", main.grid.best(main.competitors)])
+        heads = [(main.reserved, h) for h in shown if h in main.reserved.lines]
+    return heads + [(group.ceilings, line) for line in group.ceilings.lines]
+
+
+def levels_plot(group: Group, label: Naming, name: str) -> Plot | None:
+    """The paper's first figure: per held-out domain the heads and the ceilings."""
+    columns = columns_to_compare(group)
+    if not columns:
+        return None
+    if group.ceilings is None:
+        caption = "Scores on each held-out domain."
+        return domain_plot(name, "Heads by held-out domain", caption, columns, label)
+    domains = domains_of(columns)
+    fits = len(domains) <= SORTED and len(domains) * max(map(len, domains)) <= ROOM_FOR_NAMES
+    bars = fits and group.metric == "accuracy"
+    paler = ", in paler colours," if bars else ""
+    caption = (
+        "Scores on the reserved rows of each held-out domain. "
+        f"Ceilings{paler} were given labels of that domain."
+    )
+    title = "Heads and ceilings by held-out domain"
+    return domain_plot(name, title, caption, columns, label, bars)
+
+
+def ceiling_part(group: Group, label: Naming, plots: tuple[Plot, ...]) -> Part:
+    """Heads and ceilings on the reserved rows."""
+    text = (
+        "Ceilings cheat: they were trained with labels of the held-out domain, on rows other than "
+        "those scored. What separates the heads from the linear ceiling on the same features can "
+        "be won by a better linear head; the rest needs better features."
+    )
+    where = "on the reserved rows of the held-out domain"
+    tables = domain_tables("ceilings", columns_to_compare(group), label, where)
+    return Part("Ceilings", text, plots, tables)
+
+
+def curve_part(group: Group, curve: Sweep, label: Naming, name: str) -> Part:
+    """The last layer retrained on ever more labelled rows of the held-out domain."""
+    x_label = "labelled rows" if group.task == "regression" else "labelled rows per class"
+    curve = curve.complete()
+    baseline = group.main.baseline if group.main else ""
+    shown = (baseline, "dare", "ceiling-exact")
+    beside = [(grid, line) for grid, line in columns_to_compare(group) if line in shown]
+    levels = sweep_levels(curve, beside, label)
+    text = (
+        "The last layer is fitted again with a few labelled rows of the held-out domain, and "
+        "scored on its reserved rows: how many it takes to reach the ceiling."
+    )
+    heading = "Retraining on labelled rows"
+    plot = sweep_plot(name, heading, curve, levels, label, x_label)
+    return Part(heading, text, (plot,), (sweep_table("curve", curve, levels, label, x_label),))
+
+
+def diagnostic_parts(group: Group, label: Naming) -> Iterator[Part]:
+    """The paper's Tables 2 and 3."""
+    found = (
+        (
+            "adjustment",
+            group.adjustment,
+            "Error of the guessed adjustment, ‖Ŵ − W‖²/‖W‖²",
+            "As the paper's Table 2: zero is a perfect guess of the held-out domain's whitener.",
+        ),
+        (
+            "alignment",
+            group.alignment,
+            "Mean cosine similarity of the optimal classifiers of single domains",
+            "As the paper's Table 3: one is the same classifier in every domain.",
+        ),
+    )
+    tables = tuple(
+        _diagnostic(name, grid, label, caption, note) for name, grid, caption, note in found if grid
+    )
+    if tables:
+        text = "Whether the adjustment can be guessed, and whether it brings the domains together."
+        yield Part("Diagnostics", text, (), tables, abreast=True)
+
+
+def _diagnostic(name: str, grid: Grid, label: Naming, caption: str, note: str) -> Table:
+    names = ("normalised error",) if len(grid.lines) == 1 else tuple(map(label, grid.lines))
+    rows = domain_rows([(grid, line) for line in grid.lines], scale_of(grid.metric))[:-1]
+    return Table(
+        name,
+        caption,
+        ("held out", *names),
+        tuple(rows),
+        (note,),
+        foot=1,
+        grid=True,
+        trials=len(grid.trials),
+    )
+
+
+def ablation_parts(group: Group, label: Naming, prefix: str) -> Iterator[Part]:
+    """Each ablation with its figure and its table."""
+    if group.ablations:
+        yield Part("Ablations")
+    for i, (name, found) in enumerate(group.ablations.items(), 1):
+        heading, x_label, text = ablation(name)
+        anchor = f"{prefix}-ablation{i}"
+        if isinstance(found, Sweep):
+            found = found.complete()
+            levels = sweep_levels(found, (), label)
+            plot = sweep_plot(anchor, heading, found, levels, label, x_label)
+            tables: tuple[Table, ...] = (sweep_table(name, found, levels, label, x_label),)
+        else:
+            columns = [(found, line) for line in found.lines]
+            caption, where = "Scores on each held-out domain.", "on the held-out domain"
+            plot = domain_plot(anchor, heading, caption, columns, label)
+            tables = domain_tables(name, columns, label, where)
+        yield Part(heading, text, (plot,), tables, below=True)

@@ -1,0 +1,72 @@
+"""SVG made fit to stand inside a page: its colours, its fonts, its names, and its words."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+# Drawn in this colour: whatever colour the text around the figure has.
+INK = "#010203"
+# The baseline's grey first. Darkened Okabe-Ito, 3:1 against white; a page may set --c0 to --c7
+# to others where its background is dark.
+PALETTE = (
+    "#6b6b6b",
+    "#0067a5",
+    "#c44e00",
+    "#00795b",
+    "#a0487f",
+    "#8f6400",
+    "#3f8fc4",
+    "#5b4a9c",
+)
+_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_DRAWN = re.compile(r'(?<= )(?:d|x|y|x1|y1|x2|y2|width|height|transform|points)="[^"]*"')
+
+
+def inline(svg: str, name: str, title: str, alt: str) -> str:
+    """A figure as an element of a page.
+
+    Text and axes take the colour and font of the page, series its ``--c0`` to ``--c7``; names
+    inside are made unique by ``name``, so that figures do not borrow each other's parts.
+    """
+    svg = svg[svg.index("<svg") :].strip()
+    svg = re.sub(r"<(metadata|style)\b.*?</\1>", "", svg, flags=re.S)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.S)
+    svg = _DRAWN.sub(lambda found: _NUMBER.sub(_rounded, found[0]), svg)
+    svg = svg.replace("xlink:href", "href")
+    svg = _unique(svg, name)
+    svg = re.sub(r"font: ?([^;\"]*?)([\d.]+)px[^;\"]*", r"font-size: \2px", svg)
+    svg = re.sub(r"font-family:[^;\"]*;? ?", "", svg)
+    svg = _coloured(svg)
+    box = re.search(r'viewBox="[^"]*"', svg)
+    assert box is not None
+    head = (
+        f'<svg class="plot" {box[0]} role="img" aria-labelledby="{name}-title {name}-desc">'
+        f'<title id="{name}-title">{escape(title)}</title>'
+        f'<desc id="{name}-desc">{escape(alt)}</desc>'
+    )
+    svg = re.sub(r"<svg\b[^>]*>", lambda _: head, svg, count=1)
+    return re.sub(r">\s+<", "><", svg)
+
+
+def _rounded(found: re.Match) -> str:
+    text = f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def _unique(svg: str, name: str) -> str:
+    """Only names that are referred to stay, and they start with the figure's."""
+    used = {a or b for a, b in re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', svg)}
+    svg = re.sub(
+        r' id="([^"]+)"',
+        lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "",
+        svg,
+    )
+    return re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
+
+
+def _coloured(svg: str) -> str:
+    svg = svg.replace(INK, "currentColor")
+    for i, colour in enumerate(PALETTE):
+        svg = svg.replace(colour, f"var(--c{i}, {colour})")
+    return svg

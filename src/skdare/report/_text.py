@@ -1,0 +1,104 @@
+"""Plain text for the terminal: aligned columns, meaning without colour."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from skdare.report._part import Document, Section
+from skdare.report._table import Cell, Table, notes
+
+GAP = "  "
+_MARKS = {"bold": "*", "underline": "_"}
+
+
+def render(document: Document, width: int) -> str:
+    """All sections, each with its verdict last, where the eye is."""
+    parts = [_table(document.overview, width)] if document.overview else []
+    parts += [_section(section, width) for section in document.sections]
+    return "\n\n".join(parts)
+
+
+def _section(section: Section, width: int) -> str:
+    blocks = [section.title]
+    for part in section.parts:
+        tables = [table for table in part.tables if not table.detail]
+        if tables and part.heading:
+            blocks.append(part.heading)
+        blocks += [_table(table, width) for table in tables]
+    if section.verdict:
+        blocks.append(_wrapped(" ".join(section.verdict), width))
+    return "\n\n".join(blocks)
+
+
+def _wrapped(text: str, width: int) -> str:
+    return textwrap.fill(text, width, break_on_hyphens=False)
+
+
+def _table(table: Table, width: int) -> str:
+    """The table with all that fits: both intervals, one, or none; else in several pieces."""
+    for parts in (3, 2, 1):
+        columns = [_column(table, i, parts) for i in range(len(table.columns))]
+        fits = sum(map(_width, columns)) + len(GAP) * (len(columns) - 1) <= width
+        if fits:
+            break
+    whole = fits or not table.grid
+    lines = _side_by_side(columns, table.foot) if whole else _in_pieces(columns, table.foot, width)
+    said = [_wrapped(note, width) for note in notes(table, "*", "_", parts)]
+    return "\n".join([_wrapped(table.caption, width), *lines, *said])
+
+
+def _in_pieces(columns: list[list[str]], foot: int, width: int) -> list[str]:
+    """As many columns at a time as fit, each piece with the names of the rows."""
+    lines: list[str] = []
+    names, rest = columns[0], columns[1:]
+    while rest:
+        n, used = 0, _width(names)
+        while n < len(rest) and used + len(GAP) + _width(rest[n]) <= width:
+            used += len(GAP) + _width(rest[n])
+            n += 1
+        n = max(n, 1)
+        lines += [*([""] if lines else []), *_side_by_side([names, *rest[:n]], foot)]
+        rest = rest[n:]
+    return lines
+
+
+def _column(table: Table, i: int, parts: int) -> list[str]:
+    """One column as strings of the same width, its head first."""
+    cells = [row[i] for row in table.rows]
+    if not i or not any(_is_number(cell) for cell in cells):
+        texts = [table.columns[i], *map(str, cells)]
+        wide = max(map(len, texts))
+        return [text.ljust(wide) for text in texts]
+    numbers = max(len(cell.spread.removeprefix("± ")) for cell in cells)
+    pieces = [
+        [_MARKS.get(cell.mark, "") + cell.text, _padded(cell.spread, numbers), cell.more][:parts]
+        for cell in cells
+    ]
+    wides = [max(len(piece[k]) for piece in pieces) for k in range(parts)]
+    texts = [
+        " ".join(piece[k].rjust(wides[k]) for k in range(parts) if wides[k]) for piece in pieces
+    ]
+    wide = max(map(len, [table.columns[i], *texts]))
+    return [text.rjust(wide) for text in [table.columns[i], *texts]]
+
+
+def _padded(spread: str, wide: int) -> str:
+    """With the sign in its place, whatever the number."""
+    sign, number = spread[:2], spread[2:]
+    return sign + number.rjust(wide) if sign == "± " else spread
+
+
+def _is_number(cell: Cell) -> bool:
+    return cell.text.lstrip("+−<").replace(",", "")[:1].isdigit()
+
+
+def _width(column: Sequence[str]) -> int:
+    return len(column[0])
+
+
+def _side_by_side(columns: Sequence[Sequence[str]], foot: int) -> list[str]:
+    lines = [GAP.join(cells).rstrip() for cells in zip(*columns, strict=True)]
+    if foot:
+        lines.insert(len(lines) - foot, "─" * max(map(len, lines)))
+    return lines
