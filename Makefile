@@ -9,7 +9,7 @@ export OMP_NUM_THREADS = 1
 
 .PHONY: demo test lint format clean
 
-demo: $(VENV)/.core
+demo: $(VENV)/.demo
 	$(BIN)/skdare demo
 
 test: $(VENV)/.test
@@ -35,6 +35,10 @@ $(BIN)/python:
 
 $(VENV)/.core: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.demo: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --editable '.[report]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.core

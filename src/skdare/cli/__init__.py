@@ -1,0 +1,20 @@
+"""The command line: data on stdout, progress on stderr, exit code 2 for a user's mistake."""
+
+from __future__ import annotations
+
+import click
+
+import skdare
+from skdare.cli._bench import ablate, bench
+from skdare.cli._demo import demo
+from skdare.cli._report import report
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(skdare.__version__, prog_name="skdare")
+def main() -> None:
+    """Linear predictors on frozen features that hold up on domains nobody has seen."""
+
+
+for command in (bench, ablate, report, demo):
+    main.add_command(command)

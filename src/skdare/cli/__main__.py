@@ -1,0 +1,5 @@
+"""``python -m skdare.cli``."""
+
+from skdare.cli import main
+
+main(prog_name="skdare")

@@ -1,0 +1,97 @@
+"""`skdare bench` and `skdare ablate`: run trials, print tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from skdare.bench import (
+    ABLATIONS,
+    EXTRAS,
+    PROJECTIONS,
+    Log,
+    Plan,
+    Questions,
+    ablation_plan,
+    bench_plan,
+    summarise,
+)
+from skdare.cli._errors import mistakes
+from skdare.cli._options import named_scores, names, numbers, questions, shared_options
+from skdare.cli._progress import follow
+from skdare.report import text
+
+
+@click.command()
+@shared_options
+@click.option("--heads", callback=names, help="Heads to compare, by commas.")
+@click.option(
+    "--with",
+    "extras",
+    callback=names,
+    default="ceilings,diagnostics",
+    show_default=True,
+    help=f"What to run beside them, by commas: {', '.join(EXTRAS)}, or none.",
+)
+@click.option("--end-to-end", multiple=True, help="DOMAIN=SCORE of a network trained on all.")
+def bench(heads: list[str] | None, extras: list[str], end_to_end: tuple, **given: Any) -> None:
+    """Hold out each domain in turn, fit every head, and say which is better and how sure.
+
+    FEATURES is an npz, Parquet, CSV, safetensors or .pt file or a feature store; or several
+    DOMAIN=PATH, one for each held-out domain, where features were fine-tuned without it. Records
+    go to a folder as they finish: run the same command again to go on, `skdare report` to read.
+
+    \b
+    Example:
+      skdare bench features.npz --heads erm,dare --trials 3
+    """
+    with mistakes():
+        asked = questions(given, heads)
+        chosen = [] if extras == ["none"] else extras
+        run_and_show(asked, bench_plan(asked, chosen, named_scores(end_to_end)), given)
+
+
+@click.command()
+@click.argument("ablation", type=click.Choice(list(ABLATIONS)))
+@shared_options
+@click.option(
+    "--projection",
+    type=click.Choice(PROJECTIONS),
+    default="random",
+    show_default=True,
+    help="dimension: how features are made fewer.",
+)
+@click.option("--values", callback=numbers, help="What a sweep visits, by commas.")
+def ablate(ablation: str, projection: str, values: tuple | None, **given: Any) -> None:
+    """Leave one thing out of DARE, or sweep one number, and show what that does.
+
+    Records go to the same folder as those of `skdare bench`, and into the same report.
+
+    \b
+    Example:
+      skdare ablate lambda features.npz --trials 3
+    """
+    with mistakes():
+        asked = questions(given)
+        plan = ablation_plan(ablation, asked, projection=projection, values=values)
+        run_and_show(asked, plan, given)
+
+
+def run_and_show(asked: Questions, plan: Plan, given: dict[str, Any]) -> None:
+    """Run the plan with a bar, and print its tables."""
+    log = Log(given["out"] or f"{asked.source.name}.bench")
+    follow(
+        plan,
+        dict(asked.sources),
+        log,
+        jobs=given["jobs"],
+        retry_failed=given["retry_failed"],
+        quiet=given["quiet"],
+    )
+    keys = {plan.key(trial) for trial in plan.trials}
+    records = [record for record in log.read() if record.key in keys]
+    click.echo(text(summarise(records)))
+    if not given["quiet"]:
+        click.echo(f"\nrecords: {log.path}", err=True)
+        click.echo(f"report:  skdare report {log.folder}", err=True)

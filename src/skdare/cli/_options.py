@@ -1,0 +1,207 @@
+"""Options that `bench` and `ablate` share, and what they stand for."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from skdare.bench import PROTOCOLS, TASKS, TESTED_ON, Preparation, Questions, Settings, Source
+from skdare.cli._config import read_config
+from skdare.datasets import DomainData, read
+
+
+def names(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    """Names separated by commas."""
+    return None if value is None else [name.strip() for name in value.split(",") if name.strip()]
+
+
+def numbers(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    """Numbers separated by commas."""
+    if value is None:
+        return None
+    try:
+        return tuple(float(number) for number in str(value).split(",") if number.strip())
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not numbers separated by commas") from error
+
+
+def _ridge(context: click.Context, parameter: click.Parameter, value: Any) -> str | float:
+    """A rule, or a number."""
+    try:
+        return float(value)
+    except ValueError:
+        return str(value)
+
+
+_SHARED = [
+    click.argument("features", nargs=-1, required=True, metavar="FEATURES..."),
+    click.option(
+        "--config",
+        callback=read_config,
+        is_eager=True,
+        expose_value=False,
+        help="A TOML file with these options by name; the command line overrules it.",
+    ),
+    click.option("--out", help="Folder of the run  [default: NAME.bench]"),
+    click.option("--name", help="What to call the data  [default: the file's name]"),
+    click.option("--protocol", type=click.Choice(PROTOCOLS), default="default", show_default=True),
+    click.option("--trials", type=click.IntRange(1), default=3, show_default=True),
+    click.option("--held-out", callback=names, help="Domains to hold out, by commas."),
+    click.option(
+        "--jobs",
+        type=click.IntRange(1),
+        default=os.cpu_count() or 1,
+        show_default="all cores",
+        help="Trials at once; each has its share of BLAS threads.",
+    ),
+    click.option("--task", type=click.Choice(TASKS), help="What y is  [default: guessed]"),
+    click.option("--feature-key", help="Key or columns of the features (a comma list, a glob)."),
+    click.option("--target", help="Key or column of the target."),
+    click.option("--domains", help="Key or column of the domain labels."),
+    click.option("--split", help="Key or column that marks the rows set aside in trial 0."),
+    click.option("--impute", type=click.Choice(["median"]), help="Fill missing values."),
+    click.option("--standardize/--no-standardize", help="By the training rows' mean and spread."),
+    click.option("--clip", type=float, help="Limit standardised values to this."),
+    click.option("--aside", type=float, default=0.2, show_default=True, help="Share set aside."),
+    click.option(
+        "--test-on",
+        type=click.Choice(TESTED_ON),
+        help="Held-out rows that are scored  [default: 20 for paper, else all]",
+    ),
+    click.option(
+        "--l2",
+        callback=_ridge,
+        default="matched",
+        show_default=True,
+        help="matched (chosen for ERM), own (for each head), or a number.",
+    ),
+    click.option("--l2-grid", callback=numbers, help="Strengths to choose from, by commas."),
+    click.option(
+        "--set",
+        multiple=True,
+        metavar="HEAD.OPTION=VALUE",
+        help="An option of a head, such as dare.shrinkage=0.5; may be repeated.",
+    ),
+    click.option("--pretrained", multiple=True, help="Features before fine-tuning, for ceilings."),
+    click.option("--step", type=float, help="paper: length of each L-BFGS step  [default: 0.2]"),
+    click.option("--inner", type=int, help="paper: iterations an epoch  [default: 20]"),
+    click.option("--patience", type=int, help="paper: epochs without a gain  [default: 20]"),
+    click.option(
+        "--validate-with",
+        type=click.Choice(["own", "mean"]),
+        help="paper: whose adjustment scores validation rows  [default: own]",
+    ),
+    click.option("--retry-failed", is_flag=True, help="Run again what failed before."),
+    click.option("--quiet", is_flag=True, help="No progress."),
+]
+
+
+def shared_options(command: Callable) -> Callable:
+    """Add the options that every run has."""
+    for option in reversed(_SHARED):
+        command = option(command)
+    return command
+
+
+def tables(places: Sequence[str], given: dict[str, Any]) -> DomainData | dict[str, DomainData]:
+    """One table, or one for each held-out domain where places are DOMAIN=PATH."""
+    keys = {"features": given["feature_key"], "target": given["target"]}
+    keys |= {"domains": given["domains"], "split": given["split"]}
+    # A path may hold an equals sign of its own.
+    pairs = [("", place) if Path(place).exists() else place.split("=", 1) for place in places]
+    named = [pair for pair in pairs if len(pair) == 2 and pair[0]]
+    if not named and len(places) == 1:
+        return _read(places[0], keys)
+    if len(named) != len(places):
+        raise ValueError(
+            f"{len(places)} files are given; name the held-out domain of each, as in art=a.npz"
+        )
+    return {domain: _read(path, keys) for domain, path in named}
+
+
+def _read(path: str, keys: dict[str, str | None]) -> DomainData:
+    """A table; advice about arguments is given in the words of the command line."""
+
+    def spelled(message: object) -> str:
+        text = str(message)
+        for key in keys:
+            text = text.replace(f"{key}=", "--feature-key" if key == "features" else f"--{key}")
+        return text
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        try:
+            table = read(path, **keys)
+        except ValueError as error:
+            raise ValueError(spelled(error)) from error
+    for warning in heard:
+        click.echo(f"note: {spelled(warning.message)}", err=True)
+    return table
+
+
+def questions(given: dict[str, Any], heads: Sequence[str] | None = None) -> Questions:
+    """Everything that the options ask, checked; the features are read here."""
+    sources = {"given": _source(given["features"], given)}
+    if given["pretrained"]:
+        sources["pretrained"] = _source(given["pretrained"], given)
+    preparation = Preparation(given["impute"], bool(given["standardize"]), given["clip"])
+    names = {f.name for f in fields(Settings)} - {"preparation"}
+    chosen = {name: given[name] for name in names if given.get(name) is not None}
+    settings = Settings(preparation=preparation, **chosen)
+    return Questions(sources, settings, given["trials"], heads, head_options(given["set"]))
+
+
+def _source(places: Sequence[str], given: dict[str, Any]) -> Source:
+    return Source.of(
+        tables(places, given),
+        name=given["name"],
+        task=given["task"],
+        held_out=given["held_out"],
+        impute=given["impute"],
+    )
+
+
+def head_options(given: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """``HEAD.OPTION=VALUE`` as options by head."""
+    found: dict[str, dict[str, Any]] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        head, dot, option = name.partition(".")
+        if not (equals and dot and head and option):
+            raise ValueError(f"--set {item!r} is not HEAD.OPTION=VALUE, as in dare.shrinkage=0.5")
+        found.setdefault(head, {})[option] = _value(value)
+    return found
+
+
+def named_scores(given: Sequence[str]) -> dict[str, float]:
+    """``DOMAIN=SCORE`` as scores by domain; above one they are percent."""
+    found = {}
+    for item in given:
+        name, _, value = item.rpartition("=")
+        try:
+            score = float(value)
+        except ValueError:
+            score = float("nan")
+        if not name or not 0 <= score <= 100:
+            raise ValueError(f"--end-to-end {item!r} is not DOMAIN=SCORE, as in art=95.4")
+        found[name] = score / 100 if score > 1 else score
+    return found
+
+
+def _value(text: str) -> Any:
+    """A number, a switch, none, or text."""
+    switches = {"true": True, "false": False, "none": None}
+    if text.lower() in switches:
+        return switches[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

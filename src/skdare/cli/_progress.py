@@ -1,0 +1,105 @@
+"""A bar on stderr while a run goes on; nothing where nobody watches."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from skdare.bench import Log, Plan, Record, Source, run
+
+
+def follow(
+    plan: Plan,
+    sources: dict[str, Source],
+    log: Log,
+    *,
+    jobs: int,
+    retry_failed: bool,
+    quiet: bool,
+) -> None:
+    """Run the plan with a bar; Ctrl-C ends it with what is done on file."""
+    known = {record.key: record for record in log.read()}
+    keys = [plan.key(trial) for trial in plan.trials]
+    done = sum(k in known and (known[k].status != "failed" or not retry_failed) for k in keys)
+    watched = not quiet and sys.stderr.isatty()
+    if done and not quiet:
+        click.echo(f"{done} of {len(keys)} trials are on file in {log.folder}", err=True)
+    with _Bar(len(keys), done, watched) as bar:
+        records = run(plan, sources, log, jobs=jobs, retry_failed=retry_failed, started=bar.started)
+        try:
+            for record in records:
+                done += 1
+                bar.finished(record)
+        except KeyboardInterrupt:
+            records.close()  # type: ignore[attr-defined]
+            bar.stop()
+            click.echo(
+                f"stopped: {done} of {len(keys)} trials are on file in {log.folder}; "
+                "the same command goes on from there",
+                err=True,
+            )
+            sys.exit(130)
+    _tell_failures(Log(log.folder).read(), set(keys))
+
+
+def _tell_failures(records: list[Record], keys: set[str]) -> None:
+    """On stderr: how many trials failed, and the first reason; all of them is an error."""
+    ours = [record for record in records if record.key in keys]
+    failed = [record for record in ours if record.status == "failed"]
+    if failed:
+        first = failed[0]
+        click.echo(
+            f"{len(failed)} of {len(ours)} trials failed; the first, {first.head} with "
+            f"{first.held_out} held out: {first.reason}",
+            err=True,
+        )
+    if failed and len(failed) == len(ours):
+        sys.exit(1)
+
+
+class _Bar:
+    """A rich progress bar, or nothing."""
+
+    def __init__(self, total: int, done: int, watched: bool) -> None:
+        self.progress: Any = None
+        if not watched:
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeRemainingColumn as Remaining
+
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            Remaining(),
+            TextColumn("left"),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self.task = self.progress.add_task("fitting", total=total, completed=done)
+
+    def __enter__(self) -> _Bar:
+        if self.progress is not None:
+            self.progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def started(self, trial: Any) -> None:
+        """Say what is being fitted."""
+        if self.progress is not None:
+            self.progress.update(self.task, description=f"{trial.head}, {trial.held_out} held out")
+
+    def finished(self, record: Record) -> None:
+        """Count it."""
+        if self.progress is not None:
+            self.progress.advance(self.task)
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        if self.progress is not None:
+            self.progress.stop()

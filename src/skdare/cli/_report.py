@@ -1,0 +1,31 @@
+"""`skdare report`: read the records of a run, write pages."""
+
+from __future__ import annotations
+
+import click
+
+from skdare.cli._errors import mistakes
+from skdare.cli._options import names
+from skdare.report import FORMATS, write_report
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--out", help="Folder to write to  [default: RUN]")
+@click.option(
+    "--formats",
+    callback=names,
+    default=",".join(FORMATS),
+    show_default=True,
+    help="What to write, by commas.",
+)
+def report(run: str, out: str | None, formats: list[str]) -> None:
+    """Write the report of a run: one HTML page that opens offline, Markdown, LaTeX and CSV.
+
+    \b
+    Example:
+      skdare report features.bench
+    """
+    with mistakes():
+        for path in write_report(run, out, formats):
+            click.echo(path)
