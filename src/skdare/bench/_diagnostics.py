@@ -15,8 +15,8 @@ from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS
 from skdare.bench._paper import OPTIONS
 from skdare.bench._trial import Settings
+from skdare.domain_statistics import Whitening
 from skdare.heads import fit_sharing
-from skdare.heads._statistics import Whitening
 
 ALIGNMENTS = ("with adjustment", "without adjustment")
 

@@ -14,7 +14,7 @@ import numpy as np
 from skdare._array import compact
 from skdare.bench._source import Preparation, Projection, Source, distinct, project
 from skdare.datasets import DomainData
-from skdare.heads._statistics import DomainStatistics, Shared
+from skdare.domain_statistics import DomainStatistics, Shared
 
 
 class Once:

@@ -19,7 +19,7 @@ from skdare.bench._early import FixedStepLBFGS, descend_with_patience
 from skdare.bench._fold import Fold
 from skdare.bench._scores import Predictor
 from skdare.bench._trial import Settings
-from skdare.heads._statistics import Whitening
+from skdare.domain_statistics import Whitening
 from skdare.invariant_risk import InvariantRisk
 from skdare.losses import LOGISTIC, SOFTMAX, Loss
 from skdare.objective import Block, Objective, Rows, linear_scores

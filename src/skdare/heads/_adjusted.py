@@ -14,9 +14,10 @@ from scipy import linalg
 from skdare._array import as_float64, like, to_numpy, work_dtype
 from skdare._validation import check_domain_weights
 from skdare.adjustment import Adjustment, Spectrum, average
+from skdare.domain_statistics import Whitening
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
-from skdare.heads._statistics import Statistics, Whitening
+from skdare.heads._statistics import Statistics
 from skdare.moments import Moments
 from skdare.objective import Block, Objective
 from skdare.solvers import Solution

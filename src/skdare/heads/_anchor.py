@@ -10,11 +10,12 @@ import numpy as np
 from skdare._array import as_float64, float64, like, to_numpy
 from skdare._validation import check_number
 from skdare.adjustment import Adjustment, average
+from skdare.domain_statistics import Whitening, check_whitening
 from skdare.heads._adjusted import mean_directions
 from skdare.heads._base import RegressorHead, check_solver
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
-from skdare.heads._statistics import Statistics, Whitening, check_whitening
+from skdare.heads._statistics import Statistics
 from skdare.objective import Block, Objective, Rows
 
 

@@ -23,8 +23,9 @@ from skdare._validation import (
     check_weights,
     warn,
 )
+from skdare.domain_statistics import Shared
 from skdare.heads._problem import Problem
-from skdare.heads._statistics import Shared, Statistics
+from skdare.heads._statistics import Statistics
 from skdare.losses import LOGISTIC, SOFTMAX, SQUARED
 from skdare.objective import Block, Objective, linear_scores
 from skdare.solvers import Solution

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from skdare._validation import check_choice, check_count, check_number, warn
+from skdare.domain_statistics import SHRINKAGE_TARGETS, Whitening
 from skdare.heads._adjusted import CENTERED, RAW, Plan
 from skdare.heads._base import ClassifierHead, RegressorHead, check_solver
 from skdare.heads._canonical import Adjusted
 from skdare.heads._problem import Problem
 from skdare.heads._search import STRATEGIES, Candidate, bounded, choose, domain_scores
 from skdare.heads._solving import Solving
-from skdare.heads._statistics import SHRINKAGE_TARGETS, Statistics, Whitening
+from skdare.heads._statistics import Statistics
 from skdare.moments import SHRINKAGE_RULES
 
 # Left-out training domains score 0.97 to 0.99 on features fine-tuned on them, and at most 0.94 on

@@ -19,8 +19,6 @@ from skdare._array import (
 from skdare.losses import Loss
 from skdare.objective import Rows
 
-SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
-
 
 @dataclass(frozen=True, eq=False)
 class Problem:

@@ -1,178 +1,15 @@
-"""What is computed from training rows once: moments, spectra and adjustments by domain."""
+"""What the domains of a problem have been reduced to, and the units that follow from it."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, MutableMapping, Sequence
-from dataclasses import dataclass
-from threading import RLock
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from skdare._array import (
-    Array,
-    Index,
-    is_foreign,
-    length,
-    like,
-    namespace,
-    take,
-    to_numpy,
-    work_dtype,
-)
-from skdare._validation import check_choice, check_number
-from skdare.adjustment import Adjustment, Spectrum
-from skdare.deflation import MIN_FEATURES, MIN_SHRINKAGE, deflated_inverse_root
+from skdare.adjustment import Adjustment
+from skdare.domain_statistics import DomainStatistics, Shared, Whitening
 from skdare.heads._problem import Problem
-from skdare.moments import SHRINKAGE_RULES, Moments, mean_and_variances, pooled_second_moment
-
-SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
-
-
-@dataclass(frozen=True)
-class Whitening:
-    """How a second moment becomes an adjustment.
-
-    Parameters
-    ----------
-    adjust : bool
-        False: one scalar for all domains, so that l2 means the same with and without whitening.
-    centered : bool
-        Covariance, or the raw second moment.
-    shrinkage : float, "ledoit-wolf" or "oas"
-    target : "scaled", "identity" or "pooled"
-    """
-
-    adjust: bool
-    centered: bool
-    shrinkage: float | str
-    target: str
-
-    @classmethod
-    def of_head(cls, head: Any) -> Whitening:
-        """As a head's options say."""
-        return cls(head.adjust, head.centered, head.shrinkage, head.shrinkage_target)
-
-    def of_moments(
-        self, moments: Moments, spectrum: Spectrum | None, pool: Array | None, dtype: object
-    ) -> Adjustment:
-        """The adjustment of one domain."""
-        rho = moments.shrinkage(self.shrinkage, centered=self.centered)
-        if not moments.scale(centered=self.centered) > 0:
-            raise ValueError("these rows are all the same; adjusting needs rows that differ")
-        if self.target == "pooled" and pool is not None:
-            S = moments.covariance(rho, pool, centered=self.centered)
-            return Spectrum.of_matrix(S, dtype).inverse_root()
-        if spectrum is None and rho < 1.0:
-            spectrum = Spectrum.of_matrix(moments.second_moment(centered=self.centered), dtype)
-        if spectrum is None:
-            ridge = 1.0 if self.target == "identity" else moments.scale(centered=self.centered)
-            return Adjustment(moments.d, ridge**-0.5)
-        return spectrum.inverse_root(rho, self.target)
-
-
-def check_whitening(head: Any) -> None:
-    """Check the constructor values that make a `Whitening`."""
-    check_number("shrinkage", head.shrinkage, 0.0, 1.0, also=SHRINKAGE_RULES)
-    check_choice("shrinkage_target", head.shrinkage_target, SHRINKAGE_TARGETS)
-    check_choice("centered", head.centered, (True, False))
-    check_choice("adjust", head.adjust, (True, False))
-
-
-class DomainStatistics:
-    """Moments, spectra and the last adjustment of one domain's rows, when first asked for.
-
-    Several fits, in several threads, may share one: each thing is computed once.
-    """
-
-    def __init__(self, X: Array, index: Index, weight: np.ndarray) -> None:
-        self.X, self.index, self.weight = X, index, weight
-        self._lock = RLock()
-        self._moments: Moments | None = None
-        self._light: tuple[np.ndarray, ...] | None = None
-        self._spectra: dict[bool, Spectrum] = {}
-        self._last: tuple[Whitening, Adjustment] | None = None
-
-    @property
-    def moments(self) -> Moments:
-        """In the array library of X."""
-        with self._lock:
-            if self._moments is None:
-                weight = None if np.all(self.weight == 1.0) else self.weight
-                self._moments = Moments.of(self.X, self.index, weight)
-            return self._moments
-
-    @property
-    def mean_and_variances(self) -> tuple[np.ndarray, ...]:
-        """On the host; from the moments where they are known."""
-        with self._lock:
-            if self._moments is not None:
-                m = self._moments
-                diagonal = namespace(m.scatter).linalg.diagonal(m.scatter)
-                return to_numpy(m.mean), to_numpy(diagonal) / m.n
-            if self._light is None:
-                self._light = mean_and_variances(self.X, self.index, self.weight)
-            return self._light
-
-    def spectrum(self, *, centered: bool) -> Spectrum:
-        """Spectrum of the second moment, through its thin side where it has one."""
-        with self._lock:
-            if centered not in self._spectra:
-                if self._is_thin and not _is_sparse(self.X):
-                    rows = self._deviations(centered)
-                    self._spectra[centered] = Spectrum.of_rows(rows, self.moments.n)
-                else:
-                    S = self.moments.second_moment(centered=centered)
-                    self._spectra[centered] = Spectrum.of_matrix(S, work_dtype(self.X))
-            return self._spectra[centered]
-
-    def adjustment(self, whitening: Whitening, pool: Array | None = None) -> Adjustment:
-        """The adjustment, shrunk towards a pool where there is one.
-
-        Only the last is kept: a search over options visits them one after the other.
-        """
-        with self._lock:
-            if pool is None and self._last is not None and self._last[0] == whitening:
-                return self._last[1]
-            result = self._adjustment(whitening, pool)
-            if pool is None:
-                self._last = whitening, result
-            return result
-
-    def _adjustment(self, whitening: Whitening, pool: Array | None) -> Adjustment:
-        moments, centered = self.moments, whitening.centered
-        spectrum = None
-        if pool is None and moments.shrinkage(whitening.shrinkage, centered=centered) < 1.0:
-            W = self._deflated(whitening)
-            if W is not None:
-                return Adjustment(moments.d, 0.0, W)
-            spectrum = self.spectrum(centered=centered)
-        return whitening.of_moments(moments, spectrum, pool, work_dtype(self.X))
-
-    @property
-    def _is_thin(self) -> bool:
-        return length(self.index) < self.X.shape[1]
-
-    def _deviations(self, centered: bool) -> Array:
-        """Rows minus their mean (or not), times the roots of their weights."""
-        root = like(self.weight**0.5, self.X)
-        rows = take(self.X, self.index)
-        return (rows - like(self.moments.mean, self.X) if centered else rows) * root[:, None]
-
-    def _deflated(self, whitening: Whitening) -> Array | None:
-        """The inverse root from part of the spectrum, where that is quicker and float32 anyway."""
-        moments, centered, dtype = self.moments, whitening.centered, work_dtype(self.X)
-        rho = moments.shrinkage(whitening.shrinkage, centered=centered)
-        if centered in self._spectra or self._is_thin:
-            return None
-        if moments.d < MIN_FEATURES or rho < MIN_SHRINKAGE or dtype != namespace(self.X).float32:
-            return None
-        ridge = rho * (1.0 if whitening.target == "identity" else moments.scale(centered=centered))
-        return deflated_inverse_root(moments.second_moment(centered=centered), rho, ridge, dtype)
-
-
-# Statistics by domain label, for fits whose domains have the same rows.
-Shared = MutableMapping[Hashable, DomainStatistics]
+from skdare.moments import Moments, pooled_second_moment
 
 
 class Statistics:
@@ -253,7 +90,3 @@ class Statistics:
             others = [self.moments(o) for o in chosen if o != e] or [moments]
             pool = pooled_second_moment(others, centered=centered)
         return self.domains[e].adjustment(whitening, pool)
-
-
-def _is_sparse(X: Array) -> bool:
-    return not is_foreign(X) and not isinstance(X, np.ndarray)
