@@ -91,7 +91,7 @@ class Story:
         values = (
             record().values | {"option:l2": 0.01, "option:tol": 1e-6} | changes.pop("values", {})
         )
-        values |= {"score_20": score - 0.004, "n_test": 400}
+        values |= {"score_reserved": score - 0.004, "n_test": 400}
         if head == "dare":
             values |= {"option:mean_penalty": 1.0, "option:shrinkage": 0.1}
         if self.regression:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -19,11 +20,13 @@ from skdare.bench import (
     ABLATIONS,
     EXTRAS,
     HEADS,
+    LABELS,
+    TASKS,
     Log,
-    Preparation,
-    Questions,
+    Plan,
+    Record,
     Settings,
-    Source,
+    Trial,
     ablation_plan,
     adjustment_error,
     bench_plan,
@@ -35,9 +38,8 @@ from skdare.bench._diagnostics import measure_adjustment, measure_alignment
 from skdare.bench._early import FixedStepLBFGS, descend_with_patience
 from skdare.bench._fold import Workspace
 from skdare.bench._paper import fit_paper
-from skdare.bench._record import Record
-from skdare.bench._source import Projection
-from skdare.datasets import DomainData, make_latent_domains
+from skdare.bench._source import Projection, Source
+from skdare.datasets import DomainData, make_latent_domains, read
 from skdare.moments import Moments
 
 PAPER = [name for name, entry in HEADS.items() if entry.in_paper]
@@ -54,14 +56,15 @@ def table(task: str = "classification", *, n: int = 60, seed: int = 0) -> Domain
     return DomainData(data.X, y, np.array(list("abcd"))[data.domains])
 
 
-def ask(data: DomainData | None = None, settings: Settings = FAST, **more) -> Questions:
-    return Questions({"given": Source.of(data or table(), name="t")}, settings, **more)
+def ask(data: DomainData | None = None, settings: Settings = FAST, **more) -> Plan:
+    """The plan of a bench on a small table, with nothing beside the heads."""
+    return bench_plan(data or table(), settings=settings, **{"name": "t", "extras": [], **more})
 
 
-def fold_of(data: DomainData, preparation: Preparation | None = None, projection=None, **more):
-    source = Source.of(data, impute="median", **more)
-    workspace = Workspace({"given": source}, preparation or Preparation(), 0.2)
-    return workspace.fold("given", "b", 0, projection)
+def fold_of(data: DomainData, settings: Settings = FAST, number: int = 0, **more):
+    """Domain b held out."""
+    workspace = Workspace({"given": Source.of(data)}, settings)
+    return workspace.fold(Trial("main", "erm", "b", number, **more))
 
 
 def results(records):
@@ -89,11 +92,11 @@ def poisoned(data: DomainData, *, labels: bool = False, features: bool = False) 
     [(fit_default, name) for name in CLASSIFIERS] + [(fit_paper, name) for name in PAPER],
 )
 def test_no_head_sees_the_held_out_labels_and_only_adapted_ones_its_features(protocol, name):
-    settings = replace(FAST, l2="matched", l2_grid=(0.01, 0.1))
-    preparation = Preparation(impute="median", standardize=True, clip=5.0)
+    prepared = {"impute": "median", "standardize": True, "clip": 5.0}
+    settings = replace(FAST, l2="matched", l2_grid=(0.01, 0.1), **prepared)
 
     def weights(data):
-        head, _ = protocol(fold_of(data, preparation), name, {}, settings)
+        head = protocol(fold_of(data, settings), name, {}, settings).predictor
         return head.V if hasattr(head, "V") else head.coef_
 
     clean = weights(table())
@@ -109,7 +112,7 @@ def test_no_head_sees_the_held_out_labels_and_only_adapted_ones_its_features(pro
 @pytest.mark.parametrize("name", ["ceiling-exact", "ceiling-sgd"])
 def test_a_ceiling_does_see_the_held_out_labels(name):
     heads = [
-        fit_ceiling(fold_of(data), name, FAST)[0]
+        fit_ceiling(fold_of(data), name, FAST).predictor
         for data in (table(), poisoned(table(), labels=True))
     ]
     first, second = (h.V if hasattr(h, "V") else h.coef_ for h in heads)
@@ -120,9 +123,9 @@ def test_a_ceiling_does_see_the_held_out_labels(name):
 def test_prepared_training_rows_do_not_depend_on_the_held_out_domain(projection):
     data = table()
     data.X[::7, 2] = np.nan
-    preparation = Preparation("median", True, 3.0)
-    clean = fold_of(data, preparation, projection)
-    other = fold_of(poisoned(data, features=True), preparation, projection)
+    settings = replace(FAST, impute="median", standardize=True, clip=3.0)
+    clean = fold_of(data, settings, projection=projection)
+    other = fold_of(poisoned(data, features=True), settings, projection=projection)
     np.testing.assert_array_equal(clean.train.X, other.train.X)
     assert np.isfinite(clean.train.X).all()
     assert np.isfinite(clean.new.X).all()
@@ -158,14 +161,29 @@ def test_a_domain_is_split_alike_whatever_the_other_domains_are():
 
 def test_trial_zero_takes_the_split_of_the_file_and_others_draw_their_own():
     data = replace(table(), split=np.arange(240) % 3 == 0)
-    workspace = Workspace({"given": Source.of(data)}, Preparation(), 0.2)
-    first, second = (workspace.fold("given", "b", trial) for trial in (0, 1))
+    first, second = (fold_of(data, number=number) for number in (0, 1))
     np.testing.assert_array_equal(first.reserved, data.split[data.domains == "b"])
     assert first.split == "of the file"
     assert second.reserved.sum() == 12
 
 
-def test_moments_are_computed_once_for_each_domain_and_split(monkeypatch):
+def test_a_drawn_split_validates_only_on_rows_that_the_file_sets_aside_too():
+    data = replace(table(), split=np.arange(240) % 3 == 0)
+    kept = {tuple(row) for row in data.X[data.split]}
+    fold = fold_of(data, number=1)
+    assert 0 < len(fold.valid.y) < 36
+    assert all(tuple(row) in kept for row in fold.valid.X)
+
+
+def test_fewer_training_domains_are_prepared_by_their_own_rows_alone():
+    settings = replace(FAST, standardize=True)
+    fold = fold_of(table(), settings, seen=("a", "d"))
+    assert set(fold.train.domains) == {"a", "d"}
+    np.testing.assert_allclose(fold.train.X.mean(axis=0), 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_moments_are_computed_once_for_each_domain_and_split(monkeypatch, jobs):
     calls = []
     original = Moments.of.__func__
 
@@ -174,8 +192,8 @@ def test_moments_are_computed_once_for_each_domain_and_split(monkeypatch):
         return original(cls, *arguments, **more)
 
     monkeypatch.setattr(Moments, "of", classmethod(counted))
-    asked = ask(trials=2, heads=["erm", "reweighted", "groupdro", "irm", "dare"])
-    records = list(run(bench_plan(asked, ["diagnostics"]), asked.sources))
+    heads = ["erm", "reweighted", "groupdro", "irm", "dare"]
+    records = list(run(ask(trials=2, heads=heads, extras=["diagnostics"]), jobs=jobs))
     assert all(record.status == "ok" for record in records)
     assert len(calls) == 2 * 4
 
@@ -185,112 +203,128 @@ def test_moments_are_computed_once_for_each_domain_and_split(monkeypatch):
 
 @pytest.mark.parametrize("protocol", ["default", "paper"])
 def test_trials_side_by_side_give_the_same_records(protocol):
-    asked = ask(settings=replace(FAST, protocol=protocol), trials=2)
-    plan = bench_plan(asked, EXTRAS, {"a": 0.9})
-    alone = results(run(plan, asked.sources))
-    assert results(run(plan, asked.sources, jobs=3)) == alone
+    settings = replace(FAST, protocol=protocol)
+    plan = ask(settings=settings, trials=2, extras=EXTRAS, end_to_end={"a": 0.9})
+    alone = results(run(plan))
+    assert results(run(plan, jobs=3)) == alone
     assert {status for _, _, status, _ in alone.values()} == {"ok", "given"}
 
 
 def test_a_run_that_was_stopped_goes_on_and_repeats_nothing(tmp_path):
-    asked = ask(trials=2)
-    plan = bench_plan(asked, ["ceilings"])
-    whole = results(run(plan, asked.sources))
-    begun = run(plan, asked.sources, Log(tmp_path))
-    first = [next(begun) for _ in range(5)]
+    plan, log = ask(trials=2, extras=["ceilings"]), Log(tmp_path)
+    whole = results(run(plan))
+    begun = run(plan, log, jobs=2)
+    for _ in range(5):
+        next(begun)
     begun.close()
-    rest = list(run(plan, asked.sources, Log(tmp_path), jobs=2))
-    assert len(first) + len(rest) == len(plan.trials)
-    assert results(Log(tmp_path).read()) == whole
-    assert list(run(plan, asked.sources, Log(tmp_path))) == []
+    kept = len(log.read())
+    assert kept >= 5
+    assert len(list(run(plan, log, jobs=2))) == len(plan.trials) - kept
+    assert results(log.read()) == whole
+    assert list(run(plan, log)) == []
+
+
+def test_what_is_finished_is_on_file_whether_or_not_anyone_asks_for_it(tmp_path):
+    plan, log = ask(trials=1, heads=["erm"]), Log(tmp_path)
+    begun = run(plan, log)
+    next(begun)
+    _wait_for(lambda: len(log.read()) == len(plan.trials))
+    begun.close()
 
 
 def test_a_torn_last_line_costs_its_own_trial_only(tmp_path):
-    asked = ask(trials=1, heads=["erm", "dare"])
-    plan, log = bench_plan(asked, []), Log(tmp_path)
-    whole = results(run(plan, asked.sources, log))
+    plan, log = ask(trials=1, heads=["erm", "dare"]), Log(tmp_path)
+    whole = results(run(plan, log))
     text = log.path.read_bytes()
     log.path.write_bytes(text[:-20])
     assert len(log.read()) == len(plan.trials) - 1
-    assert len(list(run(plan, asked.sources, log))) == 1
+    assert len(list(run(plan, log))) == 1
     assert results(log.read()) == whole
 
 
-def test_a_killed_process_loses_no_finished_trial(tmp_path):
+@pytest.fixture
+def begun(tmp_path):
+    """A bench of 480 trials in a process of its own, four of them finished."""
     data = table(n=400)
     np.savez(tmp_path / "t.npz", X=data.X, y=data.y, domains=data.domains)
     command = [sys.executable, "-m", "skdare.cli", "bench", "t.npz", "--trials", "40"]
     command += ["--heads", "erm,irm,groupdro", "--with", "none", "--jobs", "2"]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    path = tmp_path / "t.bench" / "records.jsonl"
-    _wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 4, process)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    kept = Log(tmp_path / "t.bench").read()
-    assert len(kept) >= 4
-    assert all(record.status == "ok" for record in kept)
-
-
-def test_ctrl_c_ends_with_what_is_done_on_file(tmp_path):
-    data = table(n=400)
-    np.savez(tmp_path / "t.npz", X=data.X, y=data.y, domains=data.domains)
-    command = [sys.executable, "-m", "skdare.cli", "bench", "t.npz", "--trials", "40"]
-    command += ["--heads", "erm,irm,groupdro", "--with", "none", "--jobs", "2"]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    path = tmp_path / "t.bench" / "records.jsonl"
-    _wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 4, process)
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "stopped:" in told
-    assert "Traceback" not in told
-    done = len(Log(tmp_path / "t.bench").read())
-    assert f"{done} of 480" in told
+    ) as process:
+        path = tmp_path / "t.bench" / "records.jsonl"
+        _wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 4, process)
+        yield process
+        process.kill()
 
 
-def _wait_for(ready, process, seconds: float = 60.0) -> None:
+def _wait_for(ready, process=None, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not ready():
-        assert process.poll() is None, "the process ended by itself"
+        assert process is None or process.poll() is None, "the process ended by itself"
         assert time.monotonic() < end, "it took too long"
         time.sleep(0.02)
 
 
+def test_a_killed_process_loses_no_finished_trial_and_can_be_taken_up(begun, tmp_path):
+    begun.send_signal(signal.SIGKILL)
+    begun.wait()
+    log = Log(tmp_path / "t.bench")
+    kept = results(log.read())
+    plan = bench_plan(
+        read(tmp_path / "t.npz"), heads=["erm", "irm", "groupdro"], extras=[], trials=1
+    )
+    list(run(plan, log, jobs=2))
+    whole = results(run(plan))
+    now = results(log.read())
+    assert kept.items() <= now.items()
+    assert whole.items() <= now.items()
+
+
+def test_ctrl_c_ends_with_what_is_done_on_file(begun, tmp_path):
+    begun.send_signal(signal.SIGINT)
+    _, told = begun.communicate(timeout=60)
+    assert begun.returncode == 130
+    assert "stopped:" in told
+    assert "Traceback" not in told
+    assert f"{len(Log(tmp_path / 't.bench').read())} of 480" in told
+
+
 def test_a_second_process_may_not_write_to_the_same_run(tmp_path):
-    asked = ask(trials=1, heads=["erm"])
     with (
         Log(tmp_path).open(),
         pytest.raises(ValueError, match="another process is writing"),
     ):
-        list(run(bench_plan(asked, []), asked.sources, Log(tmp_path)))
+        list(run(ask(trials=1, heads=["erm"]), Log(tmp_path)))
 
 
 def test_a_failing_trial_is_a_record_with_its_reason(tmp_path):
     data = table()
     data.y[data.domains != "b"] = "x"  # one class is left to train on
-    asked = ask(data, trials=1, heads=["erm", "dare"])
-    records = list(run(bench_plan(asked, []), asked.sources, Log(tmp_path)))
+    plan = ask(data, trials=1, heads=["erm", "dare"], options={"dare": {"shrinkage": 0.5}})
+    records = list(run(plan, Log(tmp_path)))
     failed = [record for record in records if record.held_out == "b"]
     assert {record.status for record in failed} == {"failed"}
     assert all("needs at least 2 classes" in record.reason for record in failed)
+    assert [r.values["option:shrinkage"] for r in failed if r.head == "dare"] == [0.5]
     assert {record.status for record in records if record.held_out != "b"} == {"ok"}
-    again = run(bench_plan(asked, []), asked.sources, Log(tmp_path), retry_failed=True)
-    assert len(list(again)) == len(failed)
+    assert len(list(run(plan, Log(tmp_path), retry_failed=True))) == len(failed)
 
 
 def test_warnings_belong_to_the_trial_that_gave_them():
-    asked = ask(trials=1, heads=["erm", "irm"], options={"irm": {"max_iter": 1}})
-    for record in run(bench_plan(asked, []), asked.sources, jobs=2):
+    plan = ask(trials=1, heads=["erm", "irm"], options={"irm": {"max_iter": 1}})
+    for record in run(plan, jobs=2):
         assert ("max_iter" in record.values.get("warnings", "")) == (record.head == "irm")
 
 
-def test_records_are_flat_and_survive_the_file(tmp_path):
-    asked = ask(trials=1)
-    for record in run(bench_plan(asked, EXTRAS), asked.sources):
+def test_warnings_of_the_caller_are_still_shown():
+    for _ in run(ask(trials=1, heads=["erm"])):
+        with pytest.warns(UserWarning, match="mine"):
+            warnings.warn("mine", stacklevel=1)
+
+
+def test_records_are_flat_and_survive_the_file():
+    for record in run(ask(trials=1, extras=EXTRAS)):
         line = record.to_line()
         assert Record.from_line(line) == record
         assert not any(isinstance(v, dict | list) for v in json.loads(line).values())
@@ -300,46 +334,88 @@ def test_records_are_flat_and_survive_the_file(tmp_path):
             assert record.correct().mean() == pytest.approx(record.score)
 
 
-def test_an_option_that_changes_the_result_changes_the_key():
-    asked = ask(trials=1, heads=["dare"])
+def test_whatever_changes_the_result_changes_the_key():
     keys = set()
-    for settings in (FAST, replace(FAST, l2=0.1), replace(FAST, test_on="20")):
+    for settings in (FAST, replace(FAST, l2=0.1), replace(FAST, test_on="reserved")):
         for options in ({}, {"dare": {"shrinkage": 0.5}}):
-            other = replace(asked, settings=settings, options=options)
-            plan = bench_plan(other, [])
-            keys |= {plan.key(trial) for trial in plan.trials}
-    assert len(keys) == 6 * 4
+            for more in ({}, {"task": "regression"}):
+                data = table("regression") if more else table()
+                plan = ask(data, settings, heads=["dare"], trials=1, options=options, **more)
+                keys |= {plan.key(trial) for trial in plan.trials}
+    assert len(keys) == 12 * 4
+    numbers = table("regression")
+    coded = replace(numbers, y=np.round(numbers.y) % 3)
+    by_task = [ask(coded, trials=1, heads=["erm"], task=task) for task in TASKS]
+    assert by_task[0].key(by_task[0].trials[0]) != by_task[1].key(by_task[1].trials[0])
+
+
+def test_what_a_protocol_does_not_look_at_does_not_change_its_keys():
+    plans = [ask(settings=replace(FAST, patience=p), trials=1) for p in (2, 3)]
+    assert plans[0].key(plans[0].trials[0]) == plans[1].key(plans[1].trials[0])
 
 
 def test_a_run_refuses_records_that_were_not_made_alike(tmp_path):
-    asked = ask(trials=1, heads=["dare"])
-    list(run(bench_plan(asked, []), asked.sources, Log(tmp_path)))
+    asked = {"trials": 1, "heads": ["dare"], "end_to_end": {"a": 0.9}}
+    list(run(ask(**asked), Log(tmp_path)))
     for other in (
-        replace(asked, settings=replace(FAST, l2=0.1)),
-        replace(asked, options={"dare": {"shrinkage": 0.5}}),
-        ask(table(seed=1), trials=1, heads=["dare"]),
+        ask(settings=replace(FAST, l2=0.1), **asked),
+        ask(**asked, options={"dare": {"shrinkage": 0.5}}),
+        ask(table(seed=1), **asked),
+        ask(**{**asked, "end_to_end": {"a": 0.8}}),
     ):
         with pytest.raises(ValueError, match="with other settings, options or features"):
-            list(run(bench_plan(other, []), other.sources, Log(tmp_path)))
-    more = replace(asked, trials=2, heads=["erm", "dare"])
-    assert len(list(run(bench_plan(more, []), more.sources, Log(tmp_path)))) == 3 * 4
+            list(run(other, Log(tmp_path)))
+    more = ask(trials=2, heads=["erm", "dare"])
+    assert len(list(run(more, Log(tmp_path)))) == 3 * 4
+    part = ask(trials=1, heads=["irm"], held_out=["c"])
+    assert len(list(run(part, Log(tmp_path)))) == 1
+
+
+def test_poisoned_labels_change_no_record_of_a_head_without_labels():
+    clean, other = (
+        {
+            record.values["cell"]: [record.values.get(f"score:{d}") for d in "acd"]
+            for record in run(
+                ask(data, trials=1, extras=["ceilings"], held_out=["b"], heads=CLASSIFIERS)
+            )
+            if record.uses != LABELS
+        }
+        for data in (table(), poisoned(table(), labels=True))
+    )
+    assert clean == other
+    assert len(clean) == len(CLASSIFIERS)
 
 
 @pytest.mark.parametrize("name", sorted(ABLATIONS))
 @pytest.mark.parametrize("protocol", ["default", "paper"])
 def test_every_ablation_runs(name, protocol):
-    asked = ask(settings=replace(FAST, protocol=protocol), trials=1)
+    settings = replace(FAST, protocol=protocol)
     values = {"lambda": (0.0, 1.0), "shrinkage": (0.1, 1.0), "dimension": (2,)}.get(name)
-    plan = ablation_plan(name, asked, values=values)
-    records = list(run(plan, asked.sources))
+    records = list(run(ablation_plan(name, table(), settings=settings, trials=1, values=values)))
     assert {record.status for record in records} == {"ok"}
     assert {record.study for record in records} == {f"ablation:{name}"}
 
 
+@pytest.mark.parametrize("protocol", ["default", "paper"])
+@pytest.mark.parametrize("name", ["whitening", "constraint", "mean"])
+def test_an_ablation_differs_from_dare_in_its_own_option_whatever_dare_is_given(name, protocol):
+    given = {"mean_penalty": 10.0, "shrinkage": 0.5}
+    settings = replace(FAST, protocol=protocol)
+    plan = ablation_plan(name, table(), settings=settings, trials=1, options={"dare": given})
+    records = [r for r in run(plan) if r.held_out == "a" and r.head != "erm"]
+    options = {
+        r.head: {k: v for k, v in r.values.items() if k.startswith("option:")} for r in records
+    }
+    assert options["dare"]["option:mean_penalty"] == 10.0
+    for head, own in options.items():
+        different = {k for k in own if own[k] != options["dare"].get(k)}
+        assert head == "dare" or len(different) == 1 or own.get("option:estimate_mean")
+        assert own.get("option:shrinkage", 0.5) == 0.5
+
+
 @pytest.mark.parametrize("head", [n for n, e in HEADS.items() if "regression" in e.tasks])
 def test_regression_has_r2_and_rmse(head):
-    asked = ask(table("regression"), trials=1, heads=[head])
-    for record in run(bench_plan(asked, []), asked.sources):
+    for record in run(ask(table("regression"), trials=1, heads=[head])):
         assert record.metric == "r2"
         assert record.score <= 1
         assert record.values["rmse"] > 0
@@ -436,17 +512,12 @@ def _descended_to_the_end(fold, name):
     return _paper.Linear(*descent.weights(solver.theta, None), training.classes)
 
 
-def test_the_papers_protocol_refuses_regression():
-    with pytest.raises(ValueError, match="no regression"):
-        ask(table("regression"), replace(FAST, protocol="paper"))
-
-
 # Ceilings, curve, diagnostics
 
 
 def test_the_exact_ceiling_is_logistic_regression_on_every_domain():
     fold = fold_of(table())
-    head, _ = fit_ceiling(fold, "ceiling-exact", replace(FAST, ceiling_l2=0.1))
+    head = fit_ceiling(fold, "ceiling-exact", replace(FAST, l2=0.1)).predictor
     rows = fold.everything()
     unit = rows.X.var(axis=0).mean()
     other = LogisticRegression(C=1 / (len(rows.y) * 0.1 * unit), tol=1e-8, max_iter=1000)
@@ -458,10 +529,21 @@ def test_the_descended_ceiling_nears_the_exact_one():
     data = table(n=150)
     data = replace(data, y=np.where(rng.random(600) < 0.3, "x", data.y))
     fold = fold_of(data)
-    exact, _ = fit_ceiling(fold, "ceiling-exact", replace(FAST, ceiling_l2=1e-8))
-    near, notes = fit_ceiling(fold, "ceiling-sgd", replace(FAST, sgd_steps=3000))
-    assert notes["option:steps"] == 3000
-    assert np.mean(exact.predict(fold.new.X) == near.predict(fold.new.X)) > 0.99
+    exact = fit_ceiling(fold, "ceiling-exact", replace(FAST, l2=1e-8)).predictor
+    near = fit_ceiling(fold, "ceiling-sgd", replace(FAST, sgd_steps=3000))
+    assert near.notes["option:steps"] == 3000
+    assert np.mean(exact.predict(fold.new.X) == near.predictor.predict(fold.new.X)) > 0.99
+
+
+@pytest.mark.parametrize(("classes", "bend"), [(2, 0.25), (3, 0.5)])
+def test_the_descent_steps_by_one_over_a_bound_on_the_curvature(classes, bend):
+    data = table()
+    data = replace(data, y=np.minimum(np.searchsorted(list("xyz"), data.y), classes - 1))
+    fold = fold_of(data)
+    rows = fold.everything()
+    step = fit_ceiling(fold, "ceiling-sgd", FAST).notes["option:step"]
+    largest = np.linalg.eigvalsh(rows.X.T @ rows.X / len(rows.y))[-1]
+    assert step == pytest.approx(1.0 / (bend * (largest + 1.0)))
 
 
 def test_more_labelled_rows_include_the_fewer():
@@ -485,12 +567,32 @@ def test_domains_alike_have_no_adjustment_error_and_full_alignment():
     X, y = np.tile(data.X[first], (3, 1)), np.tile(data.y[first], 3)
     alike = DomainData(X, y, np.repeat(list("abc"), 60), split=np.zeros(180, dtype=bool))
     fold = fold_of(alike)
-    assert measure_adjustment(fold, {}, FAST)[0] == pytest.approx(0.0, abs=1e-12)
+    found = measure_adjustment(fold, "averaged adjustment", {}, FAST)
+    assert found.score == pytest.approx(0.0, abs=1e-12)
+    assert measure_adjustment(fold, "averaged scalar", {}, FAST).score > 1e-4
     for which in ("with adjustment", "without adjustment"):
-        assert measure_alignment(fold, which, {}, FAST)[0] == pytest.approx(1.0, abs=1e-6)
+        assert measure_alignment(fold, which, {}, FAST).score == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_pooled_target_is_measured_as_such():
+    fold = fold_of(table())
+    errors = {
+        target: measure_adjustment(
+            fold, "averaged adjustment", {"shrinkage_target": target}, FAST
+        ).score
+        for target in ("scaled", "pooled")
+    }
+    assert errors["scaled"] != pytest.approx(errors["pooled"])
 
 
 # Mistakes
+
+
+PAPER_SETTINGS = replace(FAST, protocol="paper")
+
+
+def with_split(data: DomainData) -> DomainData:
+    return replace(data, split=data.domains == "c")
 
 
 @pytest.mark.parametrize(
@@ -504,18 +606,27 @@ def test_domains_alike_have_no_adjustment_error_and_full_alignment():
         (lambda: Settings(protocol="papers"), "protocol"),
         (lambda: Settings(l2="best"), "l2"),
         (lambda: Settings(l2_grid=()), "l2_grid is empty"),
-        (lambda: Preparation(clip=3.0), "needs standardize"),
-        (lambda: Source.of(table(), held_out=["e"]), "is not in the features; they have `a`"),
-        (lambda: ablation_plan("lamda", ask()), "did you mean `lambda`"),
-        (lambda: bench_plan(ask(), ["curves"]), "extras"),
-        (lambda: bench_plan(ask(), [], {"q": 1.0}), "end_to_end names domain 'q'"),
-        (lambda: ask(settings=replace(FAST, protocol="paper"), heads=["dare-cv"]), "not of the"),
+        (lambda: Settings(clip=3.0), "needs standardize"),
+        (lambda: Settings(protocol="paper", aside=0.0), "rows set aside"),
+        (lambda: ask(held_out=["e"]), "is not in the features; they have `a`"),
+        (lambda: ask(extras=["curves"]), "extras"),
+        (lambda: ask(end_to_end={"q": 1.0}), "end_to_end names domain 'q'"),
+        (lambda: ask(settings=replace(FAST, aside=0.0), extras=["ceilings"]), "60 rows has none"),
+        (lambda: ask(with_split(table())), "every row of domain `c` aside"),
+        (lambda: ask(pretrained=DomainData(table().X, table().y, np.arange(240) % 3)), "none of"),
+        (lambda: ask(replace(table(), y=np.full(240, np.nan))), "NaN"),
+        (lambda: ask(replace(table(), X=np.full((240, 5), np.inf))), "infinite"),
+        (lambda: ask(settings=PAPER_SETTINGS, heads=["dare-cv"]), "not of the"),
+        (lambda: ask(settings=PAPER_SETTINGS, options={"dare": {"guess": 1}}), "no option 'guess'"),
         (
-            lambda: ask(
-                settings=replace(FAST, protocol="paper"), options={"dare": {"guess": "mean"}}
-            ),
-            "no option 'guess'",
+            lambda: ask(settings=PAPER_SETTINGS, options={"dare": {"mean_penalty": "exact"}}),
+            "dare.mean_penalty is 'exact'",
         ),
+        (lambda: ask(table("regression"), PAPER_SETTINGS), "no regression"),
+        (lambda: ablation_plan("lamda", table()), "did you mean `lambda`"),
+        (lambda: ablation_plan("domains", table(), values=[9]), "whole numbers from 1 to 3"),
+        (lambda: ablation_plan("dimension", table(), values=[-1]), "whole numbers of 1 or more"),
+        (lambda: ablation_plan("whitening", table(), values=[1]), "sweeps nothing"),
     ],
 )
 def test_mistakes_are_told_before_any_work(change, message):
@@ -527,13 +638,11 @@ def test_missing_values_are_refused_with_a_hint():
     data = table()
     data.X[3, 1] = np.nan
     with pytest.raises(ValueError, match=r"1 of 5 features have missing values.*--impute median"):
-        Source.of(data)
-    assert Source.of(data, impute="median").held_out == ["a", "b", "c", "d"]
+        ask(data)
+    assert ask(data, replace(FAST, impute="median")).trials
 
 
 def test_numbered_domains_are_held_out_in_order_of_size():
     data = table()
-    numbered = replace(
-        data, domains=np.array([2, 10, 1, 3])[np.searchsorted(list("abcd"), data.domains)]
-    )
-    assert Source.of(numbered).held_out == ["1", "2", "3", "10"]
+    numbers = np.array([2, 10, 1, 3])[np.searchsorted(list("abcd"), data.domains)]
+    assert Source.of(replace(data, domains=numbers)).held_out == ["1", "2", "3", "10"]

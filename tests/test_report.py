@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from made_records import air, failed, main_study, pacs, people, record
-from skdare.bench import Log, Record, summarise
+from skdare.bench import Log, Record
 from skdare.report import FORMATS, _csv, text, write_report
 from skdare.report._against import gains_plot
 from skdare.report._axis import spaced
@@ -29,6 +29,7 @@ from skdare.report._names import label
 from skdare.report._numbers import SCALES, duration, number, p_value
 from skdare.report._plot import Gains
 from skdare.report._verdict import verdict
+from skdare.summary import summarise
 
 DOMAINS = ("art", "cartoon", "photo", "sketch")
 
@@ -144,7 +145,7 @@ def scores(gain: Sequence[float]) -> list[Record]:
     [
         ((0.02, 0.021, 0.019, 0.02), "DARE is 2.1 points above ERM on average over 4 domains"),
         ((0.02, 0.021, 0.019, 0.02), "evidence that it is higher"),
-        ((0.03, -0.02, 0.02, -0.02), "no evidence of a difference"),
+        ((0.03, -0.02, 0.02, -0.02), "not enough evidence of a difference"),
         ((0.1, 0.02, 0.0, 0.05), "weak evidence that it is higher"),
         ((-0.02, -0.021, -0.019, -0.02), "ERM has the highest average accuracy"),
         ((-0.02, -0.021, -0.019, -0.02), "points below ERM"),

@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 
 from made_records import failed, main_study, pacs, record
-from skdare.bench import summarise
-from skdare.bench._comparison import holm, mark_best
-from skdare.bench._grid import Sweep, estimate, gather
 from skdare.bench._record import pack_bits
-from skdare.bench._standing import Standing
+from skdare.summary import summarise
+from skdare.summary.comparison import holm, mark_best
+from skdare.summary.grid import Sweep, estimate, gather
+from skdare.summary.standing import Standing
 
 DOMAINS = ("art", "cartoon", "photo")
 SCORES = {
@@ -82,6 +82,8 @@ def test_holm_corrects_over_the_heads():
     by_flip = holm({head: p.difference.sign_flip.p for head, p in across.items()})
     assert {head: p.holm for head, p in across.items()} == by_t
     assert {head: p.holm_sign_flip for head, p in across.items()} == by_flip
+    lower = holm({head: p.difference.p_lower for head, p in across.items()})
+    assert {head: p.holm_lower for head, p in across.items()} == lower
 
 
 def test_marks_are_given_among_heads_that_saw_nothing():
@@ -90,10 +92,17 @@ def test_marks_are_given_among_heads_that_saw_nothing():
     assert found.competitors == ("erm", "irm", "dare")
     for e, domain in enumerate(DOMAINS):
         assert found.marks[domain] == mark_best({h: SCORES[h][e] for h in SCORES}, "erm")
-    averages = {head: np.mean(SCORES[head], axis=0) for head in SCORES}
-    assert found.average_marks == mark_best(averages, "erm")
-    assert found.average_marks["dare"] == "bold"
     assert "adapted" in found.against.across
+
+
+def test_heads_that_saw_something_are_a_family_of_their_own():
+    best = {"adapted": (np.array(SCORES["dare"]) + 0.02).tolist()}
+    alone, beside = standing().against.across, standing(SCORES | best).against.across
+    assert {head: p.holm for head, p in alone.items()} == {
+        head: p.holm for head, p in beside.items() if head != "adapted"
+    }
+    assert beside["adapted"].family == 1
+    assert beside["adapted"].holm == beside["adapted"].difference.p
 
 
 @pytest.mark.parametrize(
@@ -157,7 +166,7 @@ def test_a_head_that_failed_everywhere_breaks_nothing(head):
 def test_one_trial_has_no_interval_and_no_marks():
     found = standing({head: [row[:1] for row in rows] for head, rows in SCORES.items()})
     assert math.isnan(estimate(found.grid.average("dare")).t.half_width)
-    assert set(found.average_marks.values()) == {""}
+    assert {mark for marks in found.marks.values() for mark in marks.values()} == {""}
     assert math.isnan(found.against.domains["art"]["dare"].difference.p)
 
 
@@ -253,9 +262,11 @@ def test_sets_of_training_domains_of_one_size_are_averaged():
 
 
 def test_heads_beside_ceilings_are_scored_on_the_same_rows():
-    ours = record("erm", study="ablation:dimension", x=8.0, score=0.9, values={"score_20": 0.7})
+    ours = record(
+        "erm", study="ablation:dimension", x=8.0, score=0.9, values={"score_reserved": 0.7}
+    )
     top = record("ceiling-exact", study="ablation:dimension", x=8.0, uses="labels")
-    top = replace(top, values={"score_20": 0.8})
+    top = replace(top, values={"score_reserved": 0.8})
     [group] = summarise([ours, top]).groups
     found = group.ablations["dimension"]
     assert isinstance(found, Sweep)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skdare.bench import Plan, Questions, Source, bench_plan
+from skdare.bench import Plan, bench_plan
 from skdare.datasets import DomainData, load_digit_domains, make_latent_domains
 
 EXTRAS = ("ceilings", "curve", "diagnostics")
@@ -21,10 +21,11 @@ class Study:
     load: Callable[[], DomainData]
     options: Mapping[str, Mapping[str, Any]]
 
-    def ask(self, trials: int) -> tuple[Plan, dict[str, Source]]:
-        """The plan of its bench, and the sources to run it on."""
-        sources = {"given": Source.of(self.load(), name=self.name)}
-        return bench_plan(Questions(sources, trials=trials, options=self.options), EXTRAS), sources
+    def plan(self, trials: int) -> Plan:
+        """The plan of its bench."""
+        return bench_plan(
+            self.load(), extras=EXTRAS, name=self.name, trials=trials, options=self.options
+        )
 
 
 def _latent() -> DomainData:
@@ -48,9 +49,3 @@ STUDIES = (
         {"adapted": {"adaptation": "centered"}},
     ),
 )
-
-
-def studies(trials: int) -> Iterator[tuple[Study, Plan, dict[str, Source]]]:
-    """Every study with its plan and sources."""
-    for study in STUDIES:
-        yield study, *study.ask(trials)

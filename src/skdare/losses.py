@@ -15,6 +15,8 @@ class Loss(ABC):
     """A convex loss of scores and targets, summed over nothing: one value a row."""
 
     constant_curvature = False
+    # A bound on the second derivative in the scores.
+    steepest: float
 
     @abstractmethod
     def value_and_residual(self, F: Array, T: Array) -> tuple[Array, Array]:
@@ -35,6 +37,8 @@ class Loss(ABC):
 
 class Softmax(Loss):
     """Multinomial logistic loss of k ≥ 3 classes; targets are rows of probabilities."""
+
+    steepest = 0.5
 
     def value_and_residual(self, F: Array, T: Array) -> tuple[Array, Array]:
         xp = namespace(F)
@@ -59,6 +63,8 @@ class Softmax(Loss):
 
 class Logistic(Loss):
     """Two-class logistic loss of one score; targets are the probability of the second class."""
+
+    steepest = 0.25
 
     def value_and_residual(self, F: Array, T: Array) -> tuple[Array, Array]:
         xp = namespace(F)
@@ -88,6 +94,7 @@ class Squared(Loss):
     """Half the squared error."""
 
     constant_curvature = True
+    steepest = 1.0
 
     def value_and_residual(self, F: Array, T: Array) -> tuple[Array, Array]:
         R = F - T

@@ -2,120 +2,117 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import combinations
+from typing import Any, Protocol
 
 import numpy as np
 
 from skdare._validation import check_choice
 from skdare.bench._heads import HEADS
-from skdare.bench._plan import Questions
+from skdare.bench._paper import OPTIONS as PAPER_OPTIONS
+from skdare.bench._plan import Data, Questions
+from skdare.bench._record import ABLATION
 from skdare.bench._source import PROJECTIONS, Projection, distinct
 from skdare.bench._trial import Plan, Trial
 
-PENALTIES = (0.0, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4, 1e5)
-SHRINKAGES = (0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 1.0)
-SIZES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 SUBSETS = 10  # sets of training domains of each size, at most
 
 
-def ablation_plan(
-    name: str,
-    questions: Questions,
-    *,
-    projection: str = "random",
-    values: Sequence[float] | None = None,
-) -> Plan:
-    """One ablation of the paper's, by name.
+class Ablation(Protocol):
+    """What an ablation tries."""
 
-    Parameters
-    ----------
-    name : str
-        One of `ABLATIONS`.
-    questions : Questions
-    projection : "random" or "pca"
-        How features are made fewer, for "dimension".
-    values : sequence of float, optional
-        What a sweep visits, in place of its own values.
-    """
-    if name not in ABLATIONS:
-        close = get_close_matches(name, ABLATIONS, n=1)
-        hint = f"; did you mean `{close[0]}`?" if close else ""
-        raise ValueError(f"no ablation is called `{name}`{hint} There are {', '.join(ABLATIONS)}")
-    check_choice("projection", projection, PROJECTIONS)
-    trials = ABLATIONS[name](questions, f"ablation:{name}", projection, values)
-    return questions.plan(iter(list(trials)))
+    def trials(self, q: Questions, study: str) -> Iterable[Trial]: ...
 
 
-Ablation = Callable[[Questions, str, str, Sequence[float] | None], Iterator[Trial]]
+@dataclass(frozen=True)
+class Variants:
+    """Heads side by side: ERM, DARE, and DARE with one thing changed."""
 
+    heads: tuple[str, ...]
 
-def _variants(*heads: str) -> Ablation:
-    """Heads side by side."""
-
-    def ask(
-        q: Questions, study: str, projection: str, values: Sequence[float] | None
-    ) -> Iterator[Trial]:
-        if values is not None:
-            raise ValueError(f"{study.removeprefix('ablation:')} compares heads and sweeps nothing")
-        known = [h for h in heads if q.settings.protocol != "paper" or HEADS[h].in_paper]
+    def trials(self, q: Questions, study: str) -> Iterator[Trial]:
+        known = [h for h in self.heads if q.settings.protocol != "paper" or HEADS[h].in_paper]
         for held_out, number in q.folds():
             for head in known:
-                # An ablation is DARE with one thing left out: it has the options of DARE.
-                own = {} if head == "erm" else dict(q.options.get("dare", {}))
-                yield q.trial(study, head, held_out, number, options=own)
+                options = {} if head == "erm" else self._of_dare(q, head)
+                options |= q.options.get(head, {})
+                yield q.trial(study, head, held_out, number, options=options)
 
-    return ask
+    def _of_dare(self, q: Questions, head: str) -> dict[str, Any]:
+        """The options given for DARE, but for the one in which this variant differs."""
+        given, own = q.options.get("dare", {}), HEADS[head].options
+        if q.settings.protocol == "paper":
+            usual, mine = PAPER_OPTIONS["dare"], PAPER_OPTIONS[head]
+            own = {key: value for key, value in mine.items() if usual.get(key) != value}
+            given = {key: value for key, value in given.items() if key in mine}
+        return {key: value for key, value in given.items() if key not in own}
 
 
-def _sweep(option: dict[str, str], own: Sequence[float]) -> Ablation:
+@dataclass(frozen=True)
+class OptionSweep:
     """One option of each head over a range."""
 
-    def ask(
-        q: Questions, study: str, projection: str, values: Sequence[float] | None
-    ) -> Iterator[Trial]:
+    option: Mapping[str, str]
+    values: tuple[float, ...]
+
+    def trials(self, q: Questions, study: str) -> Iterator[Trial]:
         for held_out, number in q.folds():
-            for head, name in option.items():
-                for x in own if values is None else values:
+            for head, name in self.option.items():
+                for x in self.values:
                     yield q.trial(study, head, held_out, number, x=float(x), options={name: x})
 
-    return ask
+
+@dataclass(frozen=True)
+class DimensionSweep:
+    """Fewer features: ERM, DARE and the ceiling; of pretrained features, the ceiling."""
+
+    values: tuple[float, ...]
+    projection: str = "random"
+
+    def trials(self, q: Questions, study: str) -> Iterator[Trial]:
+        _check_whole("dimension", self.values)
+        for held_out, number in q.folds():
+            for features, source in q.sources.items():
+                if held_out not in source.held_out:
+                    continue
+                d = source.tables[held_out].X.shape[1]
+                heads = ("erm", "dare", "ceiling-exact") if features == "given" else CEILING_ONLY
+                for size in [*sorted({int(v) for v in self.values if v < d}), d]:
+                    kept = Projection(self.projection, size)
+                    more = {"x": float(size), "features": features, "projection": kept}
+                    for head in heads:
+                        yield q.trial(study, head, held_out, number, **more)
 
 
-def _dimension(
-    q: Questions, study: str, projection: str, values: Sequence[float] | None
-) -> Iterator[Trial]:
-    for held_out, number in q.folds():
-        for features, source in q.sources.items():
-            if held_out not in source.held_out:
-                continue
-            d = source.tables[held_out].X.shape[1]
-            sizes = [int(v) for v in (SIZES if values is None else values) if v < d]
-            heads = ("erm", "dare", "ceiling-exact") if features == "given" else ("ceiling-exact",)
-            for size in [*sizes, d]:
-                for head in heads:
-                    yield q.trial(
-                        study,
-                        head,
-                        held_out,
-                        number,
-                        x=float(size),
-                        features=features,
-                        projection=Projection(projection, size),
-                    )
+CEILING_ONLY = ("ceiling-exact",)
 
 
-def _domains(
-    q: Questions, study: str, projection: str, values: Sequence[float] | None
-) -> Iterator[Trial]:
-    for held_out, number in q.folds():
-        seen = [d for d in distinct(q.source.tables[held_out].domains) if d != held_out]
-        sizes = range(1, len(seen) + 1) if values is None else [int(v) for v in values]
-        for size in sizes:
-            for chosen in _subsets(seen, size, number):
-                for head in ("erm", "dare"):
-                    yield q.trial(study, head, held_out, number, x=float(size), seen=chosen)
+@dataclass(frozen=True)
+class DomainSweep:
+    """Fewer training domains: every set of each size, or a few at random."""
+
+    values: tuple[float, ...] | None = None
+
+    def trials(self, q: Questions, study: str) -> Iterator[Trial]:
+        for held_out, number in q.folds():
+            seen = [d for d in distinct(q.source.tables[held_out].domains) if d != held_out]
+            sizes = tuple(range(1, len(seen) + 1)) if self.values is None else self.values
+            _check_whole("domains", sizes, len(seen))
+            for size in map(int, sizes):
+                for chosen in _subsets(seen, size, number):
+                    for head in ("erm", "dare"):
+                        yield q.trial(study, head, held_out, number, x=float(size), seen=chosen)
+
+
+def _check_whole(name: str, values: Sequence[float], most: int | None = None) -> None:
+    """A sweep over counts visits whole numbers from one on."""
+    for value in values:
+        if value != int(value) or value < 1 or (most is not None and value > most):
+            limit = f"from 1 to {most}" if most is not None else "of 1 or more"
+            raise ValueError(f"{name} cannot be {value:g}; use whole numbers {limit} (--values)")
 
 
 def _subsets(seen: Sequence[str], size: int, seed: int) -> list[tuple[str, ...]]:
@@ -131,11 +128,63 @@ def _subsets(seen: Sequence[str], size: int, seed: int) -> list[tuple[str, ...]]
 
 
 ABLATIONS: dict[str, Ablation] = {
-    "whitening": _variants("erm", "dare", "no-whitening"),
-    "constraint": _variants("erm", "dare", "no-constraint", "exact-constraint"),
-    "mean": _variants("erm", "dare", "estimated-mean"),
-    "lambda": _sweep({"dare": "mean_penalty", "irm": "penalty"}, PENALTIES),
-    "shrinkage": _sweep({"dare": "shrinkage"}, SHRINKAGES),
-    "dimension": _dimension,
-    "domains": _domains,
+    "whitening": Variants(("erm", "dare", "no-whitening")),
+    "constraint": Variants(("erm", "dare", "no-constraint", "exact-constraint")),
+    "mean": Variants(("erm", "dare", "estimated-mean")),
+    "lambda": OptionSweep(
+        {"dare": "mean_penalty", "irm": "penalty"},
+        (0.0, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4, 1e5),
+    ),
+    "shrinkage": OptionSweep(
+        {"dare": "shrinkage"}, (0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 1.0)
+    ),
+    "dimension": DimensionSweep((8, 16, 32, 64, 128, 256, 512, 1024, 2048)),
+    "domains": DomainSweep(),
 }
+
+
+def ablation_plan(
+    ablation: str,
+    data: Data,
+    *,
+    projection: str = "random",
+    values: Sequence[float] | None = None,
+    **asked: Any,
+) -> Plan:
+    """One ablation of the paper's, by name.
+
+    Parameters
+    ----------
+    ablation : str
+        "whitening", "constraint", "mean", "lambda", "shrinkage", "dimension" or "domains".
+    data : DomainData, or mapping from held-out domain to DomainData
+    projection : "random" or "pca"
+        How features are made fewer, for "dimension".
+    values : sequence of float, optional
+        What a sweep visits, in place of its own values.
+    pretrained, settings, trials, options, name, task, held_out
+        As in `bench_plan`.
+    """
+    if ablation not in ABLATIONS:
+        close = get_close_matches(ablation, ABLATIONS, n=1)
+        hint = f"did you mean `{close[0]}`? " if close else ""
+        raise ValueError(
+            f"no ablation is called `{ablation}`; {hint}there are {', '.join(ABLATIONS)}"
+        )
+    check_choice("projection", projection, PROJECTIONS)
+    chosen = _changed(ABLATIONS[ablation], projection, values)
+    q = Questions.of(data, **asked)
+    return q.plan(chosen.trials(q, ABLATION + ablation))
+
+
+def _changed(ablation: Ablation, projection: str, values: Sequence[float] | None) -> Ablation:
+    """The ablation with other values."""
+    if isinstance(ablation, Variants):
+        if values is not None:
+            raise ValueError("this ablation compares heads and sweeps nothing; leave values out")
+        return ablation
+    if isinstance(ablation, DimensionSweep):
+        return DimensionSweep(tuple(values or ablation.values), projection)
+    if isinstance(ablation, OptionSweep):
+        return OptionSweep(ablation.option, tuple(values or ablation.values))
+    return DomainSweep(None if values is None else tuple(values))

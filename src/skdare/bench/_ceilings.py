@@ -9,45 +9,37 @@ import numpy as np
 from scipy import linalg
 
 from skdare.adjustment import Adjustment
-from skdare.bench._default import ridge
+from skdare.bench._default import common_ridge
 from skdare.bench._early import momentum_descent
 from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS
 from skdare.bench._paper import Linear
-from skdare.bench._scores import Predictor
+from skdare.bench._scores import Fit
 from skdare.bench._trial import Settings
-from skdare.datasets import DomainData
 from skdare.losses import LOGISTIC, SOFTMAX, SQUARED, Loss
-from skdare.objective import Block, Objective, Rows, linear_scores
+from skdare.objective import Block, Objective, Rows
 
 CEILINGS = ("ceiling-exact", "ceiling-sgd")
 RETRAINED = ("retrain", "retrain+sources")
+# Apart from the stream that drew the split: labelled rows must not lie near reserved ones.
+_LABELLED = 7
 
 
-def common_ridge(fold: Fold, settings: Settings) -> float:
-    """The ridge of ERM in this fold; the paper's protocol has none, so one is set."""
-    if settings.protocol == "paper":
-        return settings.ceiling_l2
-    return ridge(fold, "erm", {}, settings)
-
-
-def fit_ceiling(fold: Fold, name: str, settings: Settings) -> tuple[Predictor, dict[str, Any]]:
+def fit_ceiling(fold: Fold, name: str, settings: Settings) -> Fit:
     """A linear head trained on the training rows of all domains, the held-out one included."""
-    rows = fold.everything()
-    if name == "ceiling-exact":
-        l2 = settings.ceiling_l2
-        head = HEADS["erm"].make(fold.task, l2=l2).fit(rows.X, rows.y)
-        return head, {"option:l2": l2, "n_iter": int(head.n_iter_)}
-    return _descended(fold, rows, settings)
+    if name == "ceiling-sgd":
+        return _descended(fold, settings)
+    rows, l2 = fold.everything(), common_ridge(fold, settings)
+    head = HEADS["erm"].make(fold.task, l2=l2).fit(rows.X, rows.y)
+    return Fit(head, {"option:l2": l2, "n_iter": int(head.n_iter_)})
 
 
-def _descended(
-    fold: Fold, rows: DomainData, settings: Settings
-) -> tuple[Predictor, dict[str, Any]]:
+def _descended(fold: Fold, settings: Settings) -> Fit:
     """The paper's cheating head: full-batch gradient steps with momentum, no validation.
 
     Its step is not given; one over a bound on the curvature is stable on any features.
     """
+    rows = fold.everything()
     n, d = rows.X.shape
     classes, targets, k = None, rows.y, 1
     loss: Loss = SQUARED
@@ -56,26 +48,13 @@ def _descended(
         loss, k = (LOGISTIC, 1) if len(classes) == 2 else (SOFTMAX, len(classes))
     all_rows = Rows(rows.X, slice(0, n), targets, np.full(n, 1.0 / n))
     objective = Objective([Block(Adjustment(d, 1.0), (all_rows,))], loss, d, k)
-    bend = {1: 0.25, k: 0.5}[k] if classes is not None else 1.0
-    step = 1.0 / (bend * (_largest_eigenvalue(fold) + 1.0))
     options: dict[str, Any] = {
-        "step": step,
+        "step": 1.0 / (loss.steepest * (_largest_eigenvalue(fold) + 1.0)),
         "momentum": settings.momentum,
         "steps": settings.sgd_steps,
     }
     V, b = objective.unpack(momentum_descent(objective, np.zeros(objective.size), **options))
-    predictor = Linear(V, b, classes) if classes is not None else _Numbers(V, b)
-    return predictor, {f"option:{name}": value for name, value in options.items()}
-
-
-class _Numbers:
-    """Linear predictions of a number."""
-
-    def __init__(self, V: np.ndarray, b: np.ndarray) -> None:
-        self.V, self.b = V, b
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        return linear_scores(X, slice(0, len(X)), self.V, self.b)[:, 0]
+    return Fit(Linear(V, b, classes), {f"option:{name}": v for name, v in options.items()})
 
 
 def _largest_eigenvalue(fold: Fold) -> float:
@@ -89,16 +68,15 @@ def _largest_eigenvalue(fold: Fold) -> float:
     return float(linalg.eigh(S, eigvals_only=True, subset_by_index=[d - 1, d - 1])[0])
 
 
-def fit_retrained(
-    fold: Fold, name: str, m: int, seed: int, settings: Settings
-) -> tuple[Predictor, dict[str, Any]]:
+def fit_retrained(fold: Fold, name: str, m: int, seed: int, settings: Settings) -> Fit:
     """The head retrained on m labelled rows of the held-out domain (m of each class).
 
     Alone, or beside the training domains, as one more domain of equal weight. A larger m has the
     rows of a smaller one.
     """
     own = fold.training_rows(fold.held_out)
-    chosen = labelled_rows(own.y, m, fold.task, [seed, crc32(fold.held_out.encode())])
+    seeds = [seed, crc32(fold.held_out.encode()), _LABELLED]
+    chosen = labelled_rows(own.y, m, fold.task, seeds)
     X, y, domains = own.X[chosen], own.y[chosen], own.domains[chosen]
     l2 = common_ridge(fold, settings)
     if name == "retrain":
@@ -108,7 +86,7 @@ def fit_retrained(
         head = HEADS["reweighted"].make(fold.task, l2=l2)
         X, y = np.concatenate([train.X, X]), np.concatenate([train.y, y])
         head.fit(X, y, domains=np.concatenate([train.domains, domains]))
-    return head, {"option:l2": l2, "labelled_rows": len(chosen)}
+    return Fit(head, {"option:l2": l2, "labelled_rows": len(chosen)})
 
 
 def labelled_rows(y: np.ndarray, m: int, task: str, seed: list[int]) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS, Entry
-from skdare.bench._scores import Predictor, score
+from skdare.bench._scores import Fit, score
 from skdare.bench._trial import Settings
 from skdare.heads import fit_sharing
 
@@ -17,22 +17,20 @@ from skdare.heads import fit_sharing
 CHOICE_TOL = 1e-4
 
 
-def fit_default(
-    fold: Fold, name: str, options: Mapping[str, Any], settings: Settings
-) -> tuple[Predictor, dict[str, Any]]:
-    """A fitted head, and what to note of how it was fitted."""
-    entry = HEADS[name]
+def fit_default(fold: Fold, name: str, options: Mapping[str, Any], settings: Settings) -> Fit:
+    """A head with the fold's ridge, or the one it was given."""
+    entry, given = HEADS[name], dict(options)
     if entry.family.endswith("CV"):
-        chosen: dict[str, Any] = {"l2": tuple(settings.l2_grid)}
-    else:
-        chosen = {"l2": ridge(fold, name, options, settings)}
-    head = entry.make(fold.task, **{**chosen, **options})
+        given.setdefault("l2", tuple(settings.l2_grid))
+    elif "l2" not in given:
+        given["l2"] = ridge(fold, name, options, settings)
+    head = entry.make(fold.task, **given)
     fit_sharing(head, fold.shared, fold.train.X, fold.train.y, fold.train.domains)
     notes = {f"option:{key}": value for key, value in sorted(head.get_params().items())}
     notes["n_iter"] = int(head.n_iter_)
     if entry.adapts:
         head = head.adapt(fold.training_rows(fold.held_out).X)
-    return head, notes
+    return Fit(head, notes)
 
 
 def ridge(fold: Fold, name: str, options: Mapping[str, Any], settings: Settings) -> float:
@@ -43,6 +41,13 @@ def ridge(fold: Fold, name: str, options: Mapping[str, Any], settings: Settings)
         return fold.once("l2", lambda: choose_l2(fold, HEADS["erm"], {}, settings))
     key = ("l2", name, tuple(sorted(options.items())))
     return fold.once(key, lambda: choose_l2(fold, HEADS[name], options, settings))
+
+
+def common_ridge(fold: Fold, settings: Settings) -> float:
+    """The ridge of ERM in this fold; the paper's protocol has none, so one is set."""
+    if settings.protocol == "paper":
+        return settings.ceiling_l2
+    return ridge(fold, "erm", {}, settings)
 
 
 def choose_l2(fold: Fold, entry: Entry, options: Mapping[str, Any], settings: Settings) -> float:
@@ -57,7 +62,7 @@ def choose_l2(fold: Fold, entry: Entry, options: Mapping[str, Any], settings: Se
     scores = np.empty((len(grid), len(fold.seen)))
     for e, left_out in enumerate(fold.seen):
         inner, outer = fold.without(left_out), fold.training_rows(left_out)
-        head = entry.make(fold.task, tol=CHOICE_TOL, warm_start=True, **options)
+        head = entry.make(fold.task, **{**options, "tol": CHOICE_TOL, "warm_start": True})
         for g, l2 in enumerate(grid):
             head.set_params(l2=l2)
             fit_sharing(head, fold.shared, inner.X, inner.y, inner.domains)

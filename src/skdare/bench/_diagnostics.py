@@ -10,14 +10,16 @@ import numpy as np
 
 from skdare._array import to_numpy
 from skdare.adjustment import Adjustment, average
-from skdare.bench._ceilings import common_ridge
 from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS
 from skdare.bench._paper import OPTIONS
+from skdare.bench._scores import Measured
 from skdare.bench._trial import Settings
 from skdare.domain_statistics import Whitening
 from skdare.heads import fit_sharing
+from skdare.moments import pooled_second_moment
 
+GUESSES = ("averaged adjustment", "averaged scalar")
 ALIGNMENTS = ("with adjustment", "without adjustment")
 
 
@@ -36,43 +38,77 @@ def adjustment_error(guess: Adjustment, true: Adjustment) -> float:
 
 
 def measure_adjustment(
-    fold: Fold, options: Mapping[str, Any], settings: Settings
-) -> tuple[float, dict[str, Any]]:
-    """How far the averaged adjustment is from the held-out domain's own (the paper's Table 2)."""
+    fold: Fold, which: str, options: Mapping[str, Any], settings: Settings
+) -> Measured:
+    """How far a guess is from the held-out domain's own adjustment (the paper's Table 2).
+
+    The averaged adjustment, or the averaged multiple of the identity, which no whitening at all
+    would come to: strong shrinkage makes both errors small.
+    """
     whitening = Whitening.of_head(_dare(fold, options, settings))
-    seen = [fold.statistics(domain).adjustment(whitening) for domain in fold.seen]
-    own = fold.statistics(fold.held_out).adjustment(whitening)
+    guess = average([_adjustment(fold, domain, whitening) for domain in fold.seen])
+    if which == "averaged scalar":
+        guess = Adjustment(guess.d, float(np.trace(to_numpy(guess.dense()))) / guess.d)
+    own = _adjustment(fold, fold.held_out, whitening)
     notes = {"option:shrinkage": whitening.shrinkage, "option:shrinkage_target": whitening.target}
-    return adjustment_error(average(seen), own), notes
+    return Measured(adjustment_error(guess, own), "error", notes)
+
+
+def _adjustment(fold: Fold, domain: str, whitening: Whitening) -> Adjustment:
+    """Of one domain; a pool is that of the training domains other than it."""
+    pool = None
+    if whitening.target == "pooled":
+        others = [fold.statistics(d).moments for d in fold.seen if d != domain]
+        pool = pooled_second_moment(others or [fold.statistics(domain).moments])
+    return fold.statistics(domain).adjustment(whitening, pool)
 
 
 def measure_alignment(
     fold: Fold, which: str, options: Mapping[str, Any], settings: Settings
-) -> tuple[float, dict[str, Any]]:
+) -> Measured:
     """Mean cosine similarity of the training domains' own optimal heads (the paper's Table 3).
 
-    Over all pairs of training domains and all class vectors; a domain that lacks a class has no
-    vector for it. The heads are logistic regressions with the fold's common ridge.
+    Over all pairs of training domains and the classes that both have, their vectors measured from
+    the mean of those classes. One small ridge for both columns, in units of the features' own
+    variance before or after whitening: a strong one makes any two heads alike.
     """
-    head = _dare(fold, options, settings)
-    head.set_params(l2=common_ridge(fold, settings), adjust=which == "with adjustment")
+    adjust = which == "with adjustment"
+    head = _dare(fold, options, settings).set_params(adjust=adjust)
     vectors: list[dict[Any, np.ndarray]] = []
     for domain in fold.seen:
         rows = fold.training_rows(domain)
         if fold.task == "classification" and len(np.unique(rows.y)) < 2:
             continue
+        head.set_params(l2=settings.ceiling_l2 * _spread(fold, domain, Whitening.of_head(head)))
         fit_sharing(head, fold.shared, rows.X, rows.y, rows.domains)
         names = head.classes_ if head.canonical_coef_.shape[0] > 1 else ["all"]
         vectors.append(dict(zip(names, head.canonical_coef_, strict=True)))
-    cosines = [
-        float(a[name] @ b[name] / (np.linalg.norm(a[name]) * np.linalg.norm(b[name])))
-        for a, b in combinations(vectors, 2)
-        for name in a
-        if name in b
-    ]
+    cosines = [c for a, b in combinations(vectors, 2) for c in _cosines(a, b)]
     if not cosines:
         raise ValueError("alignment compares two training domains, and there are none to compare")
-    return float(np.mean(cosines)), {"option:l2": head.l2, "pairs": len(cosines)}
+    notes = {"option:l2": settings.ceiling_l2, "pairs": len(cosines)}
+    return Measured(float(np.mean(cosines)), "cosine", notes)
+
+
+def _spread(fold: Fold, domain: str, whitening: Whitening) -> float:
+    """Mean variance of a feature after whitening by the raw identity, which has no unit; else 1."""
+    if not whitening.adjust or whitening.target != "identity":
+        return 1.0
+    W = _adjustment(fold, domain, whitening)
+    C = fold.statistics(domain).moments.second_moment()
+    return float(np.sum(to_numpy(W.apply(W.like(C))) * to_numpy(W.dense()))) / W.d
+
+
+def _cosines(a: Mapping[Any, np.ndarray], b: Mapping[Any, np.ndarray]) -> list[float]:
+    """Between the vectors of the classes that both domains have."""
+    shared = [name for name in a if name in b]
+    if not shared:
+        return []
+    A, B = (np.stack([side[name] for name in shared]) for side in (a, b))
+    if len(shared) > 1:  # softmax vectors are defined up to a common shift
+        A, B = A - A.mean(axis=0), B - B.mean(axis=0)
+    norms = np.linalg.norm(A, axis=1) * np.linalg.norm(B, axis=1)
+    return (np.sum(A * B, axis=1) / norms).tolist()
 
 
 def _dare(fold: Fold, options: Mapping[str, Any], settings: Settings) -> Any:

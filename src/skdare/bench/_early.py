@@ -48,13 +48,13 @@ class FixedStepLBFGS:
             return True
         for iteration in range(1, self.inner + 1):
             direction = self._direction(gradient)
-            if gradient @ direction > -SMALL:
-                break
             length = self.step
             if self.n_iter == 1:
                 length *= min(1.0, 1.0 / float(np.abs(gradient).sum()))
             moved = length * direction
             self._last = gradient, moved
+            if gradient @ direction > -SMALL:
+                break
             self.theta = self.theta + moved
             if iteration == self.inner:
                 break

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from skdare import heads
+from skdare.bench._record import NOTHING, UNLABELLED
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Entry:
     @property
     def uses(self) -> str:
         """What of the held-out domain it sees."""
-        return "unlabelled rows" if self.adapts else "nothing"
+        return UNLABELLED if self.adapts else NOTHING
 
     def make(self, task: str, **options: Any) -> Any:
         """A new estimator."""

@@ -2,47 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from skdare._validation import check_choice, check_count
-from skdare.bench._ceilings import RETRAINED
-from skdare.bench._diagnostics import ALIGNMENTS
+from skdare._validation import check_choice, check_count, check_number
+from skdare.bench._ceilings import CEILINGS, RETRAINED
+from skdare.bench._diagnostics import ALIGNMENTS, GUESSES
+from skdare.bench._fold import reserved_rows
 from skdare.bench._heads import DEFAULT_HEADS, HEADS, check_head
 from skdare.bench._paper import OPTIONS as PAPER_OPTIONS
 from skdare.bench._source import Source, distinct
 from skdare.bench._trial import Plan, Settings, Trial
+from skdare.datasets import DomainData
 
+Data = DomainData | Mapping[str, DomainData]
 EXTRAS = ("ceilings", "sgd", "curve", "diagnostics")
+DEFAULT_EXTRAS = ("ceilings", "diagnostics")
 CURVE = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """What is asked of the features.
-
-    Parameters
-    ----------
-    sources : mapping from name to Source
-        "given", and "pretrained" where those are to be compared.
-    settings : Settings
-    trials : int
-    heads : sequence of str, optional
-        Default: those of the paper, and the adapted one.
-    options : mapping from head to its options
-    """
+    """What is asked of the features: every argument of a plan, checked."""
 
     sources: Mapping[str, Source]
-    settings: Settings = field(default_factory=Settings)
-    trials: int = 3
-    heads: Sequence[str] | None = None
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    settings: Settings
+    trials: int
+    heads: Sequence[str]
+    options: Mapping[str, Mapping[str, Any]]
 
-    def __post_init__(self) -> None:
+    @classmethod
+    def of(
+        cls,
+        data: Data,
+        *,
+        pretrained: Data | None = None,
+        settings: Settings | None = None,
+        trials: int = 3,
+        heads: Sequence[str] | None = None,
+        options: Mapping[str, Mapping[str, Any]] | None = None,
+        name: str | None = None,
+        task: str | None = None,
+        held_out: Sequence[str] | None = None,
+    ) -> Questions:
+        """Check everything before any work."""
+        sources = {"given": Source.of(data, name=name, task=task, held_out=held_out)}
+        given = sources["given"]
+        if pretrained is not None:
+            sources["pretrained"] = Source.of(pretrained, name=name, task=given.task)
+            if not set(given.held_out) & set(sources["pretrained"].held_out):
+                raise ValueError(
+                    "the pretrained features have none of the held-out domains; "
+                    f"held out are {', '.join(given.held_out)}"
+                )
+        settings = settings or Settings()
+        if settings.impute is None:
+            for source in sources.values():
+                source.refuse_missing()
+        chosen = list(dict.fromkeys(DEFAULT_HEADS[given.task] if heads is None else heads))
+        asked = cls(sources, settings, trials, chosen, options or {})
+        asked._check()
+        return asked
+
+    def _check(self) -> None:
         check_count("trials", self.trials, 1)
         task, protocol = self.source.task, self.settings.protocol
         if protocol == "paper" and task == "regression":
@@ -50,9 +76,9 @@ class Questions:
                 "the paper's protocol stops by accuracy and has no regression; "
                 "use protocol='default'"
             )
-        if not self.chosen_heads:
+        if not self.heads:
             raise ValueError(f"no heads are named; there are {', '.join(HEADS)}")
-        for name in self.chosen_heads:
+        for name in self.heads:
             check_head(name, task, protocol)
         for name, options in self.options.items():
             check_options(name, options, task, protocol)
@@ -62,21 +88,29 @@ class Questions:
         """The features in question."""
         return self.sources["given"]
 
-    @property
-    def chosen_heads(self) -> list[str]:
-        """Names of the heads to compare."""
-        heads = DEFAULT_HEADS[self.source.task] if self.heads is None else self.heads
-        return list(dict.fromkeys(heads))
-
-    def plan(self, trials: Iterator[Trial]) -> Plan:
+    def plan(self, trials: Iterable[Trial]) -> Plan:
         """These trials, fold after fold."""
-        ordered = sorted(trials, key=lambda t: (t.number, self.source.held_out.index(t.held_out)))
-        prints = {
-            (name, domain): source.fingerprints[domain]
-            for name, source in self.sources.items()
-            for domain in source.held_out
-        }
-        return Plan(self.settings, ordered, prints)
+        order = self.source.held_out.index
+        ordered = sorted(trials, key=lambda trial: (trial.number, order(trial.held_out)))
+        if not ordered:
+            raise ValueError("there is nothing to run; ask for other values, heads or domains")
+        self._check_reserved(ordered)
+        return Plan(self.sources, self.settings, ordered)
+
+    def _check_reserved(self, trials: Sequence[Trial]) -> None:
+        """Refuse trials that are scored on rows set aside where a domain has none."""
+        rows = {d: int(np.sum(t.domains == d)) for d, t in self.source.tables.items()}
+        for trial in trials:
+            on_reserved = trial.head in (*CEILINGS, *RETRAINED) or (
+                trial.head in HEADS and self.settings.tested_on == "reserved"
+            )
+            n = rows[trial.held_out]
+            if on_reserved and not reserved_rows(n, self.settings.aside):
+                raise ValueError(
+                    f"{trial.head} is scored on rows set aside, and domain `{trial.held_out}` of "
+                    f"{n} rows has none; raise aside (--aside), hold out other domains, or leave "
+                    "it out (--with none)"
+                )
 
     def folds(self) -> Iterator[tuple[str, int]]:
         """Held-out domain and trial number."""
@@ -85,85 +119,104 @@ class Questions:
                 yield held_out, number
 
     def trial(self, study: str, head: str, held_out: str, number: int, **more: Any) -> Trial:
-        """A trial with the options that the head was given."""
+        """A trial with the options that the head was given, and then these."""
         options = {**self.options.get(head, {}), **more.pop("options", {})}
         return Trial(study, head, held_out, number, options=tuple(sorted(options.items())), **more)
 
 
 def check_options(name: str, options: Mapping[str, Any], task: str, protocol: str) -> None:
-    """A head takes these options; values are checked when it is fitted."""
+    """A head takes these options; what an estimator takes, it checks when it is fitted."""
     entry = check_head(name, task, protocol)
     known = list(PAPER_OPTIONS[name] if protocol == "paper" else entry.make(task).get_params())
-    for key in options:
+    for key, value in options.items():
         if key not in known:
             close = get_close_matches(key, known, n=1)
             hint = (
                 f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known) or 'none'}"
             )
             raise ValueError(f"head `{name}` has no option {key!r} in protocol {protocol}; {hint}")
+        if protocol == "paper" and not isinstance(PAPER_OPTIONS[name][key], bool):
+            check_number(f"{name}.{key}", value, high=1.0 if key == "shrinkage" else np.inf)
 
 
 def bench_plan(
-    questions: Questions,
-    extras: Sequence[str] = ("ceilings", "diagnostics"),
+    data: Data,
+    *,
+    extras: Sequence[str] = DEFAULT_EXTRAS,
     end_to_end: Mapping[str, float] | None = None,
+    **asked: Any,
 ) -> Plan:
-    """Every head on every held-out domain, and what is to be shown beside them."""
+    """Every head on every held-out domain, and what is to be shown beside them.
+
+    Parameters
+    ----------
+    data : DomainData, or mapping from held-out domain to DomainData
+        A table for each held-out domain where features were fine-tuned without it.
+    extras : sequence of "ceilings", "sgd", "curve", "diagnostics"
+        Linear ceilings, solved exactly and by the paper's descent; retraining on labelled rows;
+        the diagnostics of the paper's appendix.
+    end_to_end : mapping from held-out domain to score, optional
+        Of a network trained on all domains, measured elsewhere.
+    pretrained : like data, optional
+        Features before fine-tuning, for ceilings.
+    settings : Settings, optional
+    trials : int, default=3
+    heads : sequence of str, optional
+        Default: those of the paper, and the adapted one.
+    options : mapping from head to its options, optional
+    name, task : str, optional
+        What to call the data, and what y is; guessed where not given.
+    held_out : sequence of str, optional
+        Domains to hold out; default: every one.
+    """
     for extra in extras:
         check_choice("extras", extra, EXTRAS)
-    ask = _Asking(questions)
-    trials = list(ask.main())
-    if "ceilings" in extras or "sgd" in extras:
-        trials += ask.ceilings("ceilings" in extras, "sgd" in extras)
-    if "curve" in extras:
-        trials += ask.curve()
-    if "diagnostics" in extras:
-        trials += ask.diagnostics()
+    q = Questions.of(data, **asked)
+    trials = [*_main(q), *_ceilings(q, "ceilings" in extras, "sgd" in extras)]
+    trials += [*_curve(q)] if "curve" in extras else []
+    trials += [*_diagnostics(q)] if "diagnostics" in extras else []
     for held_out, score in (end_to_end or {}).items():
-        if held_out not in questions.source.held_out:
-            names = ", ".join(questions.source.held_out)
+        if held_out not in q.source.held_out:
+            names = ", ".join(q.source.held_out)
             raise ValueError(f"end_to_end names domain {held_out!r}; held out are {names}")
         trials.append(Trial("ceiling", "end-to-end", held_out, 0, given=float(score)))
-    return questions.plan(iter(trials))
+    return q.plan(trials)
 
 
-@dataclass(frozen=True, eq=False)
-class _Asking:
-    questions: Questions
+def _main(q: Questions) -> Iterator[Trial]:
+    for held_out, number in q.folds():
+        for head in q.heads:
+            yield q.trial("main", head, held_out, number)
 
-    def main(self) -> Iterator[Trial]:
-        q = self.questions
-        for held_out, number in q.folds():
-            for head in q.chosen_heads:
-                yield q.trial("main", head, held_out, number)
 
-    def ceilings(self, exact: bool, sgd: bool) -> Iterator[Trial]:
-        names = ["ceiling-exact"] * exact + ["ceiling-sgd"] * sgd
-        for held_out, number in self.questions.folds():
-            for features, source in self.questions.sources.items():
-                if held_out in source.held_out:
-                    for name in names:
-                        yield Trial("ceiling", name, held_out, number, features=features)
+def _ceilings(q: Questions, exact: bool, sgd: bool) -> Iterator[Trial]:
+    names = [name for name, asked in zip(CEILINGS, (exact, sgd), strict=True) if asked]
+    for held_out, number in q.folds():
+        for features, source in q.sources.items():
+            if held_out in source.held_out:
+                for name in names:
+                    yield Trial("ceiling", name, held_out, number, features=features)
 
-    def curve(self) -> Iterator[Trial]:
-        source, aside = self.questions.source, self.questions.settings.aside
-        for held_out, number in self.questions.folds():
-            table = source.tables[held_out]
-            y = table.y[table.domains == held_out]
-            whole = source.task == "regression"
-            most = len(y) if whole else int(np.unique(y, return_counts=True)[1].max())
-            for m in CURVE:
-                if m <= (1.0 - aside) * most and (m > 2 or not whole):
-                    for head in RETRAINED:
-                        yield Trial("curve", head, held_out, number, x=m)
 
-    def diagnostics(self) -> Iterator[Trial]:
-        q = self.questions
-        whitening = ("shrinkage", "shrinkage_target", "centered")
-        options = {k: v for k, v in q.options.get("dare", {}).items() if k in whitening}
-        chosen = tuple(sorted(options.items()))
-        for held_out, number in q.folds():
-            yield Trial("adjustment", "dare", held_out, number, options=chosen)
-            if len(distinct(q.source.tables[held_out].domains)) > 2:
-                for which in ALIGNMENTS:
-                    yield Trial("alignment", which, held_out, number, options=chosen)
+def _curve(q: Questions) -> Iterator[Trial]:
+    for held_out, number in q.folds():
+        table = q.source.tables[held_out]
+        y = table.y[table.domains == held_out]
+        whole = q.source.task == "regression"
+        most = len(y) if whole else int(np.unique(y, return_counts=True)[1].max())
+        for m in CURVE:
+            if m <= (1.0 - q.settings.aside) * most and (m > 2 or not whole):
+                for head in RETRAINED:
+                    yield Trial("curve", head, held_out, number, x=m)
+
+
+def _diagnostics(q: Questions) -> Iterator[Trial]:
+    whitening = ("shrinkage", "shrinkage_target", "centered")
+    given = q.options.get("dare", {})
+    options = tuple(sorted((k, v) for k, v in given.items() if k in whitening))
+    for held_out, number in q.folds():
+        for guess in GUESSES:
+            yield Trial("adjustment", guess, held_out, number, options=options)
+        if len(distinct(q.source.tables[held_out].domains)) > 2:
+            for which in ALIGNMENTS:
+                yield Trial("alignment", which, held_out, number, options=options)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
 
 SCHEMA = 1
 FILE = "records.jsonl"
+METRICS = {"classification": "accuracy", "regression": "r2"}
+# What of the held-out domain a head has seen.
+NOTHING, UNLABELLED, LABELS = "nothing", "unlabelled rows", "labels"
+# What the study of an ablation is called: this, and its name.
+ABLATION = "ablation:"
 
 
 @dataclass(frozen=True)
@@ -54,10 +61,10 @@ class Record:
         The metric on the held-out domain.
     seconds : float
     values : dict
-        Everything else, flat: ``score_20`` and ``score_80`` (held-out rows inside and outside the
-        reserved share), ``score:DOMAIN`` for every domain, ``rmse``, ``n_train``, ``n_test``,
-        ``option:NAME``, ``split``, ``tested_on``, ``warnings``, ``version:PACKAGE`` and, for
-        classifiers, ``correct``: which test rows were right, packed.
+        Everything else, flat: ``score_reserved``, ``score_rest`` and ``score_all`` (held-out rows
+        that were set aside, the others, both), ``score:DOMAIN`` for every domain, ``rmse``,
+        ``n_train``, ``n_test``, ``option:NAME``, ``split``, ``tested_on``, ``warnings``,
+        ``version:PACKAGE`` and, for classifiers, ``correct``: which test rows were right, packed.
     """
 
     key: str
@@ -147,6 +154,10 @@ class Log:
             found[record.key] = record
         return list(found.values())
 
+    def done(self, *, retry_failed: bool = False) -> set[str]:
+        """Keys of the trials that need not be run again."""
+        return {r.key for r in self.read() if r.status != "failed" or not retry_failed}
+
     def _lines(self) -> Iterator[tuple[int, str]]:
         if not self.path.exists():
             return
@@ -162,38 +173,46 @@ class Log:
 
 
 class Writer:
-    """Appends records, each in one write, while it holds the file's lock."""
+    """Appends records, each in one write, from any thread, while it holds the file's lock."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("a+b")
-        try:
-            _lock(self._file.fileno())
-        except OSError as error:
+        self._file, self._turn = path.open("a+b"), Lock()
+        if not _lock(self._file.fileno()):
             self._file.close()
             raise ValueError(
                 f"another process is writing to {path}; wait for it, or name another run"
-            ) from error
+            )
         _cut_torn_line(self._file)
 
     def append(self, record: Record) -> None:
-        """Write one record; it is on file when this returns."""
-        self._file.write(record.to_line().encode("utf-8") + b"\n")
-        self._file.flush()
+        """Write one record; it is on file when this returns. Nothing happens once closed."""
+        with self._turn:
+            if not self._file.closed:
+                self._file.write(record.to_line().encode("utf-8") + b"\n")
+                self._file.flush()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._file.close()
+        with self._turn:
+            self._file.close()
 
 
-def _lock(descriptor: int) -> None:
-    """Hold the file until it is closed, or the process ends in any way."""
+def _lock(descriptor: int) -> bool:
+    """Hold the file until it is closed, or the process ends in any way; False: another does.
+
+    Where the system has no such lock (Windows, some network drives) nothing is held.
+    """
     try:
         import fcntl
-    except ImportError:  # no such lock on this system; the caller takes care
-        return
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
+    return True
 
 
 def _cut_torn_line(file: Any) -> None:

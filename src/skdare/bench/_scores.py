@@ -1,22 +1,41 @@
-"""Scores of predictions on the rows of a fold."""
+"""Fitted heads, and their scores on the rows of a fold."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from skdare.bench._fold import Fold
-from skdare.bench._record import pack_bits
-
-METRICS = {"classification": "accuracy", "regression": "r2"}
+from skdare.bench._record import METRICS, pack_bits
 
 
 class Predictor(Protocol):
     """All that the bench asks of a fitted head."""
 
     def predict(self, X: Any, /) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted head, and what to note of how it was fitted."""
+
+    predictor: Predictor
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number, what it measures, and what to note of it."""
+
+    score: float
+    metric: str
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def values(self) -> dict[str, Any]:
+        """All of it side by side."""
+        return {"score": self.score, "metric": self.metric, **self.notes}
 
 
 def score(task: str, y: np.ndarray, predicted: np.ndarray) -> float:
@@ -32,32 +51,37 @@ def score(task: str, y: np.ndarray, predicted: np.ndarray) -> float:
     return 1.0 - float(np.sum((y - predicted) ** 2)) / total
 
 
-def evaluate(predictor: Predictor, fold: Fold, tested_on: str) -> dict[str, Any]:
+def evaluate(fit: Fit, fold: Fold, tested_on: str) -> Measured:
     """The metric on the held-out domain, by its shares, and on every training domain."""
-    predicted = np.asarray(predictor.predict(fold.new.X))
-    shares = {"20": fold.reserved, "80": ~fold.reserved, "all": np.ones_like(fold.reserved)}
-    values: dict[str, Any] = {
+    predicted = np.asarray(fit.predictor.predict(fold.new.X))
+    shares = {
+        "reserved": fold.reserved,
+        "rest": ~fold.reserved,
+        "all": np.ones_like(fold.reserved),
+    }
+    notes: dict[str, Any] = {
         f"score_{name}": score(fold.task, fold.new.y[rows], predicted[rows])
         for name, rows in shares.items()
     }
     tested = shares[tested_on]
     y, predicted = fold.new.y[tested], predicted[tested]
-    values |= {"n_train": len(fold.train.y), "n_test": len(y), "tested_on": tested_on}
-    values[f"score:{fold.held_out}"] = score(fold.task, y, predicted)
+    notes |= {"n_train": len(fold.train.y), "n_test": len(y), "tested_on": tested_on}
+    notes[f"score:{fold.held_out}"] = notes[f"score_{tested_on}"]
     if fold.task == "classification":
-        values["correct"] = pack_bits(y == predicted)
+        notes["correct"] = pack_bits(y == predicted)
     else:
-        values["rmse"] = float(np.sqrt(np.mean((y - predicted) ** 2))) if len(y) else float("nan")
-    return values | _training_scores(predictor, fold, fold.seen)
+        notes["rmse"] = float(np.sqrt(np.mean((y - predicted) ** 2))) if len(y) else float("nan")
+    notes |= _training_scores(fit.predictor, fold) | fit.notes
+    return Measured(notes[f"score_{tested_on}"], METRICS[fold.task], notes)
 
 
-def _training_scores(predictor: Predictor, fold: Fold, domains: Sequence[str]) -> dict[str, float]:
+def _training_scores(predictor: Predictor, fold: Fold) -> dict[str, float]:
     """The metric on the rows that each training domain set aside."""
     if not len(fold.valid.y):
         return {}
     predicted = np.asarray(predictor.predict(fold.valid.X))
     found = {}
-    for domain in domains:
+    for domain in fold.seen:
         rows = fold.valid.domains == domain
         found[f"score:{domain}"] = score(fold.task, fold.valid.y[rows], predicted[rows])
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdare._validation import check_choice, check_count, check_number
+from skdare._validation import check_choice, check_finite_targets, check_number
 from skdare.datasets import DomainData, fingerprint, guess_task
 
 TASKS = ("classification", "regression")
@@ -113,45 +113,44 @@ class Source:
     @classmethod
     def of(
         cls,
-        tables: DomainData | Mapping[str, DomainData],
+        data: DomainData | Mapping[str, DomainData],
         *,
         name: str | None = None,
         task: str | None = None,
         held_out: Sequence[str] | None = None,
-        impute: str | None = None,
     ) -> Source:
         """Check the tables, and which domains are to be held out, before any work."""
-        given = {None: tables} if isinstance(tables, DomainData) else dict(tables)
-        named = {key: _with_text_labels(table) for key, table in given.items()}
-        if None in named:
-            domains = distinct(named[None].domains)
-            chosen = domains if held_out is None else list(held_out)
-            by_domain = dict.fromkeys(chosen, named[None])
-        else:
-            by_domain = {str(key): table for key, table in named.items()}
-            chosen = list(by_domain) if held_out is None else list(held_out)
-        for domain in chosen:
-            if domain not in by_domain:
-                raise ValueError(f"no features are given for held-out domain {domain!r}")
-            _check_table(by_domain[domain], domain, impute)
-        by_domain = {domain: by_domain[domain] for domain in chosen}
-        first = next(iter(by_domain.values()))
+        tables = _by_held_out(data, held_out)
+        first = next(iter(tables.values()))
         if task is None:
             task = guess_task(first.y)
         check_choice("task", task, TASKS)
-        prints = {id(table): fingerprint(table) for table in by_domain.values()}
-        fingerprints = {domain: prints[id(table)] for domain, table in by_domain.items()}
-        return cls(name or first.name or "features", task, by_domain, fingerprints)
+        checked: dict[int, str] = {}
+        for held, table in tables.items():
+            if id(table) not in checked:
+                _check_table(table)
+                checked[id(table)] = fingerprint(table)
+            _check_held_out(table, held)
+        prints = {domain: checked[id(table)] for domain, table in tables.items()}
+        return cls(name or first.name or "features", task, tables, prints)
 
     @property
     def held_out(self) -> list[str]:
         """Domains to hold out, in order."""
         return list(self.tables)
 
-    @property
-    def shares_features(self) -> bool:
-        """Whether every held-out domain has the same features."""
-        return len({id(table) for table in self.tables.values()}) == 1
+    def refuse_missing(self) -> None:
+        """Refuse features that have to be imputed first."""
+        for table in {id(table): table for table in self.tables.values()}.values():
+            missing = np.isnan(table.X).any(axis=0)
+            if missing.any():
+                first = int(missing.argmax())
+                name = table.feature_names[first] if table.feature_names else f"number {first}"
+                raise ValueError(
+                    f"{int(missing.sum())} of {len(missing)} features have missing values (the "
+                    f"first is {name}); fill them by the training domains' medians with "
+                    "impute='median' (--impute median), or drop them"
+                )
 
 
 def distinct(domains: np.ndarray) -> list[str]:
@@ -163,26 +162,52 @@ def distinct(domains: np.ndarray) -> list[str]:
         return labels
 
 
+def _by_held_out(
+    data: DomainData | Mapping[str, DomainData], held_out: Sequence[str] | None
+) -> dict[str, DomainData]:
+    """A table for each domain to hold out, in the order asked for."""
+    if isinstance(data, DomainData):
+        table = _with_text_labels(data)
+        return dict.fromkeys(held_out or distinct(table.domains), table)
+    named = {str(domain): _with_text_labels(table) for domain, table in data.items()}
+    absent = [domain for domain in held_out or () if domain not in named]
+    if absent or not named:
+        raise ValueError(
+            f"no features are given for held-out domain `{absent[0] if absent else '?'}`; "
+            f"there are some for {', '.join(named) or 'none'}"
+        )
+    return {domain: named[domain] for domain in held_out or named}
+
+
 def _with_text_labels(table: DomainData) -> DomainData:
     return replace(table, domains=np.asarray(table.domains).astype(str))
 
 
-def _check_table(table: DomainData, held_out: str, impute: str | None) -> None:
-    """Refuse, before any work, what no head could be fitted to."""
+def _check_held_out(table: DomainData, held_out: str) -> None:
     domains = distinct(table.domains)
     if held_out not in domains:
-        names = ", ".join(f"`{d}`" for d in domains[:12])
+        names = ", ".join(f"`{d}`" for d in domains[:12]) + ", …" * (len(domains) > 12)
         raise ValueError(f"held-out domain `{held_out}` is not in the features; they have {names}")
+
+
+def _check_table(table: DomainData) -> None:
+    """Refuse, before any work, what no head could be fitted to."""
+    n = len(table.X)
+    if not len(table.y) == len(table.domains) == n:
+        raise ValueError(
+            f"X has {n} rows, y {len(table.y)} and domains {len(table.domains)}; "
+            "every row needs all of them"
+        )
+    check_finite_targets(np.asarray(table.y))
+    if np.isinf(table.X).any():
+        raise ValueError("the features have infinite values; mend or drop those rows")
+    domains = distinct(table.domains)
     if len(domains) < 2:
         raise ValueError(f"the features have one domain, `{domains[0]}`; at least 2 are needed")
-    check_count("the number of features", table.X.shape[1], 1)
-    if impute is None:
-        missing = np.isnan(table.X).any(axis=0)
-        if missing.any():
-            first = int(missing.argmax())
-            name = table.feature_names[first] if table.feature_names else f"number {first}"
-            raise ValueError(
-                f"{int(missing.sum())} of {len(missing)} features have missing values (the first "
-                f"is {name}); fill them by the training domains' medians with impute='median' "
-                "(--impute median), or drop them"
-            )
+    if table.split is not None:
+        for domain in domains:
+            if np.all(table.split[table.domains == domain]):
+                raise ValueError(
+                    f"the split sets every row of domain `{domain}` aside and leaves none to "
+                    "train on; name another split, or none (--split '')"
+                )

@@ -5,15 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from skdare._validation import check_choice, check_count, check_number
-from skdare.bench._source import Preparation, Projection
+from skdare.bench._source import Preparation, Projection, Source
 
 PROTOCOLS = ("default", "paper")
-TESTED_ON = ("20", "80", "all")
+TESTED_ON = ("reserved", "rest", "all")
 L2_RULES = ("matched", "own")
+VALIDATE_WITH = ("own", "mean")
+# What only one protocol looks at, so that a change of it leaves the other's results alone.
+_OWN = {
+    "default": ("l2", "l2_grid"),
+    "paper": ("step", "inner", "memory", "patience", "max_epochs", "validate_with"),
+}
 
 
 @dataclass(frozen=True)
@@ -25,15 +31,20 @@ class Settings:
     protocol : "default" or "paper"
         Solved to tolerance; or stopped early, as the paper does.
     aside : float
-        Share of each domain that is set aside.
-    test_on : "20", "80" or "all"
+        Share of each domain that is set aside: at least one row, where there are two.
+    test_on : "reserved", "rest" or "all"
         Which rows of the held-out domain are scored: those set aside, the others, or both.
-        Default: "20" in the paper's protocol, else "all".
+        Default: "reserved" in the paper's protocol, else "all".
     l2 : "matched", "own" or float
         One ridge for all heads, chosen for ERM; one for each, chosen for itself; or this one.
         Either choice leaves one training domain out at a time.
     l2_grid : sequence of float
-    preparation : Preparation
+    impute : "median" or None
+        Fill missing values by the training rows' median.
+    standardize : bool
+        Subtract the training rows' mean and divide by their standard deviation.
+    clip : float, optional
+        Then limit every value to this many standard deviations.
     step, inner, memory, patience, max_epochs
         The paper's rule: L-BFGS of this fixed step, so many iterations an epoch, so many pairs
         kept; stop after so many epochs without a new best accuracy on the training domains' rows
@@ -52,7 +63,9 @@ class Settings:
     test_on: str | None = None
     l2: str | float = "matched"
     l2_grid: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
-    preparation: Preparation = field(default_factory=Preparation)
+    impute: str | None = None
+    standardize: bool = False
+    clip: float | None = None
     step: float = 0.2
     inner: int = 20
     memory: int = 100
@@ -66,7 +79,7 @@ class Settings:
     def __post_init__(self) -> None:
         check_choice("protocol", self.protocol, PROTOCOLS)
         check_choice("test_on", self.test_on, (*TESTED_ON, None))
-        check_choice("validate_with", self.validate_with, ("own", "mean"))
+        check_choice("validate_with", self.validate_with, VALIDATE_WITH)
         check_number("aside", self.aside, 0.0, 0.9)
         check_number("l2", self.l2, also=L2_RULES)
         for name in ("step", "ceiling_l2"):
@@ -78,11 +91,26 @@ class Settings:
             raise ValueError("l2_grid is empty; pass at least one number")
         for value in self.l2_grid:
             check_number("l2_grid", value)
+        if self.protocol == "paper" and self.aside == 0:
+            raise ValueError(
+                "the paper's protocol validates on rows set aside; raise aside above 0"
+            )
+        _ = self.preparation  # which checks its own
 
     @property
     def tested_on(self) -> str:
         """Which held-out rows are scored."""
-        return self.test_on or ("20" if self.protocol == "paper" else "all")
+        return self.test_on or ("reserved" if self.protocol == "paper" else "all")
+
+    @property
+    def preparation(self) -> Preparation:
+        """What is done to the features before any head."""
+        return Preparation(self.impute, self.standardize, self.clip)
+
+    def deciding(self) -> dict[str, Any]:
+        """The settings that this protocol looks at."""
+        other = "paper" if self.protocol == "default" else "default"
+        return {name: value for name, value in asdict(self).items() if name not in _OWN[other]}
 
 
 @dataclass(frozen=True)
@@ -119,33 +147,50 @@ class Trial:
     @property
     def fold_key(self) -> tuple:
         """Trials of equal key share a fold."""
-        return self.features, self.held_out, self.number, self.projection
+        return self.features, self.held_out, self.number, self.projection, self.seen
+
+    @property
+    def cell(self) -> str:
+        """Where it stands in its tables, whatever options or score it has."""
+        place = (self.study, self.head, self.x, *self.fold_key)
+        return "/".join(str(part) for part in place)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
-    """Trials to run under the same settings.
+    """Trials to run on the same features under the same settings.
 
     Parameters
     ----------
+    sources : mapping from name to Source
+        "given", and "pretrained" where those are compared.
     settings : Settings
     trials : sequence of Trial
-    fingerprints : mapping from (features, held-out domain) to the hash of their table
     """
 
+    sources: Mapping[str, Source]
     settings: Settings
     trials: Sequence[Trial]
-    fingerprints: Mapping[tuple[str, str], str]
 
-    def key(self, trial: Trial) -> str:
-        """Hash of everything that decides the trial's result."""
-        data = self.fingerprints[trial.features, trial.held_out]
-        return _digest({"trial": asdict(trial), "settings": asdict(self.settings), "data": data})
+    @property
+    def data(self) -> str:
+        """Name of the data."""
+        return self.sources["given"].name
+
+    def table(self, features: str, held_out: str) -> str | None:
+        """Hash of the features that a held-out domain has, where it has any."""
+        source = self.sources.get(features)
+        return None if source is None else source.fingerprints.get(held_out)
 
     @property
     def conditions(self) -> str:
-        """Hash of the settings, which all trials of one table must have in common."""
-        return _digest(asdict(self.settings))
+        """Hash of what all trials of one table must have in common."""
+        return _digest({"settings": self.settings.deciding(), "task": self.sources["given"].task})
+
+    def key(self, trial: Trial) -> str:
+        """Hash of everything that decides the trial's result."""
+        table = self.table(trial.features, trial.held_out)
+        return _digest({"trial": asdict(trial), "conditions": self.conditions, "table": table})
 
 
 def _digest(what: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ _LOCAL = threading.local()
 
 
 def warnings_of_thread() -> list[str]:
-    """The messages of warnings that this thread has given."""
+    """The messages of warnings that this thread has given since it first asked."""
     if not hasattr(_LOCAL, "messages"):
         _LOCAL.messages = []
     return _LOCAL.messages
@@ -20,16 +20,20 @@ def warnings_of_thread() -> list[str]:
 
 @contextmanager
 def heard_by_thread() -> Iterator[None]:
-    """Send every warning to a list of the thread that gives it.
+    """Send every warning to a list of the thread that gives it, where it has asked for one.
 
     `warnings.catch_warnings` changes the whole process, so it is entered once, around all
-    threads, and not around each trial.
+    threads, and not around each trial; the warnings of other threads are shown as before.
     """
-
-    def listen(message: Warning | str, *details: Any, **more: Any) -> None:
-        warnings_of_thread().append(str(message))
-
     with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def listen(message: Warning | str, *details: Any, **more: Any) -> None:
+            if hasattr(_LOCAL, "messages"):
+                _LOCAL.messages.append(str(message))
+            else:
+                shown(message, *details, **more)
+
         warnings.simplefilter("always")
         warnings.showwarning = listen
         yield

@@ -8,19 +8,18 @@ import click
 
 from skdare.bench import (
     ABLATIONS,
+    DEFAULT_EXTRAS,
     EXTRAS,
     PROJECTIONS,
     Log,
     Plan,
-    Questions,
     ablation_plan,
     bench_plan,
-    summarise,
 )
 from skdare.cli._errors import mistakes
-from skdare.cli._options import named_scores, names, numbers, questions, shared_options
+from skdare.cli._options import asked, named_scores, names, numbers, shared_options
 from skdare.cli._progress import follow
-from skdare.report import text
+from skdare.cli._show import show
 
 
 @click.command()
@@ -30,7 +29,7 @@ from skdare.report import text
     "--with",
     "extras",
     callback=names,
-    default="ceilings,diagnostics",
+    default=",".join(DEFAULT_EXTRAS),
     show_default=True,
     help=f"What to run beside them, by commas: {', '.join(EXTRAS)}, or none.",
 )
@@ -47,9 +46,10 @@ def bench(heads: list[str] | None, extras: list[str], end_to_end: tuple, **given
       skdare bench features.npz --heads erm,dare --trials 3
     """
     with mistakes():
-        asked = questions(given, heads)
         chosen = [] if extras == ["none"] else extras
-        run_and_show(asked, bench_plan(asked, chosen, named_scores(end_to_end)), given)
+        scores = named_scores(end_to_end)
+        plan = bench_plan(**asked(given), heads=heads, extras=chosen, end_to_end=scores)
+        run_and_show(plan, given)
 
 
 @click.command()
@@ -73,25 +73,17 @@ def ablate(ablation: str, projection: str, values: tuple | None, **given: Any) -
       skdare ablate lambda features.npz --trials 3
     """
     with mistakes():
-        asked = questions(given)
-        plan = ablation_plan(ablation, asked, projection=projection, values=values)
-        run_and_show(asked, plan, given)
+        plan = ablation_plan(ablation, **asked(given), projection=projection, values=values)
+        run_and_show(plan, given)
 
 
-def run_and_show(asked: Questions, plan: Plan, given: dict[str, Any]) -> None:
+def run_and_show(plan: Plan, given: dict[str, Any]) -> None:
     """Run the plan with a bar, and print its tables."""
-    log = Log(given["out"] or f"{asked.source.name}.bench")
-    follow(
-        plan,
-        dict(asked.sources),
-        log,
-        jobs=given["jobs"],
-        retry_failed=given["retry_failed"],
-        quiet=given["quiet"],
-    )
+    log = Log(given["out"] or f"{plan.data}.bench")
+    how = {name: given[name] for name in ("jobs", "retry_failed", "quiet")}
+    follow(plan, log, **how)
     keys = {plan.key(trial) for trial in plan.trials}
-    records = [record for record in log.read() if record.key in keys]
-    click.echo(text(summarise(records)))
+    show([record for record in log.read() if record.key in keys])
     if not given["quiet"]:
         click.echo(f"\nrecords: {log.path}", err=True)
-        click.echo(f"report:  skdare report {log.folder}", err=True)
+        click.echo(f"figures: skdare report {log.folder}", err=True)

@@ -43,19 +43,27 @@ def _spelling(parameter: click.Parameter) -> str:
 
 def _as_given(name: str, value: Any, parameter: click.Parameter, folder: Path) -> Any:
     """A value of the file as it would stand on the command line."""
+    many = getattr(parameter, "multiple", False) or parameter.nargs != 1
+    if name in PATHS:
+        placed = _places(name, value, folder)
+        return placed if many else placed[0]
     if name in TABLES and isinstance(value, dict):
         return [f"{key}={_text(v)}" for key, v in _flat(value)]
-    if name in PATHS:
-        many = [value] if isinstance(value, str) else value
-        if isinstance(many, dict):
-            many = [f"{domain}={place}" for domain, place in many.items()]
-        placed = [_beside(str(place), folder) for place in many]
-        return placed if parameter.multiple or parameter.nargs != 1 else placed[0]
-    if isinstance(value, list) and not (parameter.multiple or parameter.nargs != 1):
-        return ",".join(_text(item) for item in value)
     if isinstance(value, dict):
         raise click.BadParameter(f"`{name}` is a table; it must be one value")
-    return value
+    if many:
+        return [_text(item) for item in value] if isinstance(value, list) else [_text(value)]
+    return ",".join(_text(item) for item in value) if isinstance(value, list) else value
+
+
+def _places(name: str, value: Any, folder: Path) -> list[str]:
+    """Paths beside the file; a table of them has a held-out domain for each."""
+    if isinstance(value, dict):
+        return [f"{domain}={folder / str(place)}" for domain, place in value.items()]
+    many = [value] if isinstance(value, str) else value
+    if not isinstance(many, list) or not all(isinstance(place, str) for place in many):
+        raise click.BadParameter(f"`{name}` is {value!r}; it must be a path, or a table of paths")
+    return [str(folder / place) for place in many]
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -69,8 +77,3 @@ def _flat(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _beside(place: str, folder: Path) -> str:
-    domain, equals, path = place.rpartition("=")
-    return f"{domain}{equals}{folder / path}"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from pathlib import Path
 
 import click
+from joblib import cpu_count
 
-from skdare.bench import Log, summarise
+from skdare.bench import Log
 from skdare.cli._errors import mistakes
 from skdare.cli._progress import follow
-from skdare.report import FORMATS, text, write_report
+from skdare.cli._show import show
+from skdare.report import FORMATS, write_report
 
 
 @click.command()
@@ -23,7 +24,13 @@ from skdare.report import FORMATS, text, write_report
     help="Splits of each data set; the intervals are over them.",
 )
 @click.option("--out", default="skdare-demo", show_default=True, help="Folder of the run.")
-@click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, help="Trials at once.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    default=cpu_count(),
+    show_default="all cores",
+    help="Trials at once.",
+)
 @click.option("--quiet", is_flag=True, help="No progress.")
 def demo(trials: int, out: str, jobs: int, quiet: bool) -> None:
     """Show everything on embedded data: heads, ceilings, diagnostics, and a report.
@@ -36,11 +43,13 @@ def demo(trials: int, out: str, jobs: int, quiet: bool) -> None:
 
     log, keys = Log(out), set()
     with mistakes():
-        for study, plan, sources in demonstration.studies(trials):
-            click.echo(f"{study.name}: {study.note}", err=True)
-            follow(plan, sources, log, jobs=jobs, retry_failed=False, quiet=quiet)
+        for study in demonstration.STUDIES:
+            if not quiet:
+                click.echo(f"{study.name}: {study.note}", err=True)
+            plan = study.plan(trials)
+            follow(plan, log, jobs=jobs, retry_failed=False, quiet=quiet)
             keys |= {plan.key(trial) for trial in plan.trials}
-        click.echo(text(summarise([r for r in log.read() if r.key in keys])))
+        show([r for r in log.read() if r.key in keys])
         # Pages need the extra `report`; tables do not.
         drawn = find_spec("matplotlib") and find_spec("jinja2")
         formats = FORMATS if drawn else [name for name in FORMATS if name != "html"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from joblib import cpu_count
 
-from skdare.bench import PROTOCOLS, TASKS, TESTED_ON, Preparation, Questions, Settings, Source
+from skdare.bench import PROTOCOLS, TASKS, TESTED_ON, VALIDATE_WITH, Settings
 from skdare.cli._config import read_config
 from skdare.datasets import DomainData, read
 
@@ -31,12 +32,22 @@ def numbers(context: click.Context, parameter: click.Parameter, value: str | Non
         raise click.BadParameter(f"{value!r} is not numbers separated by commas") from error
 
 
-def _ridge(context: click.Context, parameter: click.Parameter, value: Any) -> str | float:
+def _ridge(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
     """A rule, or a number."""
+    if value is None:
+        return None
     try:
         return float(value)
     except ValueError:
         return str(value)
+
+
+_USUAL = Settings()
+
+
+def _usual(name: str) -> str:
+    """The default of a setting, which is written once, there."""
+    return f"  [default: {getattr(_USUAL, name)}]"
 
 
 _SHARED = [
@@ -50,13 +61,15 @@ _SHARED = [
     ),
     click.option("--out", help="Folder of the run  [default: NAME.bench]"),
     click.option("--name", help="What to call the data  [default: the file's name]"),
-    click.option("--protocol", type=click.Choice(PROTOCOLS), default="default", show_default=True),
+    click.option(
+        "--protocol", type=click.Choice(PROTOCOLS), default=_USUAL.protocol, show_default=True
+    ),
     click.option("--trials", type=click.IntRange(1), default=3, show_default=True),
     click.option("--held-out", callback=names, help="Domains to hold out, by commas."),
     click.option(
         "--jobs",
         type=click.IntRange(1),
-        default=os.cpu_count() or 1,
+        default=cpu_count(),
         show_default="all cores",
         help="Trials at once; each has its share of BLAS threads.",
     ),
@@ -68,20 +81,23 @@ _SHARED = [
     click.option("--impute", type=click.Choice(["median"]), help="Fill missing values."),
     click.option("--standardize/--no-standardize", help="By the training rows' mean and spread."),
     click.option("--clip", type=float, help="Limit standardised values to this."),
-    click.option("--aside", type=float, default=0.2, show_default=True, help="Share set aside."),
+    click.option("--aside", type=float, help="Share of each domain set aside" + _usual("aside")),
     click.option(
         "--test-on",
         type=click.Choice(TESTED_ON),
-        help="Held-out rows that are scored  [default: 20 for paper, else all]",
+        help="Held-out rows that are scored: those set aside, the others, or both  "
+        "[default: reserved for paper, else all]",
     ),
     click.option(
         "--l2",
         callback=_ridge,
-        default="matched",
-        show_default=True,
-        help="matched (chosen for ERM), own (for each head), or a number.",
+        help="matched (chosen for ERM), own (for each head), or a number" + _usual("l2"),
     ),
-    click.option("--l2-grid", callback=numbers, help="Strengths to choose from, by commas."),
+    click.option(
+        "--l2-grid",
+        callback=numbers,
+        help="Strengths to choose from, by commas" + _usual("l2_grid"),
+    ),
     click.option(
         "--set",
         multiple=True,
@@ -89,13 +105,13 @@ _SHARED = [
         help="An option of a head, such as dare.shrinkage=0.5; may be repeated.",
     ),
     click.option("--pretrained", multiple=True, help="Features before fine-tuning, for ceilings."),
-    click.option("--step", type=float, help="paper: length of each L-BFGS step  [default: 0.2]"),
-    click.option("--inner", type=int, help="paper: iterations an epoch  [default: 20]"),
-    click.option("--patience", type=int, help="paper: epochs without a gain  [default: 20]"),
+    click.option("--step", type=float, help="paper: length of each L-BFGS step" + _usual("step")),
+    click.option("--inner", type=int, help="paper: iterations an epoch" + _usual("inner")),
+    click.option("--patience", type=int, help="paper: epochs without a gain" + _usual("patience")),
     click.option(
         "--validate-with",
-        type=click.Choice(["own", "mean"]),
-        help="paper: whose adjustment scores validation rows  [default: own]",
+        type=click.Choice(VALIDATE_WITH),
+        help="paper: whose adjustment scores validation rows" + _usual("validate_with"),
     ),
     click.option("--retry-failed", is_flag=True, help="Run again what failed before."),
     click.option("--quiet", is_flag=True, help="No progress."),
@@ -131,7 +147,8 @@ def _read(path: str, keys: dict[str, str | None]) -> DomainData:
     def spelled(message: object) -> str:
         text = str(message)
         for key in keys:
-            text = text.replace(f"{key}=", "--feature-key" if key == "features" else f"--{key}")
+            option = "--feature-key" if key == "features" else f"--{key}"
+            text = re.sub(rf"\b{key}=(?=['\"])", f"{option} ", text).replace(f"{key}=", option)
         return text
 
     with warnings.catch_warnings(record=True) as heard:
@@ -145,26 +162,19 @@ def _read(path: str, keys: dict[str, str | None]) -> DomainData:
     return table
 
 
-def questions(given: dict[str, Any], heads: Sequence[str] | None = None) -> Questions:
-    """Everything that the options ask, checked; the features are read here."""
-    sources = {"given": _source(given["features"], given)}
+def asked(given: dict[str, Any]) -> dict[str, Any]:
+    """What the options ask of a plan; the features are read here."""
+    settings = {f.name: given[f.name] for f in fields(Settings) if given.get(f.name) is not None}
+    found = {name: given[name] for name in ("trials", "name", "task", "held_out")}
+    found |= {"settings": Settings(**settings), "options": head_options(given["set"])}
+    found["data"] = tables(given["features"], given)
     if given["pretrained"]:
-        sources["pretrained"] = _source(given["pretrained"], given)
-    preparation = Preparation(given["impute"], bool(given["standardize"]), given["clip"])
-    names = {f.name for f in fields(Settings)} - {"preparation"}
-    chosen = {name: given[name] for name in names if given.get(name) is not None}
-    settings = Settings(preparation=preparation, **chosen)
-    return Questions(sources, settings, given["trials"], heads, head_options(given["set"]))
-
-
-def _source(places: Sequence[str], given: dict[str, Any]) -> Source:
-    return Source.of(
-        tables(places, given),
-        name=given["name"],
-        task=given["task"],
-        held_out=given["held_out"],
-        impute=given["impute"],
-    )
+        found["pretrained"] = tables(given["pretrained"], given)
+    # Several files have a folder in common, and no name.
+    if given["name"] is None and isinstance(found["data"], dict):
+        folder = Path(given["features"][0].split("=", 1)[1]).resolve().parent
+        found["name"] = folder.name or None
+    return found
 
 
 def head_options(given: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -7,46 +7,33 @@ from typing import Any
 
 import click
 
-from skdare.bench import Log, Plan, Record, Source, run
+from skdare.bench import Log, Plan, Record, Trial, run
 
 
-def follow(
-    plan: Plan,
-    sources: dict[str, Source],
-    log: Log,
-    *,
-    jobs: int,
-    retry_failed: bool,
-    quiet: bool,
-) -> None:
+def follow(plan: Plan, log: Log, *, jobs: int, retry_failed: bool, quiet: bool) -> None:
     """Run the plan with a bar; Ctrl-C ends it with what is done on file."""
-    known = {record.key: record for record in log.read()}
-    keys = [plan.key(trial) for trial in plan.trials]
-    done = sum(k in known and (known[k].status != "failed" or not retry_failed) for k in keys)
-    watched = not quiet and sys.stderr.isatty()
+    keys = {plan.key(trial) for trial in plan.trials}
+    done = len(keys & log.done(retry_failed=retry_failed))
     if done and not quiet:
         click.echo(f"{done} of {len(keys)} trials are on file in {log.folder}", err=True)
-    with _Bar(len(keys), done, watched) as bar:
-        records = run(plan, sources, log, jobs=jobs, retry_failed=retry_failed, started=bar.started)
+    with _Bar(len(keys), done, not quiet and sys.stderr.isatty()) as bar:
         try:
-            for record in records:
-                done += 1
-                bar.finished(record)
+            for _ in run(plan, log, jobs=jobs, retry_failed=retry_failed, started=bar.started):
+                bar.advance()
         except KeyboardInterrupt:
-            records.close()  # type: ignore[attr-defined]
             bar.stop()
+            done = len(keys & log.done(retry_failed=retry_failed))
             click.echo(
                 f"stopped: {done} of {len(keys)} trials are on file in {log.folder}; "
                 "the same command goes on from there",
                 err=True,
             )
             sys.exit(130)
-    _tell_failures(Log(log.folder).read(), set(keys))
+    _tell_failures([record for record in log.read() if record.key in keys])
 
 
-def _tell_failures(records: list[Record], keys: set[str]) -> None:
+def _tell_failures(ours: list[Record]) -> None:
     """On stderr: how many trials failed, and the first reason; all of them is an error."""
-    ours = [record for record in records if record.key in keys]
     failed = [record for record in ours if record.status == "failed"]
     if failed:
         first = failed[0]
@@ -89,13 +76,13 @@ class _Bar:
     def __exit__(self, *exception: object) -> None:
         self.stop()
 
-    def started(self, trial: Any) -> None:
+    def started(self, trial: Trial) -> None:
         """Say what is being fitted."""
         if self.progress is not None:
             self.progress.update(self.task, description=f"{trial.head}, {trial.held_out} held out")
 
-    def finished(self, record: Record) -> None:
-        """Count it."""
+    def advance(self) -> None:
+        """Count one more."""
         if self.progress is not None:
             self.progress.advance(self.task)
 

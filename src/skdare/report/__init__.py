@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from skdare._validation import check_choice
-from skdare.bench._record import Log
-from skdare.bench._summary import Summary, summarise
+from skdare.bench import Log
 from skdare.report import _csv, _latex, _markdown, _text
 from skdare.report._document import document
 from skdare.report._names import as_given, label
+from skdare.summary.groups import Summary, summarise
 
 __all__ = ["FORMATS", "text", "write_report"]
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from skdare.bench._standing import Paired, RowTest, Standing
 from skdare.report._names import Naming
 from skdare.report._numbers import Scale, count, p_value, scale_of, smallest
 from skdare.report._part import Part
 from skdare.report._plot import Gain, Gains, Plot
 from skdare.report._table import Cell, Table, row
+from skdare.summary.standing import Paired, RowTest, Standing
 
 FAR = 3.0  # times the size that one difference in ten exceeds
 _ROWS_NOTE = (
@@ -45,7 +45,8 @@ def _across_table(standing: Standing, label: Naming) -> Table:
         tuple(rows),
         (
             "Units are the domain means, so the interval and the tests speak of another domain "
-            "like these. p: one-sided paired t-test that the head is higher; in brackets: "
+            "like these; they share training domains, so they are not quite independent. p: "
+            "one-sided paired t-test that the head is higher; in brackets: "
             f"corrected by Holm for the number of heads. {_reach(standing.against.across)}",
         ),
     )

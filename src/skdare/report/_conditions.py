@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from skdare.bench._summary import Group
 from skdare.report._names import Naming
 from skdare.report._numbers import count, duration, number
 from skdare.report._part import Part
+from skdare.report._standing import ROWS
 from skdare.report._table import Table, row
+from skdare.summary.groups import Group
 
 SHOWN = 6  # values of one option that are listed
 
@@ -41,7 +42,7 @@ def condition_part(group: Group, label: Naming) -> Part:
         ("Task", group.task),
         ("Trials", ", ".join(str(t) for t in found.trials)),
         ("Split", "; ".join(found.splits)),
-        ("Tested on", ", ".join(_tested(name) for name in found.tested_on)),
+        ("Tested on", ", ".join(ROWS.get(name, name) for name in found.tested_on)),
         ("Records", f"{found.records:,}, {count(len(group.failures), 'failure')}"),
         ("Warnings", f"{sum(found.warnings.values()):,}"),
         ("Time", f"{duration(found.seconds)} over all trials"),
@@ -50,10 +51,6 @@ def condition_part(group: Group, label: Naming) -> Part:
     known = tuple((term, text) for term, text in facts if text)
     tables = (*_options(group, label), *_warnings(group))
     return Part("How it was run", "", (), tables, known, folded=True)
-
-
-def _tested(name: str) -> str:
-    return f"{name} % of the held-out domain" if name.isdigit() else f"{name} rows of it"
 
 
 def _options(group: Group, label: Naming) -> Iterator[Table]:

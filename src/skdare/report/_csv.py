@@ -7,10 +7,10 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
-from skdare.bench._grid import Estimate, Grid, Sweep, estimate
-from skdare.bench._record import Record
-from skdare.bench._standing import Paired, RowTest, Standing
-from skdare.bench._summary import Group, Summary
+from skdare.bench import ABLATION, Record
+from skdare.summary.grid import Estimate, Grid, Sweep, estimate
+from skdare.summary.groups import Group, Summary
+from skdare.summary.standing import Paired, RowTest, Standing
 
 COLUMNS = ("data", "protocol", "study", "metric", "x", "head", "held_out", "statistic", "value")
 AVERAGE, WORST, ACROSS, POOLED = "(average)", "(worst)", "(across domains)", "(all rows)"
@@ -57,7 +57,7 @@ def _group(group: Group) -> Iterator[Row]:
         "curve": group.curve,
         "adjustment": group.adjustment,
         "alignment": group.alignment,
-        **{f"ablation:{name}": found for name, found in group.ablations.items()},
+        **{ABLATION + name: found for name, found in group.ablations.items()},
     }
     for study, found in studies.items():
         yield from _study(study, found)
@@ -101,7 +101,7 @@ def _standing(standing: Standing) -> Iterator[Row]:
         for head, found in tests.items():
             for statistic, value in _rows(found):
                 yield "main", metric, "", head, place, statistic, _number(value)
-    for place, marks in (*standing.marks.items(), (AVERAGE, standing.average_marks)):
+    for place, marks in standing.marks.items():
         for head, mark in marks.items():
             if mark:
                 yield "main", metric, "", head, place, "mark", mark

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from skdare.bench._grid import estimate
-from skdare.bench._summary import Group, Summary
 from skdare.report._against import comparison_part, gains_plot
 from skdare.report._conditions import condition_part, failure_parts
 from skdare.report._grids import estimated
@@ -20,6 +18,8 @@ from skdare.report._studies import (
 )
 from skdare.report._table import Table, row
 from skdare.report._verdict import verdict
+from skdare.summary.grid import estimate
+from skdare.summary.groups import Group, Summary
 
 NOTES = (
     (
@@ -29,8 +29,12 @@ NOTES = (
     ),
     (
         "t 90 % interval",
-        "Mean ± t σ̂/√n with the quantile of Student's law, 2.920 for three trials. It covers 90 "
-        "times in 100 if scores are normal.",
+        "Mean ± t σ̂/√n with the quantile of Student's law, 2.920 for three trials. It would cover "
+        "90 times in 100 if scores were normal and independent. But trials are splits of the same "
+        "rows: their training rows overlap, and where all held-out rows are scored, they are the "
+        "same rows each time. So it says how much another split of these rows would change a "
+        "score, not how much other rows would, and tests over trials are optimistic (Nadeau and "
+        "Bengio, 2003). Tests over domains and McNemar's test do not rest on trials.",
     ),
     (
         "Average and worst domain",
@@ -40,8 +44,10 @@ NOTES = (
     (
         "Marks",
         "Bold: the highest mean, by one-sided paired t-tests over trials against every other head "
-        "at p = 0.1. Underlined: above the baseline by the same test. Not corrected for their "
-        "number, as in the paper; heads that saw anything of the held-out domain do not compete.",
+        "at p = 0.1. Underlined: above the baseline by the same test. As in the paper they are not "
+        "corrected for their number, and they are optimistic, as trials share rows. Heads that saw "
+        "anything of the held-out domain do not compete, and two heads that agree on every row "
+        "bar each other.",
     ),
     (
         "Sign-flip test",
@@ -50,7 +56,9 @@ NOTES = (
     ),
     (
         "Holm",
-        "p-values corrected for the number of heads compared with the baseline.",
+        "p-values corrected for the number of heads compared with the baseline: those that saw "
+        "nothing of the held-out domain are one family, the others another. Not corrected for the "
+        "number of domains.",
     ),
     (
         "McNemar's test",
@@ -103,20 +111,16 @@ def overview(summary: Summary, label: Naming) -> Table:
     for group, main in shown:
         scale = scale_of(group.metric)
         cells = [
-            estimated(scale, estimate(main.grid.average(h)), main.average_marks.get(h, ""))
-            if h in main.grid.lines
-            else NONE
+            estimated(scale, estimate(main.grid.average(h))) if h in main.grid.lines else NONE
             for h in heads
         ]
         name = f"{group.data}, {group.protocol}" if protocols else group.data
         rows.append(row(f"{name}, {scale.axis}", cells))
-    baselines = dict.fromkeys(label(main.baseline) for _, main in shown)
     return Table(
         "overview",
         "Average over held-out domains, by data set and head",
         ("data", *(label(h) for h in heads)),
         tuple(rows),
         grid=True,
-        baseline=" or ".join(baselines),
         trials=max((len(main.grid.trials) for _, main in shown), default=0),
     )

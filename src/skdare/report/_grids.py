@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from skdare.bench._comparison import Marks
-from skdare.bench._grid import Estimate, Grid, Sweep, estimate
 from skdare.report._names import Naming
 from skdare.report._numbers import NONE, Scale, number, scale_of, spread
 from skdare.report._plot import Bars, Dots, Level, Lines, Plot, Series
 from skdare.report._table import Cell, Table, row
+from skdare.summary.comparison import Marks
+from skdare.summary.grid import Estimate, Grid, Sweep, estimate
 
 SORTED = 6  # more domains than these are put in order of their scores
 LONG_TABLE = 12
@@ -35,10 +35,9 @@ def domain_rows(
     columns: Sequence[Column],
     scale: Scale,
     marks: Mapping[str, Marks] | None = None,
-    average: Marks | None = None,
 ) -> list[tuple[Cell, ...]]:
     """A row a held-out domain, then their average and the worst; both intervals with marks."""
-    both, of_domain, of_average = marks is not None, marks or {}, average or {}
+    both, of_domain = marks is not None, marks or {}
 
     def cell(x: np.ndarray, mark: str = "") -> Cell:
         return estimated(scale, estimate(x), mark, both=both)
@@ -51,7 +50,7 @@ def domain_rows(
         for d in domains
     ]
     nothing = Cell(NONE)
-    averages = (cell(g.average(h), of_average.get(h, "")) if g else nothing for g, h in whole)
+    averages = (cell(g.average(h)) if g else nothing for g, h in whole)
     worst = (cell(g.worst(h)) if g else nothing for g, h in whole)
     return [*rows, row("average", averages), row("worst domain", worst)]
 

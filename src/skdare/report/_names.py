@@ -25,6 +25,8 @@ _LABELS = {
     "end-to-end": "End-to-end ceiling",
     "retrain": "Retrained on its rows alone",
     "retrain+sources": "Retrained with training domains",
+    "averaged adjustment": "Averaged adjustment",
+    "averaged scalar": "Averaged scalar",
     "with adjustment": "With adjustment",
     "without adjustment": "Without adjustment",
 }

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 
-from skdare.bench._grid import estimate
-from skdare.bench._standing import Paired, RowTest, Standing
-from skdare.bench._summary import Group
+from skdare.bench import NOTHING
 from skdare.report._grids import domain_rows, domain_tables
 from skdare.report._names import Naming
 from skdare.report._numbers import NONE, p_value, scale_of
 from skdare.report._part import Part
 from skdare.report._table import Cell, Table
+from skdare.summary.grid import estimate
+from skdare.summary.groups import Group
+from skdare.summary.standing import Paired, RowTest, Standing
 
-_ROWS = {"20": "the 20 % reserved of it", "80": "the other 80 % of it", "all": "all its rows"}
+ROWS = {
+    "reserved": "its rows set aside",
+    "rest": "its rows not set aside",
+    "all": "all its rows",
+}
 
 
 def standing_part(group: Group, standing: Standing, label: Naming) -> Part:
@@ -22,7 +27,7 @@ def standing_part(group: Group, standing: Standing, label: Naming) -> Part:
     if standing.rmse:
         columns = [(standing.rmse, head) for head in standing.rmse.lines]
         tables += domain_tables("rmse", columns, label, "on the held-out domain")
-    tested = [_ROWS.get(name, name) for name in group.conditions.tested_on]
+    tested = [ROWS.get(name, name) for name in group.conditions.tested_on]
     where = f", scored on {' or '.join(tested)}" if tested else ""
     text = f"Each domain in turn is held out of training and then predicted{where}."
     return Part("Scores on held-out domains", text, (), tuple(tables))
@@ -32,10 +37,10 @@ def main_table(standing: Standing, label: Naming) -> Table:
     """Heads by held-out domain; with two heads their difference and its p as well."""
     grid, scale = standing.grid, scale_of(standing.grid.metric)
     columns = [(grid, head) for head in grid.lines]
-    rows = domain_rows(columns, scale, standing.marks, standing.average_marks)
-    names = tuple(label(h) + ("" if standing.uses[h] == "nothing" else "†") for h in grid.lines)
+    rows = domain_rows(columns, scale, standing.marks)
+    names = tuple(label(h) + ("" if standing.uses[h] == NOTHING else "†") for h in grid.lines)
     notes = []
-    for use in dict.fromkeys(use for use in standing.uses.values() if use != "nothing"):
+    for use in dict.fromkeys(use for use in standing.uses.values() if use != NOTHING):
         notes.append(f"† uses {use} of the held-out domain, so it is not marked.")
     two = len(grid.lines) == 2 and bool(standing.against.across)
     if two:

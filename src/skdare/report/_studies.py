@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from skdare.bench._grid import Grid, Sweep
-from skdare.bench._summary import Group
 from skdare.report._grids import (
     SORTED,
     Column,
@@ -22,6 +20,8 @@ from skdare.report._numbers import scale_of
 from skdare.report._part import Part
 from skdare.report._plot import Plot
 from skdare.report._table import Table
+from skdare.summary.grid import Grid, Sweep
+from skdare.summary.groups import Group
 
 ROOM_FOR_NAMES = 62  # characters side by side under bars
 
@@ -65,8 +65,9 @@ def ceiling_part(group: Group, label: Naming, plots: tuple[Plot, ...]) -> Part:
     """Heads and ceilings on the reserved rows."""
     text = (
         "Ceilings cheat: they were trained with labels of the held-out domain, on rows other than "
-        "those scored. What separates the heads from the linear ceiling on the same features can "
-        "be won by a better linear head; the rest needs better features."
+        "those scored. The linear ceiling shows that a linear head on the same features does at "
+        "least so well when it is told where to look; a head without those labels need not be able "
+        "to, and another linear head may do better still."
     )
     where = "on the reserved rows of the held-out domain"
     tables = domain_tables("ceilings", columns_to_compare(group), label, where)
@@ -82,8 +83,8 @@ def curve_part(group: Group, curve: Sweep, label: Naming, name: str) -> Part:
     beside = [(grid, line) for grid, line in columns_to_compare(group) if line in shown]
     levels = sweep_levels(curve, beside, label)
     text = (
-        "The last layer is fitted again with a few labelled rows of the held-out domain, and "
-        "scored on its reserved rows: how many it takes to reach the ceiling."
+        "The last layer is fitted again with a few labelled rows of the held-out domain, with the "
+        "same ridge as the heads and the ceiling, and scored on the rows set aside."
     )
     heading = "Retraining on labelled rows"
     plot = sweep_plot(name, heading, curve, levels, label, x_label)
@@ -97,21 +98,31 @@ def diagnostic_parts(group: Group, label: Naming) -> Iterator[Part]:
             "adjustment",
             group.adjustment,
             "Error of the guessed adjustment, ‖Ŵ − W‖²/‖W‖²",
-            "As the paper's Table 2: zero is a perfect guess of the held-out domain's whitener.",
+            "As the paper's Table 2: zero is a perfect guess of the held-out domain's whitener. A "
+            "scalar is what no whitening comes to: shrinkage makes both small. ",
         ),
         (
             "alignment",
             group.alignment,
             "Mean cosine similarity of the optimal classifiers of single domains",
-            "As the paper's Table 3: one is the same classifier in every domain.",
+            "As the paper's Table 3: one is the same classifier in every domain. A stronger ridge "
+            "makes any two alike. ",
         ),
     )
     tables = tuple(
-        _diagnostic(name, grid, label, caption, note) for name, grid, caption, note in found if grid
+        _diagnostic(name, grid, label, caption, note + _with(group, name))
+        for name, grid, caption, note in found
+        if grid
     )
     if tables:
         text = "Whether the adjustment can be guessed, and whether it brings the domains together."
         yield Part("Diagnostics", text, (), tables, abreast=True)
+
+
+def _with(group: Group, study: str) -> str:
+    """The options that decide a diagnostic."""
+    options = group.diagnosed.get(study, {})
+    return ", ".join(f"{name} {' and '.join(values)}" for name, values in options.items())
 
 
 def _diagnostic(name: str, grid: Grid, label: Naming, caption: str, note: str) -> Table:

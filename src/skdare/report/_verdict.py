@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from skdare.bench._grid import estimate
-from skdare.bench._standing import Paired, Standing
-from skdare.bench._summary import Group
 from skdare.report._names import Naming
 from skdare.report._numbers import Scale, count, p_value, scale_of
+from skdare.summary.grid import estimate
+from skdare.summary.groups import Group
+from skdare.summary.standing import Paired, Standing
 
 # The paper marks at 0.1; what is above 0.05 after correction is called weak.
 EVIDENCE, WEAK = 0.05, 0.1
@@ -56,29 +56,30 @@ def _best(standing: Standing, scale: Scale, label: Naming) -> Iterator[str]:
 def against_baseline(standing: Standing, head: str, scale: Scale, label: Naming) -> str:
     """How far a head is from the baseline across domains, and what that is worth."""
     found = standing.against.across[head]
-    d, heads = found.difference, len(standing.against.across)
+    d, heads = found.difference, found.family
     where = f"{label(standing.baseline)}{scale.within} on average over {count(d.n, 'domain')}"
     side = "above" if d.mean > 0 else "below" if d.mean < 0 else "from"
-    # As many domains as not tell nothing about others: one has no interval and no test.
+    # One domain says nothing of others: it has no interval and no test.
     if math.isnan(d.p):
         return f"{label(head)} is {scale.distance(d.mean)} {side} {where}."
-    corrected = f", {p_value(found.holm)} after Holm over {heads} heads" if heads > 1 else ""
-    inside = f"90 % interval {scale.interval(d.low, d.high)}; one-sided p {p_value(d.p)}{corrected}"
+    lower = d.mean < 0
+    p, after = (d.p_lower, found.holm_lower) if lower else (d.p, found.holm)
+    corrected = f", {p_value(after)} after Holm over {heads} heads" if heads > 1 else ""
+    inside = f"90 % interval {scale.interval(d.low, d.high)}; one-sided p {p_value(p)}{corrected}"
     return (
         f"{label(head)} is {scale.distance(d.mean)} {side} {where} ({inside}): {_evidence(found)}."
     )
 
 
 def _evidence(found: Paired, baseline: str = "") -> str:
-    """What a difference is worth; with a name, from whom."""
+    """What a difference is worth, by the same standard either way; with a name, from whom."""
     than, of = (f" than {baseline}", f" from {baseline}") if baseline else ("", "")
-    if found.difference.high < 0:
-        return f"evidence that it is lower{than}"
-    if found.holm < EVIDENCE:
-        return f"evidence that it is higher{than}"
-    if found.holm < WEAK:
-        return f"weak evidence that it is higher{than}"
-    return f"no evidence of a difference{of}"
+    for p, side in ((found.holm, "higher"), (found.holm_lower, "lower")):
+        if p < EVIDENCE:
+            return f"evidence that it is {side}{than}"
+        if p < WEAK:
+            return f"weak evidence that it is {side}{than}"
+    return f"not enough evidence of a difference{of}"
 
 
 def _peeking(standing: Standing, scale: Scale, label: Naming) -> Iterator[str]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare.bench._comparison import Interval, normal_interval, t_interval
-from skdare.bench._record import Record
+from skdare.bench import Record
+from skdare.summary.comparison import Interval, normal_interval, t_interval
 
 LOWER_IS_BETTER = ("rmse", "error")
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare.bench._comparison import (
+from skdare.bench import NOTHING, Record
+from skdare.summary.comparison import (
     Marks,
     McNemar,
     PairedDifference,
@@ -16,19 +17,24 @@ from skdare.bench._comparison import (
     mcnemar,
     paired_difference,
 )
-from skdare.bench._grid import Grid, gather
-from skdare.bench._record import Record
+from skdare.summary.grid import Grid, gather
 
 BASELINE = "erm"
 
 
 @dataclass(frozen=True)
 class Paired:
-    """A head minus the baseline, and its p-values after Holm's correction over the heads."""
+    """A head minus the baseline, and its p-values after Holm's correction over its family.
+
+    Heads that saw nothing of the held-out domain are one family, the others another; ``family``
+    is the number of heads in it.
+    """
 
     difference: PairedDifference
     holm: float
+    holm_lower: float
     holm_sign_flip: float
+    family: int
 
 
 @dataclass(frozen=True)
@@ -76,8 +82,8 @@ class Standing:
         The metric on the rows that were tested.
     uses : mapping from head to what it saw of the held-out domain
     marks : mapping from held-out domain to Marks
-        Bold and underline as in the paper's Table 1, among heads that saw nothing.
-    average_marks : Marks
+        Bold and underline as in the paper's Table 1, among heads that saw nothing. The average
+        is not marked: trials are its wrong units, and `Against` has the right ones.
     against : Against
     reserved : Grid or None
         The metric on the reserved rows, on which ceilings are scored.
@@ -87,7 +93,6 @@ class Standing:
     grid: Grid
     uses: Mapping[str, str]
     marks: Mapping[str, Marks]
-    average_marks: Marks
     against: Against
     reserved: Grid | None
     rmse: Grid | None
@@ -108,26 +113,29 @@ def stand(records: Sequence[Record]) -> Standing:
     uses = {r.head: r.uses for r in records}
     fair = _fair(grid.lines, uses)
     baseline = BASELINE if BASELINE in grid.lines else fair[0]
-    reserved = gather(records, "score_20", like=grid)
+    reserved = gather(records, "score_reserved", like=grid)
     rmse = gather(records, "rmse", metric="rmse", like=grid)
     return Standing(
         grid,
         uses,
         {d: _marks({h: grid.at(h, d) for h in fair}, baseline) for d in grid.domains},
-        _marks({h: grid.average(h) for h in fair}, baseline),
-        compare(grid, baseline, records),
+        compare(grid, baseline, records, uses),
         reserved if np.isfinite(reserved.S).any() else None,
         rmse if np.isfinite(rmse.S).any() else None,
     )
 
 
-def compare(grid: Grid, baseline: str, records: Sequence[Record]) -> Against:
+def compare(
+    grid: Grid, baseline: str, records: Sequence[Record], uses: Mapping[str, str]
+) -> Against:
     """Every other head against the baseline: by trials, by domains, and by rows."""
     others = [head for head in grid.lines if head != baseline]
+    fair = {head: uses[head] == NOTHING for head in others}
     domains = {
-        d: _paired({h: (grid.at(h, d), grid.at(baseline, d)) for h in others}) for d in grid.domains
+        d: _paired({h: (grid.at(h, d), grid.at(baseline, d)) for h in others}, fair)
+        for d in grid.domains
     }
-    across = _paired({h: _domain_means(grid, h, baseline) for h in others})
+    across = _paired({h: _domain_means(grid, h, baseline) for h in others}, fair)
     trial = grid.trials[0]
     right = {(r.head, r.held_out): r.correct() for r in records if r.trial == trial and r.ok}
     pairs = {
@@ -143,7 +151,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 
 def _fair(heads: tuple[str, ...], uses: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(head for head in heads if uses[head] == "nothing") or heads
+    return tuple(head for head in heads if uses[head] == NOTHING) or heads
 
 
 def _marks(scores: Mapping[str, np.ndarray], baseline: str) -> Marks:
@@ -166,15 +174,21 @@ def _domain_means(grid: Grid, head: str, baseline: str) -> Pair:
     return means[0], means[1]
 
 
-def _paired(pairs: Mapping[str, Pair]) -> dict[str, Paired]:
+def _paired(pairs: Mapping[str, Pair], fair: Mapping[str, bool]) -> dict[str, Paired]:
     found = {}
     for head, (a, b) in pairs.items():
         both = np.isfinite(a) & np.isfinite(b)
         if both.any():
             found[head] = paired_difference(a[both], b[both])
-    by_t = holm({head: d.p for head, d in found.items()})
-    by_flip = holm({head: d.sign_flip.p for head, d in found.items()})
-    return {head: Paired(d, by_t[head], by_flip[head]) for head, d in found.items()}
+    corrected: dict[str, Paired] = {}
+    for kind in (True, False):
+        family = {head: d for head, d in found.items() if fair[head] == kind}
+        p = holm({head: d.p for head, d in family.items()})
+        lower = holm({head: d.p_lower for head, d in family.items()})
+        flip = holm({head: d.sign_flip.p for head, d in family.items()})
+        for head, d in family.items():
+            corrected[head] = Paired(d, p[head], lower[head], flip[head], len(family))
+    return {head: corrected[head] for head in found}
 
 
 def _both(a: np.ndarray | None, b: np.ndarray | None) -> Pair | None:

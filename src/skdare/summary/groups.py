@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from skdare.bench._grid import Grid, Line, Sweep, gather, sweep
-from skdare.bench._record import Record
-from skdare.bench._standing import Standing, stand
+from skdare.bench import ABLATION, LABELS, METRICS, Record
+from skdare.summary.grid import Grid, Line, Sweep, gather, sweep
+from skdare.summary.standing import Standing, stand
 
 STUDIES = ("main", "ceiling", "curve", "adjustment", "alignment")
-ABLATION = "ablation:"
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,7 @@ class Group:
     missing : int
         Cells of the main table for which no trial is on record.
     conditions : Conditions
+    diagnosed : mapping from study to option to the values that occur
     """
 
     data: str
@@ -89,6 +89,7 @@ class Group:
     failures: tuple[Failure, ...]
     missing: int
     conditions: Conditions
+    diagnosed: Mapping[str, Mapping[str, tuple[str, ...]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,20 +127,22 @@ def _group(records: Sequence[Record]) -> Group:
     main = studies.get("main", [])
     standing = stand(main) if main else None
     first = main[0] if main else records[0]
+    found = {name: studies.get(name) for name in ("ceiling", "adjustment", "alignment")}
     return Group(
-        first.data,
-        first.protocol,
-        first.task,
-        "r2" if first.task == "regression" else "accuracy",
-        standing,
-        _grid(studies.get("ceiling")),
-        _curve(studies.get("curve")),
-        _grid(studies.get("adjustment")),
-        _grid(studies.get("alignment")),
-        {name: _ablation(found) for name, found in studies.items() if name not in STUDIES},
-        tuple(_failure(r) for r in records if r.status == "failed"),
-        _missing(standing, main),
-        _conditions(records),
+        data=first.data,
+        protocol=first.protocol,
+        task=first.task,
+        metric=METRICS[first.task],
+        main=standing,
+        ceilings=_grid(found["ceiling"]),
+        curve=_curve(studies.get("curve")),
+        adjustment=_grid(found["adjustment"]),
+        alignment=_grid(found["alignment"]),
+        ablations={name: _ablation(r) for name, r in studies.items() if name not in STUDIES},
+        failures=tuple(_failure(r) for r in records if r.status == "failed"),
+        missing=_missing(standing, main),
+        conditions=_conditions(records),
+        diagnosed={name: _occurring(r, "option:") for name, r in found.items() if r},
     )
 
 
@@ -153,7 +156,7 @@ def _curve(records: Sequence[Record] | None) -> Sweep | None:
 
 def _ablation(records: Sequence[Record]) -> Grid | Sweep:
     # Ceilings are scored on the reserved rows; beside them, so are the heads.
-    value = "score_20" if any(r.uses == "labels" for r in records) else None
+    value = "score_reserved" if any(r.uses == LABELS for r in records) else None
     if any(r.x is not None for r in records):
         return sweep(records, value, line=namer(records))
     return gather(records, value, line=namer(records))
@@ -173,14 +176,14 @@ def _conditions(records: Sequence[Record]) -> Conditions:
     settled = [r for r in records if r.study in ("main", "ceiling")] or records
     heads = dict.fromkeys(r.head for r in settled)
     return Conditions(
-        _occurring(records, "version:"),
-        _distinct(r.values.get("split") for r in records),
-        _distinct(r.values.get("tested_on") for r in main or records),
-        {head: _occurring([r for r in settled if r.head == head], "option:") for head in heads},
-        tuple(sorted({r.trial for r in records})),
-        len(records),
-        Counter(w for r in records for w in _warnings(r)),
-        sum(r.seconds for r in records),
+        versions=_occurring(records, "version:"),
+        splits=_distinct(r.values.get("split") for r in records),
+        tested_on=_distinct(r.values.get("tested_on") for r in main or records),
+        options={h: _occurring([r for r in settled if r.head == h], "option:") for h in heads},
+        trials=tuple(sorted({r.trial for r in records})),
+        records=len(records),
+        warnings=Counter(w for r in records for w in _warnings(r)),
+        seconds=sum(r.seconds for r in records),
     )
 
 

@@ -66,14 +66,13 @@ def paired_t(a: ArrayLike, b: ArrayLike) -> float:
     """One-sided p-value that the mean of a is above that of b, by Student's t on a - b.
 
     One pair gives NaN. Differences that are all equal, up to rounding, have no variance to
-    weigh them by: p is 0 if they are positive, 1 if negative, and 1 if zero, where two heads
-    that never differ are no evidence for either.
+    weigh them by: the sign-flip test, which needs none, stands in.
     """
     d = _differences(a, b)
     if len(d) < 2:
         return np.nan
     if np.ptp(d) == 0:
-        return 0.0 if d[0] > 0 else 1.0
+        return sign_flip(d).p
     return float(stats.t.sf(d.mean() / _standard_error(d), len(d) - 1))
 
 
@@ -95,7 +94,7 @@ def sign_flip(differences: ArrayLike, *, n_draws: int = 100_000, seed: int = 0) 
 
     Examples
     --------
-    >>> from skdare.bench._comparison import sign_flip
+    >>> from skdare.summary.comparison import sign_flip
     >>> sign_flip([2.8, 1.1, 3.4])
     SignFlip(p=0.125, smallest=0.125, n=3, exact=True)
     """
@@ -123,7 +122,7 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
 
     Examples
     --------
-    >>> from skdare.bench._comparison import holm
+    >>> from skdare.summary.comparison import holm
     >>> holm({"irm": 0.25, "dare": 0.125, "groupdro": float("nan")})
     {'irm': 0.25, 'dare': 0.25, 'groupdro': nan}
     """
@@ -137,12 +136,13 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Mean of a - b with its t interval, and what each test of "a is higher" makes of it."""
+    """Mean of a - b with its t interval, and what tests make of "a is higher" (or lower)."""
 
     mean: float
     low: float
     high: float
     p: float
+    p_lower: float
     sign_flip: SignFlip
     n: int
 
@@ -151,7 +151,8 @@ def paired_difference(a: ArrayLike, b: ArrayLike, level: float = 0.9) -> PairedD
     """Mean of a - b over n trials, its t interval, and one-sided paired t and sign-flip tests."""
     d = _differences(a, b)
     t = t_interval(d, level)
-    return PairedDifference(t.mean, t.low, t.high, paired_t(a, b), sign_flip(d), len(d))
+    tests = paired_t(a, b), paired_t(b, a), sign_flip(d)
+    return PairedDifference(t.mean, t.low, t.high, *tests, len(d))
 
 
 @dataclass(frozen=True)
