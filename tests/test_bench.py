@@ -362,6 +362,7 @@ def test_a_run_refuses_records_that_were_not_made_alike(tmp_path):
         ask(**asked, options={"dare": {"shrinkage": 0.5}}),
         ask(table(seed=1), **asked),
         ask(**{**asked, "end_to_end": {"a": 0.8}}),
+        ask(replace(table(), domains=np.char.add("other ", table().domains)), trials=1),
     ):
         with pytest.raises(ValueError, match="with other settings, options or features"):
             list(run(other, Log(tmp_path)))
@@ -591,6 +592,39 @@ def test_a_pooled_target_is_measured_as_such():
 PAPER_SETTINGS = replace(FAST, protocol="paper")
 
 
+def tiny() -> DomainData:
+    """The same table with a fifth domain of two rows."""
+    data = table()
+    domains = data.domains.copy()
+    domains[:2] = "e"
+    return replace(data, domains=domains)
+
+
+def test_small_domains_can_be_left_out():
+    assert {trial.held_out for trial in ask(tiny(), min_rows=3).trials} == set("abcd")
+
+
+def test_options_of_dare_reach_the_adapted_head_unless_it_has_its_own():
+    given = {"dare": {"shrinkage": 0.5, "mean_penalty": 7.0}}
+    [options] = {t.options for t in ask(heads=["adapted"], options=given).trials}
+    assert dict(options) == {"shrinkage": 0.5}
+    [options] = {
+        t.options
+        for t in ask(heads=["adapted"], options=given | {"adapted": {"shrinkage": 0.1}}).trials
+    }
+    assert dict(options) == {"shrinkage": 0.1}
+
+
+def test_a_run_knows_what_is_still_to_be_done(tmp_path):
+    plan, log = ask(trials=1, heads=["erm", "dare"]), Log(tmp_path)
+    begun = run(plan, log)
+    next(begun)
+    begun.close()
+    assert sum(log.unfinished().values()) == len(plan.trials) - len(log.read())
+    list(run(plan, log))
+    assert log.unfinished() == {("t", "default"): 0}
+
+
 def with_split(data: DomainData) -> DomainData:
     return replace(data, split=data.domains == "c")
 
@@ -610,6 +644,13 @@ def with_split(data: DomainData) -> DomainData:
         (lambda: Settings(protocol="paper", aside=0.0), "rows set aside"),
         (lambda: ask(held_out=["e"]), "is not in the features; they have `a`"),
         (lambda: ask(extras=["curves"]), "extras"),
+        (lambda: ask(held_out=[]), "no domain is named"),
+        (lambda: ask(options={"dare": {"shrinkage": 5}}), "shrinkage is 5"),
+        (lambda: ask(replace(table(), y=np.full(240, "x"))), "y has one class"),
+        (lambda: ask(tiny()), "domain `e` has 2 rows, too few to whiten"),
+        (lambda: ask(min_rows=99), "no domain has 99 rows"),
+        (lambda: ablation_plan("lambda", table(), values=[np.inf]), "mean_penalty is inf"),
+        (lambda: ablation_plan("lambda", table(), values=[]), "values is empty"),
         (lambda: ask(end_to_end={"q": 1.0}), "end_to_end names domain 'q'"),
         (lambda: ask(settings=replace(FAST, aside=0.0), extras=["ceilings"]), "60 rows has none"),
         (lambda: ask(with_split(table())), "every row of domain `c` aside"),

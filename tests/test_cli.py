@@ -115,7 +115,12 @@ def test_options_come_from_a_file_and_the_command_line_overrules_it(features, tm
         (["bench", "f.npz", "--config", "wrong.toml"], "did you mean `trials`"),
         (["bench", "f.npz", "--config", "broken.toml"], "cannot be read as TOML"),
         (["bench", "f.npz", "--trials", "0"], "trials"),
-        (["bench", "f.npz", "--with", "ceiling"], "extras"),
+        (["bench", "f.npz", "--with", "ceiling"], "--with is 'ceiling'"),
+        (["bench", "f.npz", "--held-out", ","], "no domain is named"),
+        (["bench", "f.npz", "--set", "dare.shrinkage=5"], "shrinkage is 5"),
+        (["bench", "f.npz", "--out", "f.npz"], "f.npz"),
+        (["bench", "f.npz", "--config", "number.toml"], "must be a path"),
+        (["report", "f.npz", "--formats", ""], "no format is named"),
         (["ablate", "lamda", "f.npz"], "lambda"),
         (["ablate", "whitening", "f.npz", "--values", "1"], "sweeps nothing"),
         (["report", "absent.bench"], "there are no records"),
@@ -126,6 +131,7 @@ def test_options_come_from_a_file_and_the_command_line_overrules_it(features, tm
 def test_a_mistake_exits_with_two_and_says_what_to_do(features, tmp_path, arguments, message):
     (tmp_path / "wrong.toml").write_text("trails = 3\n")
     (tmp_path / "broken.toml").write_text("trials = \n")
+    (tmp_path / "number.toml").write_text("features = 5\n")
     result = run(*arguments)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -133,12 +139,17 @@ def test_a_mistake_exits_with_two_and_says_what_to_do(features, tmp_path, argume
     assert not list(tmp_path.glob("*.bench"))
 
 
-def test_when_every_trial_fails_the_exit_code_is_one(features):
-    result = run(
-        "bench", features, *FAST, "--with", "none", "--set", "dare.max_iter=-1", "--heads=dare"
-    )
+def test_when_every_head_fails_the_exit_code_is_one(features):
+    data = make_latent_domains(2, 60, 4, random_state=0)
+    names = np.array(["art", "photo"])[data.domains]
+    np.savez("one.npz", X=data.X, y=(names == "art").astype(int), domains=names)
+    result = run("bench", "one.npz", *FAST, "--with", "none")
     assert result.exit_code == 1
-    assert "max_iter" in result.stderr
+    assert "needs at least 2 classes" in result.stderr
+
+
+def test_what_numbers_were_taken_for_is_said(features):
+    assert "y is taken as 2 classes" in run("bench", features, *FAST).stderr
 
 
 def test_demo_shows_every_head_and_names_its_report(tmp_path, monkeypatch):

@@ -12,8 +12,7 @@ import numpy as np
 
 from skdare._validation import check_choice
 from skdare.bench._heads import HEADS
-from skdare.bench._paper import OPTIONS as PAPER_OPTIONS
-from skdare.bench._plan import Data, Questions
+from skdare.bench._plan import Data, Questions, check_options
 from skdare.bench._record import ABLATION
 from skdare.bench._source import PROJECTIONS, Projection, distinct
 from skdare.bench._trial import Plan, Trial
@@ -37,18 +36,7 @@ class Variants:
         known = [h for h in self.heads if q.settings.protocol != "paper" or HEADS[h].in_paper]
         for held_out, number in q.folds():
             for head in known:
-                options = {} if head == "erm" else self._of_dare(q, head)
-                options |= q.options.get(head, {})
-                yield q.trial(study, head, held_out, number, options=options)
-
-    def _of_dare(self, q: Questions, head: str) -> dict[str, Any]:
-        """The options given for DARE, but for the one in which this variant differs."""
-        given, own = q.options.get("dare", {}), HEADS[head].options
-        if q.settings.protocol == "paper":
-            usual, mine = PAPER_OPTIONS["dare"], PAPER_OPTIONS[head]
-            own = {key: value for key, value in mine.items() if usual.get(key) != value}
-            given = {key: value for key, value in given.items() if key in mine}
-        return {key: value for key, value in given.items() if key not in own}
+                yield q.trial(study, head, held_out, number)
 
 
 @dataclass(frozen=True)
@@ -59,6 +47,9 @@ class OptionSweep:
     values: tuple[float, ...]
 
     def trials(self, q: Questions, study: str) -> Iterator[Trial]:
+        for head, name in self.option.items():
+            for x in self.values:
+                check_options(head, {name: x}, q.source.task, q.settings.protocol)
         for held_out, number in q.folds():
             for head, name in self.option.items():
                 for x in self.values:
@@ -162,7 +153,7 @@ def ablation_plan(
         How features are made fewer, for "dimension".
     values : sequence of float, optional
         What a sweep visits, in place of its own values.
-    pretrained, settings, trials, options, name, task, held_out
+    pretrained, settings, trials, options, name, task, held_out, min_rows
         As in `bench_plan`.
     """
     if ablation not in ABLATIONS:
@@ -172,6 +163,8 @@ def ablation_plan(
             f"no ablation is called `{ablation}`; {hint}there are {', '.join(ABLATIONS)}"
         )
     check_choice("projection", projection, PROJECTIONS)
+    if values is not None and not len(values):
+        raise ValueError("values is empty; name what to visit, or leave it out")
     chosen = _changed(ABLATIONS[ablation], projection, values)
     q = Questions.of(data, **asked)
     return q.plan(chosen.trials(q, ABLATION + ablation))

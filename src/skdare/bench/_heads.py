@@ -34,6 +34,11 @@ class Entry:
     in_paper: bool = False
 
     @property
+    def whitens(self) -> bool:
+        """Whether it needs a covariance of every domain."""
+        return self.family.startswith("DARE") and self.options.get("adjust", True)
+
+    @property
     def uses(self) -> str:
         """What of the held-out domain it sees."""
         return UNLABELLED if self.adapts else NOTHING

@@ -48,12 +48,14 @@ class Questions:
         name: str | None = None,
         task: str | None = None,
         held_out: Sequence[str] | None = None,
+        min_rows: int = 1,
     ) -> Questions:
         """Check everything before any work."""
-        sources = {"given": Source.of(data, name=name, task=task, held_out=held_out)}
+        more: dict[str, Any] = {"name": name, "min_rows": min_rows}
+        sources = {"given": Source.of(data, task=task, held_out=held_out, **more)}
         given = sources["given"]
         if pretrained is not None:
-            sources["pretrained"] = Source.of(pretrained, name=name, task=given.task)
+            sources["pretrained"] = Source.of(pretrained, task=given.task, **more)
             if not set(given.held_out) & set(sources["pretrained"].held_out):
                 raise ValueError(
                     "the pretrained features have none of the held-out domains; "
@@ -95,6 +97,7 @@ class Questions:
         if not ordered:
             raise ValueError("there is nothing to run; ask for other values, heads or domains")
         self._check_reserved(ordered)
+        self._check_whitened(ordered)
         return Plan(self.sources, self.settings, ordered)
 
     def _check_reserved(self, trials: Sequence[Trial]) -> None:
@@ -112,6 +115,19 @@ class Questions:
                     "it out (--with none)"
                 )
 
+    def _check_whitened(self, trials: Sequence[Trial]) -> None:
+        """Refuse heads that whiten where a domain leaves fewer than two rows to train on."""
+        if not any(t.head in HEADS and HEADS[t.head].whitens for t in trials):
+            return
+        for table in self.source.tables.values():
+            for domain, n in zip(*np.unique(table.domains, return_counts=True), strict=True):
+                if n - reserved_rows(int(n), self.settings.aside) < 2:
+                    raise ValueError(
+                        f"domain `{domain}` has {n} rows, too few to whiten once "
+                        f"{self.settings.aside:.0%} are set aside; leave small domains out with "
+                        "min_rows (--min-rows 5)"
+                    )
+
     def folds(self) -> Iterator[tuple[str, int]]:
         """Held-out domain and trial number."""
         for number in range(self.trials):
@@ -119,13 +135,28 @@ class Questions:
                 yield held_out, number
 
     def trial(self, study: str, head: str, held_out: str, number: int, **more: Any) -> Trial:
-        """A trial with the options that the head was given, and then these."""
-        options = {**self.options.get(head, {}), **more.pop("options", {})}
+        """A trial with the options that the head was given, and then these.
+
+        A variant of DARE has the options given for DARE, but for those in which it differs.
+        """
+        given = {**self._of_dare(head), **self.options.get(head, {})}
+        options = {**given, **more.pop("options", {})}
         return Trial(study, head, held_out, number, options=tuple(sorted(options.items())), **more)
+
+    def _of_dare(self, head: str) -> dict[str, Any]:
+        entry = HEADS.get(head)
+        if entry is None or head == "dare" or entry.family != HEADS["dare"].family:
+            return {}
+        given, own = self.options.get("dare", {}), entry.options
+        if self.settings.protocol == "paper":
+            usual, mine = PAPER_OPTIONS["dare"], PAPER_OPTIONS[head]
+            own = {key: value for key, value in mine.items() if usual.get(key) != value}
+            given = {key: value for key, value in given.items() if key in mine}
+        return {key: value for key, value in given.items() if key not in own}
 
 
 def check_options(name: str, options: Mapping[str, Any], task: str, protocol: str) -> None:
-    """A head takes these options; what an estimator takes, it checks when it is fitted."""
+    """A head takes these options, and these values of them."""
     entry = check_head(name, task, protocol)
     known = list(PAPER_OPTIONS[name] if protocol == "paper" else entry.make(task).get_params())
     for key, value in options.items():
@@ -137,6 +168,8 @@ def check_options(name: str, options: Mapping[str, Any], task: str, protocol: st
             raise ValueError(f"head `{name}` has no option {key!r} in protocol {protocol}; {hint}")
         if protocol == "paper" and not isinstance(PAPER_OPTIONS[name][key], bool):
             check_number(f"{name}.{key}", value, high=1.0 if key == "shrinkage" else np.inf)
+    if protocol != "paper":
+        entry.make(task, **options)._check_options()
 
 
 def bench_plan(
@@ -168,6 +201,8 @@ def bench_plan(
         What to call the data, and what y is; guessed where not given.
     held_out : sequence of str, optional
         Domains to hold out; default: every one.
+    min_rows : int, default=1
+        Leave out domains of fewer rows, in training too.
     """
     for extra in extras:
         check_choice("extras", extra, EXTRAS)

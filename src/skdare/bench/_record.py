@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from threading import Lock
@@ -16,12 +16,19 @@ from typing import Any, Self
 import numpy as np
 
 SCHEMA = 1
-FILE = "records.jsonl"
+FILE, PLANNED = "records.jsonl", "planned.json"
 METRICS = {"classification": "accuracy", "regression": "r2"}
 # What of the held-out domain a head has seen.
 NOTHING, UNLABELLED, LABELS = "nothing", "unlabelled rows", "labels"
 # What the study of an ablation is called: this, and its name.
 ABLATION = "ablation:"
+
+_TYPES: dict[str, Any] = {
+    "trial": int,
+    "x": int | float | None,
+    "score": int | float | None,
+    "seconds": int | float,
+}
 
 
 @dataclass(frozen=True)
@@ -97,9 +104,11 @@ class Record:
         if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
             raise ValueError(f"not a record of schema {SCHEMA}")
         names = [f.name for f in fields(cls) if f.name != "values"]
-        missing = [name for name in names if name not in found]
-        if missing:
-            raise ValueError(f"a record without {missing[0]!r}")
+        for name in names:
+            if name not in found:
+                raise ValueError(f"a record without {name!r}")
+            if not isinstance(found[name], _TYPES.get(name, str)):
+                raise ValueError(f"a record with {name} {found[name]!r}")
         return cls(**{name: found.pop(name) for name in names}, values=found)
 
     @property
@@ -139,6 +148,7 @@ class Log:
     def __init__(self, folder: str | os.PathLike) -> None:
         self.folder = Path(folder)
         self.path = self.folder / FILE
+        self._planned = self.folder / PLANNED
 
     def read(self) -> list[Record]:
         """Every whole record; a later one of the same trial replaces the earlier."""
@@ -157,6 +167,30 @@ class Log:
     def done(self, *, retry_failed: bool = False) -> set[str]:
         """Keys of the trials that need not be run again."""
         return {r.key for r in self.read() if r.status != "failed" or not retry_failed}
+
+    def announce(self, data: str, protocol: str, keys: Iterable[str]) -> None:
+        """Note what is to be run, so that a report can say what is missing."""
+        known = self._announced()
+        name = json.dumps([data, protocol])
+        known[name] = sorted({*known.get(name, []), *keys})
+        part = self._planned.with_suffix(".part")
+        part.write_text(json.dumps(known), encoding="utf-8")
+        os.replace(part, self._planned)
+
+    def unfinished(self) -> dict[tuple[str, str], int]:
+        """How many trials of each data set and protocol were announced and are not on file."""
+        done = self.done()
+        found = {}
+        for name, keys in self._announced().items():
+            data, protocol = json.loads(name)
+            found[data, protocol] = len(set(keys) - done)
+        return found
+
+    def _announced(self) -> dict[str, list[str]]:
+        try:
+            return json.loads(self._planned.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         if not self.path.exists():

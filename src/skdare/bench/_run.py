@@ -51,6 +51,7 @@ def run(
         _check_same_conditions(log.read(), plan)
         known = log.done(retry_failed=retry_failed)
         trials = [trial for trial in plan.trials if plan.key(trial) not in known]
+        log.announce(plan.data, plan.settings.protocol, map(plan.key, plan.trials))
         yield from _run(plan, trials, jobs, started, writer)
 
 

@@ -39,6 +39,8 @@ class Runner:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.workspace = Workspace(plan.sources, plan.settings)
+        deciding = plan.settings.deciding().items()
+        self._settings = {f"setting:{name}": _plain(v) for name, v in deciding if v is not None}
 
     def __call__(self, trial: Trial) -> Record:
         """Run one trial; what goes wrong in it becomes part of the record."""
@@ -81,13 +83,14 @@ class Runner:
     ) -> Record:
         plan, task = self.plan, self.plan.sources[trial.features].task
         values = {name: _plain(value) for name, value in values.items()} | _VERSIONS
-        values |= {"conditions": plan.conditions, "cell": trial.cell}
+        values |= {"conditions": plan.conditions, "cell": trial.cell} | self._settings
         values["table"] = plan.table(trial.features, trial.held_out)
         if trial.projection is not None:
             values["option:projection"] = trial.projection.kind
         if trial.seen is not None:
             values["seen"] = ", ".join(trial.seen)
-        metric, score = values.pop("metric", METRICS[task]), values.pop("score", None)
+        usual = {"adjustment": "error", "alignment": "cosine"}.get(trial.study, METRICS[task])
+        metric, score = values.pop("metric", usual), values.pop("score", None)
         if score is None and not reason:
             status, reason = "failed", "the score is not a number: the targets scored are all alike"
         return Record(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdare._validation import check_choice, check_finite_targets, check_number
+from skdare._validation import check_choice, check_count, check_finite_targets, check_number
 from skdare.datasets import DomainData, fingerprint, guess_task
 
 TASKS = ("classification", "regression")
@@ -118,9 +118,16 @@ class Source:
         name: str | None = None,
         task: str | None = None,
         held_out: Sequence[str] | None = None,
+        min_rows: int = 1,
     ) -> Source:
-        """Check the tables, and which domains are to be held out, before any work."""
-        tables = _by_held_out(data, held_out)
+        """Check the tables, and which domains are to be held out, before any work.
+
+        Domains of fewer than ``min_rows`` rows are left out altogether.
+        """
+        if held_out is not None and not held_out:
+            raise ValueError("no domain is named to hold out; leave held_out out to hold out all")
+        check_count("min_rows", min_rows, 1)
+        tables = _by_held_out(data, held_out, min_rows)
         first = next(iter(tables.values()))
         if task is None:
             task = guess_task(first.y)
@@ -128,7 +135,7 @@ class Source:
         checked: dict[int, str] = {}
         for held, table in tables.items():
             if id(table) not in checked:
-                _check_table(table)
+                _check_table(table, task)
                 checked[id(table)] = fingerprint(table)
             _check_held_out(table, held)
         prints = {domain: checked[id(table)] for domain, table in tables.items()}
@@ -163,13 +170,13 @@ def distinct(domains: np.ndarray) -> list[str]:
 
 
 def _by_held_out(
-    data: DomainData | Mapping[str, DomainData], held_out: Sequence[str] | None
+    data: DomainData | Mapping[str, DomainData], held_out: Sequence[str] | None, min_rows: int
 ) -> dict[str, DomainData]:
     """A table for each domain to hold out, in the order asked for."""
     if isinstance(data, DomainData):
-        table = _with_text_labels(data)
+        table = _large(_with_text_labels(data), min_rows)
         return dict.fromkeys(held_out or distinct(table.domains), table)
-    named = {str(domain): _with_text_labels(table) for domain, table in data.items()}
+    named = {str(d): _large(_with_text_labels(table), min_rows) for d, table in data.items()}
     absent = [domain for domain in held_out or () if domain not in named]
     if absent or not named:
         raise ValueError(
@@ -183,6 +190,19 @@ def _with_text_labels(table: DomainData) -> DomainData:
     return replace(table, domains=np.asarray(table.domains).astype(str))
 
 
+def _large(table: DomainData, min_rows: int) -> DomainData:
+    """The rows of domains that have so many."""
+    _, place, counts = np.unique(table.domains, return_inverse=True, return_counts=True)
+    if counts.min(initial=min_rows) >= min_rows:
+        return table
+    kept = (counts >= min_rows)[place]
+    if not kept.any():
+        raise ValueError(f"no domain has {min_rows} rows; the largest has {counts.max()}")
+    split = None if table.split is None else table.split[kept]
+    X, y, domains = (array[kept] for array in (table.X, table.y, table.domains))
+    return replace(table, X=X, y=y, domains=domains, split=split)
+
+
 def _check_held_out(table: DomainData, held_out: str) -> None:
     domains = distinct(table.domains)
     if held_out not in domains:
@@ -190,7 +210,7 @@ def _check_held_out(table: DomainData, held_out: str) -> None:
         raise ValueError(f"held-out domain `{held_out}` is not in the features; they have {names}")
 
 
-def _check_table(table: DomainData) -> None:
+def _check_table(table: DomainData, task: str) -> None:
     """Refuse, before any work, what no head could be fitted to."""
     n = len(table.X)
     if not len(table.y) == len(table.domains) == n:
@@ -199,6 +219,9 @@ def _check_table(table: DomainData) -> None:
             "every row needs all of them"
         )
     check_finite_targets(np.asarray(table.y))
+    if np.all(table.y == table.y[0]):
+        what = "class" if task == "classification" else "value"
+        raise ValueError(f"y has one {what}, {table.y[0]}; there is nothing to tell apart")
     if np.isinf(table.X).any():
         raise ValueError("the features have infinite values; mend or drop those rows")
     domains = distinct(table.domains)

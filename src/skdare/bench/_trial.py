@@ -180,7 +180,11 @@ class Plan:
     def table(self, features: str, held_out: str) -> str | None:
         """Hash of the features that a held-out domain has, where it has any."""
         source = self.sources.get(features)
-        return None if source is None else source.fingerprints.get(held_out)
+        if source is None:
+            return None
+        prints = set(source.fingerprints.values())
+        # One table for all: then no held-out domain may have another.
+        return prints.pop() if len(prints) == 1 else source.fingerprints.get(held_out)
 
     @property
     def conditions(self) -> str:

@@ -79,6 +79,8 @@ def ablate(ablation: str, projection: str, values: tuple | None, **given: Any) -
 
 def run_and_show(plan: Plan, given: dict[str, Any]) -> None:
     """Run the plan with a bar, and print its tables."""
+    if given["task"] is None and not given["quiet"]:
+        _tell_task(plan)
     log = Log(given["out"] or f"{plan.data}.bench")
     how = {name: given[name] for name in ("jobs", "retry_failed", "quiet")}
     follow(plan, log, **how)
@@ -87,3 +89,16 @@ def run_and_show(plan: Plan, given: dict[str, Any]) -> None:
     if not given["quiet"]:
         click.echo(f"\nrecords: {log.path}", err=True)
         click.echo(f"figures: skdare report {log.folder}", err=True)
+
+
+def _tell_task(plan: Plan) -> None:
+    """Where numbers are targets, say what they were taken for."""
+    source = plan.sources["given"]
+    y = next(iter(source.tables.values())).y
+    if y.dtype.kind not in "iuf":
+        return
+    if source.task == "classification":
+        said = f"{len(set(y.tolist()))} classes; if they are numbers, --task regression"
+    else:
+        said = "numbers; if they are classes, --task classification"
+    click.echo(f"y is taken as {said}", err=True)

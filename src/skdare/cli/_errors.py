@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 
 import click
+
+from skdare.bench import Settings
 
 
 @contextmanager
@@ -17,8 +21,16 @@ def mistakes() -> Iterator[None]:
     """
     try:
         yield
+    except BrokenPipeError:  # nobody reads on; click ends quietly
+        raise
     except (ValueError, OSError, ImportError) as error:
-        what, _, hint = str(error).partition("; ")
+        text = str(error)
+        if isinstance(error, OSError) and error.strerror and error.filename:
+            text = f"{error.filename}: {error.strerror.lower()}; name another path"
+        for name in ("extras", *(f.name for f in fields(Settings))):
+            option = "--with" if name == "extras" else "--" + name.replace("_", "-")
+            text = re.sub(rf"^{name}\b", option, text)
+        what, _, hint = text.partition("; ")
         click.echo(f"error: {what}", err=True)
         if hint:
             click.echo(f"\nhint: {hint}", err=True)

@@ -67,6 +67,13 @@ _SHARED = [
     click.option("--trials", type=click.IntRange(1), default=3, show_default=True),
     click.option("--held-out", callback=names, help="Domains to hold out, by commas."),
     click.option(
+        "--min-rows",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        help="Leave out domains of fewer rows, in training too.",
+    ),
+    click.option(
         "--jobs",
         type=click.IntRange(1),
         default=cpu_count(),
@@ -165,7 +172,7 @@ def _read(path: str, keys: dict[str, str | None]) -> DomainData:
 def asked(given: dict[str, Any]) -> dict[str, Any]:
     """What the options ask of a plan; the features are read here."""
     settings = {f.name: given[f.name] for f in fields(Settings) if given.get(f.name) is not None}
-    found = {name: given[name] for name in ("trials", "name", "task", "held_out")}
+    found = {name: given[name] for name in ("trials", "name", "task", "held_out", "min_rows")}
     found |= {"settings": Settings(**settings), "options": head_options(given["set"])}
     found["data"] = tables(given["features"], given)
     if given["pretrained"]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
 import click
 
-from skdare.bench import Log, Plan, Record, Trial, run
+from skdare.bench import HEADS, Log, Plan, Record, Trial, run
 
 
 def follow(plan: Plan, log: Log, *, jobs: int, retry_failed: bool, quiet: bool) -> None:
@@ -28,12 +29,14 @@ def follow(plan: Plan, log: Log, *, jobs: int, retry_failed: bool, quiet: bool) 
                 "the same command goes on from there",
                 err=True,
             )
-            sys.exit(130)
+            sys.stdout.flush()
+            # Not sys.exit: threads still in a fit would be torn down with the interpreter.
+            os._exit(130)
     _tell_failures([record for record in log.read() if record.key in keys])
 
 
 def _tell_failures(ours: list[Record]) -> None:
-    """On stderr: how many trials failed, and the first reason; all of them is an error."""
+    """On stderr: how many trials failed, and the first reason; all heads' is an error."""
     failed = [record for record in ours if record.status == "failed"]
     if failed:
         first = failed[0]
@@ -42,7 +45,8 @@ def _tell_failures(ours: list[Record]) -> None:
             f"{first.held_out} held out: {first.reason}",
             err=True,
         )
-    if failed and len(failed) == len(ours):
+    heads = [record for record in ours if record.head in HEADS]
+    if heads and all(record.status == "failed" for record in heads):
         sys.exit(1)
 
 

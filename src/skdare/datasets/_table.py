@@ -42,8 +42,8 @@ def guess_task(y: np.ndarray) -> str:
     """Whether y names classes or measures something.
 
     Strings and booleans are classes. Numbers with a fractional part are measurements. Whole
-    numbers are classes if they take at most 20 values, or at most √n: codes of classes repeat,
-    345 of them over half a million rows, and ages, counts or prices seldom do so.
+    numbers are classes if they take at most 20 values, or, stored as integers, at most √n: codes
+    of classes repeat, 345 of them over half a million rows, and ages, counts or prices seldom do.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def guess_task(y: np.ndarray) -> str:
         return "classification"
     if y.dtype.kind == "f" and np.any(y != np.floor(y)):
         return "regression"
-    few = max(_FEW_VALUES, math.isqrt(len(y)))
+    few = _FEW_VALUES if y.dtype.kind == "f" else max(_FEW_VALUES, math.isqrt(len(y)))
     return "classification" if len(np.unique(y)) <= few else "regression"
 
 

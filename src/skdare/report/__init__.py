@@ -47,13 +47,15 @@ def write_report(
         ``pip install 'skdare[report]'``.
     """
     formats = list(formats)
+    if not formats:
+        raise ValueError(f"no format is named; use {', '.join(FORMATS)}")
     for name in formats:
         check_choice("format", name, FORMATS)
     log = Log(run_folder)
     records = log.read()
     if not records:
         raise ValueError(f"there are no records at {log.path}; make them with `skdare bench`")
-    summary = summarise(records)
+    summary = summarise(records, log.unfinished())
     contents: dict[str, Callable[[], dict[str, str]]] = {
         "html": lambda: {"report.html": _page(summary)},
         "md": lambda: {"report.md": _markdown.render(document(summary, label))},

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from skdare.report._names import Naming
-from skdare.report._numbers import count, duration, number
+from skdare.report._numbers import count, duration
 from skdare.report._part import Part
 from skdare.report._standing import ROWS
 from skdare.report._table import Table, row
-from skdare.summary.groups import Group
+from skdare.summary.groups import Failure, Group
 
 SHOWN = 6  # values of one option that are listed
 
@@ -18,17 +18,17 @@ def failure_parts(group: Group, label: Naming) -> Iterator[Part]:
     """Trials without a score, and why."""
     if not group.failures:
         return
+    alike: dict[tuple[str, str, str], list[Failure]] = {}
+    for f in group.failures:
+        alike.setdefault((f.head, f.study, f.reason), []).append(f)
     rows = [
-        row(
-            label(f.head),
-            [f.study, f.held_out, str(f.trial), "" if f.x is None else number(f.x), f.reason],
-        )
-        for f in group.failures
+        row(label(head), [study, f"{len(found):,}", _listed(_domains(found)), reason])
+        for (head, study, reason), found in alike.items()
     ]
     table = Table(
         "failures",
-        f"{count(len(rows), 'failed trial')}",
-        ("head", "study", "held out", "trial", "x", "reason"),
+        f"{count(len(group.failures), 'failed trial')}",
+        ("head", "study", "trials", "held out", "reason"),
         tuple(rows),
     )
     yield Part("Failures", "They count in no mean and no test.", (), (table,))
@@ -41,6 +41,7 @@ def condition_part(group: Group, label: Naming) -> Part:
         ("Protocol", group.protocol),
         ("Task", group.task),
         ("Trials", ", ".join(str(t) for t in found.trials)),
+        ("Settings", ", ".join(f"{n} {' and '.join(v)}" for n, v in found.settings.items())),
         ("Split", "; ".join(found.splits)),
         ("Tested on", ", ".join(ROWS.get(name, name) for name in found.tested_on)),
         ("Records", f"{found.records:,}, {count(len(group.failures), 'failure')}"),
@@ -76,6 +77,10 @@ def _warnings(group: Group) -> Iterator[Table]:
     if found:
         rows = (row(message, [f"{n:,}"]) for message, n in found.items())
         yield Table("warnings", "Warnings", ("message", "trials"), tuple(rows), detail=True)
+
+
+def _domains(failures: list[Failure]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f.held_out for f in failures))
 
 
 def _listed(values: tuple[str, ...]) -> str:

@@ -49,7 +49,9 @@ def _best(standing: Standing, scale: Scale, label: Naming) -> Iterator[str]:
     if OURS in standing.competitors and OURS not in (best, standing.baseline):
         named.append(OURS)
     for head in named:
-        if head in standing.against.across:
+        # A head that failed on some domains has no average to speak of.
+        whole = not math.isnan(estimate(standing.grid.average(head)).mean)
+        if whole and head in standing.against.across:
             yield against_baseline(standing, head, scale, label)
 
 

@@ -32,6 +32,7 @@ class Conditions:
     Parameters
     ----------
     versions : mapping from package to the versions that occur
+    settings : mapping from setting to the values that occur
     splits : tuple of str
         Every one that occurs.
     tested_on : tuple of str
@@ -45,6 +46,7 @@ class Conditions:
     """
 
     versions: Mapping[str, tuple[str, ...]]
+    settings: Mapping[str, tuple[str, ...]]
     splits: tuple[str, ...]
     tested_on: tuple[str, ...]
     options: Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -71,7 +73,8 @@ class Group:
     ablations : mapping from name to Grid, or to Sweep where a number was varied
     failures : tuple of Failure
     missing : int
-        Cells of the main table for which no trial is on record.
+        Trials that were planned and are not on record; or, where no plan is known, cells of the
+        main table without one.
     conditions : Conditions
     diagnosed : mapping from study to option to the values that occur
     """
@@ -99,12 +102,19 @@ class Summary:
     groups: tuple[Group, ...]
 
 
-def summarise(records: Sequence[Record]) -> Summary:
-    """Records of any data sets, protocols and studies, group by group in order of appearance."""
+def summarise(
+    records: Sequence[Record], unfinished: Mapping[tuple[str, str], int] | None = None
+) -> Summary:
+    """Records of any data sets, protocols and studies, group by group in order of appearance.
+
+    ``unfinished`` is how many trials of a data set and protocol were planned and are not among
+    them.
+    """
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         groups.setdefault((record.data, record.protocol), []).append(record)
-    return Summary(tuple(_group(found) for found in groups.values()))
+    known = unfinished or {}
+    return Summary(tuple(_group(found, known.get(key)) for key, found in groups.items()))
 
 
 def namer(records: Sequence[Record]) -> Line:
@@ -120,7 +130,7 @@ def namer(records: Sequence[Record]) -> Line:
     return name
 
 
-def _group(records: Sequence[Record]) -> Group:
+def _group(records: Sequence[Record], unfinished: int | None) -> Group:
     studies: dict[str, list[Record]] = {}
     for record in records:
         studies.setdefault(record.study.removeprefix(ABLATION), []).append(record)
@@ -140,7 +150,7 @@ def _group(records: Sequence[Record]) -> Group:
         alignment=_grid(found["alignment"]),
         ablations={name: _ablation(r) for name, r in studies.items() if name not in STUDIES},
         failures=tuple(_failure(r) for r in records if r.status == "failed"),
-        missing=_missing(standing, main),
+        missing=_missing(standing, main) if unfinished is None else unfinished,
         conditions=_conditions(records),
         diagnosed={name: _occurring(r, "option:") for name, r in found.items() if r},
     )
@@ -177,6 +187,7 @@ def _conditions(records: Sequence[Record]) -> Conditions:
     heads = dict.fromkeys(r.head for r in settled)
     return Conditions(
         versions=_occurring(records, "version:"),
+        settings=_occurring(records, "setting:"),
         splits=_distinct(r.values.get("split") for r in records),
         tested_on=_distinct(r.values.get("tested_on") for r in main or records),
         options={h: _occurring([r for r in settled if r.head == h], "option:") for h in heads},
