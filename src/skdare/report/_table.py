@@ -99,7 +99,7 @@ def interval_note(table: Table, parts: int = 3) -> str:
         return "One trial, so no interval over trials." if table.trials else ""
     if parts == 1:
         return "Intervals are left out for want of room."
-    note = f"After ±: the t 90 % interval over {table.trials} trials"
+    note = f"After ±: the t 90 % interval over {table.trials} trials, splits of the same rows"
     if parts == 3 and any(cell.more for cells in table.rows for cell in cells):
         note += "; in brackets: the paper's normal 90 %, 1.645 σ̂/√n, which is too narrow"
     return note + "."
