@@ -1,0 +1,196 @@
+"""Runs: what is on file, what is run again, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skdare.bench import (
+    EXTRAS,
+    TASKS,
+    Log,
+    Record,
+    bench_plan,
+    run,
+)
+from skdare.datasets import read
+from small_bench import FAST, ask, results, table
+
+
+@pytest.mark.parametrize("protocol", ["default", "paper"])
+def test_trials_side_by_side_give_the_same_records(protocol):
+    settings = replace(FAST, protocol=protocol)
+    plan = ask(settings=settings, trials=2, extras=EXTRAS, end_to_end={"a": 0.9})
+    alone = results(run(plan))
+    assert results(run(plan, jobs=3)) == alone
+    assert {status for _, _, status, _ in alone.values()} == {"ok", "given"}
+
+
+def test_a_run_that_was_stopped_goes_on_and_repeats_nothing(tmp_path):
+    plan, log = ask(trials=2, extras=["ceilings"]), Log(tmp_path)
+    whole = results(run(plan))
+    begun = run(plan, log, jobs=2)
+    for _ in range(5):
+        next(begun)
+    begun.close()
+    kept = len(log.read())
+    assert kept >= 5
+    assert len(list(run(plan, log, jobs=2))) == len(plan.trials) - kept
+    assert results(log.read()) == whole
+    assert list(run(plan, log)) == []
+
+
+def test_what_is_finished_is_on_file_whether_or_not_anyone_asks_for_it(tmp_path):
+    plan, log = ask(trials=1, heads=["erm"]), Log(tmp_path)
+    begun = run(plan, log)
+    next(begun)
+    _wait_for(lambda: len(log.read()) == len(plan.trials))
+    begun.close()
+
+
+def test_a_torn_last_line_costs_its_own_trial_only(tmp_path):
+    plan, log = ask(trials=1, heads=["erm", "dare"]), Log(tmp_path)
+    whole = results(run(plan, log))
+    text = log.path.read_bytes()
+    log.path.write_bytes(text[:-20])
+    assert len(log.read()) == len(plan.trials) - 1
+    assert len(list(run(plan, log))) == 1
+    assert results(log.read()) == whole
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """A bench of 480 trials in a process of its own, four of them finished."""
+    data = table(n=400)
+    np.savez(tmp_path / "t.npz", X=data.X, y=data.y, domains=data.domains)
+    command = [sys.executable, "-m", "skdare.cli", "bench", "t.npz", "--trials", "40"]
+    command += ["--heads", "erm,irm,groupdro", "--with", "none", "--jobs", "2"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        path = tmp_path / "t.bench" / "records.jsonl"
+        _wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 4, process)
+        yield process
+        process.kill()
+
+
+def _wait_for(ready, process=None, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not ready():
+        assert process is None or process.poll() is None, "the process ended by itself"
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.02)
+
+
+def test_a_killed_process_loses_no_finished_trial_and_can_be_taken_up(begun, tmp_path):
+    begun.send_signal(signal.SIGKILL)
+    begun.wait()
+    log = Log(tmp_path / "t.bench")
+    kept = results(log.read())
+    plan = bench_plan(
+        read(tmp_path / "t.npz"), heads=["erm", "irm", "groupdro"], extras=[], trials=1
+    )
+    list(run(plan, log, jobs=2))
+    whole = results(run(plan))
+    now = results(log.read())
+    assert kept.items() <= now.items()
+    assert whole.items() <= now.items()
+
+
+def test_ctrl_c_ends_with_what_is_done_on_file(begun, tmp_path):
+    begun.send_signal(signal.SIGINT)
+    _, told = begun.communicate(timeout=60)
+    assert begun.returncode == 130
+    assert "stopped:" in told
+    assert "Traceback" not in told
+    assert f"{len(Log(tmp_path / 't.bench').read())} of 480" in told
+
+
+def test_a_second_process_may_not_write_to_the_same_run(tmp_path):
+    with (
+        Log(tmp_path).open(),
+        pytest.raises(ValueError, match="another process is writing"),
+    ):
+        list(run(ask(trials=1, heads=["erm"]), Log(tmp_path)))
+
+
+def test_a_failing_trial_is_a_record_with_its_reason(tmp_path):
+    data = table()
+    data.y[data.domains != "b"] = "x"  # one class is left to train on
+    plan = ask(data, trials=1, heads=["erm", "dare"], options={"dare": {"shrinkage": 0.5}})
+    records = list(run(plan, Log(tmp_path)))
+    failed = [record for record in records if record.held_out == "b"]
+    assert {record.status for record in failed} == {"failed"}
+    assert all("needs at least 2 classes" in record.reason for record in failed)
+    assert [r.values["option:shrinkage"] for r in failed if r.head == "dare"] == [0.5]
+    assert {record.status for record in records if record.held_out != "b"} == {"ok"}
+    assert len(list(run(plan, Log(tmp_path), retry_failed=True))) == len(failed)
+
+
+def test_warnings_belong_to_the_trial_that_gave_them():
+    plan = ask(trials=1, heads=["erm", "irm"], options={"irm": {"max_iter": 1}})
+    for record in run(plan, jobs=2):
+        assert ("max_iter" in record.values.get("warnings", "")) == (record.head == "irm")
+
+
+def test_warnings_of_the_caller_are_still_shown():
+    for _ in run(ask(trials=1, heads=["erm"])):
+        with pytest.warns(UserWarning, match="mine"):
+            warnings.warn("mine", stacklevel=1)
+
+
+def test_records_are_flat_and_survive_the_file():
+    for record in run(ask(trials=1, extras=EXTRAS)):
+        line = record.to_line()
+        assert Record.from_line(line) == record
+        assert not any(isinstance(v, dict | list) for v in json.loads(line).values())
+        assert record.values["version:skdare"]
+        if record.study == "main":
+            assert {f"score:{domain}" for domain in "abcd"} <= set(record.values)
+            assert record.correct().mean() == pytest.approx(record.score)
+
+
+def test_whatever_changes_the_result_changes_the_key():
+    keys = set()
+    for settings in (FAST, replace(FAST, l2=0.1), replace(FAST, test_on="reserved")):
+        for options in ({}, {"dare": {"shrinkage": 0.5}}):
+            for more in ({}, {"task": "regression"}):
+                data = table("regression") if more else table()
+                plan = ask(data, settings, heads=["dare"], trials=1, options=options, **more)
+                keys |= {plan.key(trial) for trial in plan.trials}
+    assert len(keys) == 12 * 4
+    numbers = table("regression")
+    coded = replace(numbers, y=np.round(numbers.y) % 3)
+    by_task = [ask(coded, trials=1, heads=["erm"], task=task) for task in TASKS]
+    assert by_task[0].key(by_task[0].trials[0]) != by_task[1].key(by_task[1].trials[0])
+
+
+def test_what_a_protocol_does_not_look_at_does_not_change_its_keys():
+    plans = [ask(settings=replace(FAST, patience=p), trials=1) for p in (2, 3)]
+    assert plans[0].key(plans[0].trials[0]) == plans[1].key(plans[1].trials[0])
+
+
+def test_a_run_refuses_records_that_were_not_made_alike(tmp_path):
+    asked = {"trials": 1, "heads": ["dare"], "end_to_end": {"a": 0.9}}
+    list(run(ask(**asked), Log(tmp_path)))
+    for other in (
+        ask(settings=replace(FAST, l2=0.1), **asked),
+        ask(**asked, options={"dare": {"shrinkage": 0.5}}),
+        ask(table(seed=1), **asked),
+        ask(**{**asked, "end_to_end": {"a": 0.8}}),
+        ask(replace(table(), domains=np.char.add("other ", table().domains)), trials=1),
+    ):
+        with pytest.raises(ValueError, match="with other settings, options or features"):
+            list(run(other, Log(tmp_path)))
+    more = ask(trials=2, heads=["erm", "dare"])
+    assert len(list(run(more, Log(tmp_path)))) == 3 * 4
+    part = ask(trials=1, heads=["irm"], held_out=["c"])
+    assert len(list(run(part, Log(tmp_path)))) == 1
