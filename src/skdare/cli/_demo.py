@@ -6,10 +6,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import click
-from joblib import cpu_count
 
 from skdare.bench import Log
 from skdare.cli._errors import mistakes
+from skdare.cli._options import JOBS
 from skdare.cli._progress import follow
 from skdare.cli._show import show
 from skdare.report import FORMATS, write_report
@@ -24,13 +24,7 @@ from skdare.report import FORMATS, write_report
     help="Splits of each data set; the intervals are over them.",
 )
 @click.option("--out", default="skdare-demo", show_default=True, help="Folder of the run.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    default=cpu_count(),
-    show_default="all cores",
-    help="Trials at once.",
-)
+@click.option("--jobs", type=click.IntRange(1), default=JOBS, help="Trials at once.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def demo(trials: int, out: str, jobs: int, quiet: bool) -> None:
     """Show everything on embedded data: heads, ceilings, diagnostics, and a report.

@@ -43,6 +43,8 @@ def _ridge(context: click.Context, parameter: click.Parameter, value: Any) -> An
 
 
 _USUAL = Settings()
+# More threads than two only wait for each other, but where features are very large.
+JOBS = min(2, cpu_count())
 
 
 def _usual(name: str) -> str:
@@ -76,9 +78,9 @@ _SHARED = [
     click.option(
         "--jobs",
         type=click.IntRange(1),
-        default=cpu_count(),
-        show_default="all cores",
-        help="Trials at once; each has its share of BLAS threads.",
+        default=JOBS,
+        show_default=True,
+        help="Trials at once, in threads; each has its share of BLAS threads.",
     ),
     click.option("--task", type=click.Choice(TASKS), help="What y is  [default: guessed]"),
     click.option("--feature-key", help="Key or columns of the features (a comma list, a glob)."),

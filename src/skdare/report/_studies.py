@@ -52,7 +52,7 @@ def levels_plot(group: Group, label: Naming, name: str) -> Plot | None:
     domains = domains_of(columns)
     fits = len(domains) <= SORTED and len(domains) * max(map(len, domains)) <= ROOM_FOR_NAMES
     bars = fits and group.metric == "accuracy"
-    paler = ", in paler colours," if bars else ""
+    paler = ", in softer colours," if bars else ""
     caption = (
         "Scores on the reserved rows of each held-out domain. "
         f"Ceilings{paler} were given labels of that domain."
