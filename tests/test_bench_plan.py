@@ -91,6 +91,10 @@ def test_a_run_knows_what_is_still_to_be_done(tmp_path):
     assert log.unfinished() == {("t", "default"): 0}
 
 
+def without_reserved(data: DomainData) -> DomainData:
+    return replace(data, split=np.zeros(len(data.y), dtype=bool))
+
+
 def with_split(data: DomainData) -> DomainData:
     return replace(data, split=data.domains == "c")
 
@@ -120,6 +124,7 @@ def with_split(data: DomainData) -> DomainData:
         (lambda: ask(end_to_end={"q": 1.0}), "end_to_end names domain 'q'"),
         (lambda: ask(settings=replace(FAST, aside=0.0), extras=["ceilings"]), "60 rows has none"),
         (lambda: ask(with_split(table())), "every row of domain `c` aside"),
+        (lambda: ask(without_reserved(table()), extras=["ceilings"]), "`a` of 60 rows has none"),
         (lambda: ask(pretrained=DomainData(table().X, table().y, np.arange(240) % 3)), "none of"),
         (lambda: ask(replace(table(), y=np.full(240, np.nan))), "NaN"),
         (lambda: ask(replace(table(), X=np.full((240, 5), np.inf))), "infinite"),

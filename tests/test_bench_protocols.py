@@ -14,9 +14,10 @@ from skdare.bench import (
     adjustment_error,
 )
 from skdare.bench._ceilings import fit_ceiling, labelled_rows
-from skdare.bench._diagnostics import measure_adjustment, measure_alignment
+from skdare.bench._diagnostics import _adjustment, measure_adjustment, measure_alignment
 from skdare.bench._early import FixedStepLBFGS, descend_with_patience
 from skdare.datasets import DomainData
+from skdare.domain_statistics import Whitening
 from small_bench import FAST, fold_of, table
 
 
@@ -176,3 +177,12 @@ def test_a_pooled_target_is_measured_as_such():
         for target in ("scaled", "pooled")
     }
     assert errors["scaled"] != pytest.approx(errors["pooled"])
+
+
+def test_the_measured_adjustments_are_those_of_the_fitted_head():
+    fold, options = fold_of(table()), {"shrinkage": 0.5, "shrinkage_target": "pooled"}
+    rows = fold.train
+    head = DAREClassifier(**options).fit(rows.X, rows.y, domains=rows.domains)
+    for domain in fold.seen:
+        ours = _adjustment(fold, domain, Whitening.of_head(head)).dense()
+        np.testing.assert_allclose(ours, head.adjustments_[domain].dense(), rtol=1e-9)

@@ -6,7 +6,8 @@ from scipy import sparse
 from sklearn.covariance import ledoit_wolf, oas
 
 from oracle import second_moment
-from skdare.moments import Moments, mean_and_variances, pooled_second_moment
+from skdare.moments import Moments, pooled_second_moment
+from skdare.row_sums import mean_and_variances
 
 RULES = {"ledoit-wolf": ledoit_wolf, "oas": oas}
 

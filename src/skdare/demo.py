@@ -34,13 +34,16 @@ def _latent() -> DomainData:
 
 # The model's own inverse: 400 rows tell 8 features' moments, and its means carry information, so
 # little shrinkage and the means left in.
-_LATENT = {"shrinkage": 0.1, "adaptation": "covariance"}
+_LATENT: Mapping[str, Mapping[str, Any]] = {
+    "dare": {"shrinkage": 0.1},
+    "adapted": {"adaptation": "covariance"},
+}
 STUDIES = (
     Study(
         "latent model",
         "the paper's model: 6 domains, each with its own linear map and mean; 2 classes",
         _latent,
-        {"dare": {"shrinkage": 0.1}, "adapted": _LATENT},
+        _LATENT,
     ),
     Study(
         "digits in four styles",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, MutableMapping
+from collections.abc import Hashable, MutableMapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any
@@ -23,7 +23,8 @@ from skdare._array import (
 from skdare._validation import check_choice, check_number
 from skdare.adjustment import Adjustment, Spectrum
 from skdare.deflation import MIN_FEATURES, MIN_SHRINKAGE, deflated_inverse_root
-from skdare.moments import SHRINKAGE_RULES, Moments, mean_and_variances
+from skdare.moments import SHRINKAGE_RULES, Moments, pooled_second_moment
+from skdare.row_sums import mean_and_variances
 
 SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
 
@@ -168,6 +169,16 @@ class DomainStatistics:
             return None
         ridge = rho * (1.0 if whitening.target == "identity" else moments.scale(centered=centered))
         return deflated_inverse_root(moments.second_moment(centered=centered), rho, ridge, dtype)
+
+
+def adjustment_among(
+    own: DomainStatistics, others: Sequence[DomainStatistics], whitening: Whitening
+) -> Adjustment:
+    """The adjustment of a domain beside others, towards whose pool it may be shrunk."""
+    if whitening.target != "pooled":
+        return own.adjustment(whitening)
+    moments = [other.moments for other in others] or [own.moments]
+    return own.adjustment(whitening, pooled_second_moment(moments, centered=whitening.centered))
 
 
 # Statistics by domain label, for fits whose domains have the same rows.

@@ -8,23 +8,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from scipy import sparse
 
 from skdare._array import (
     Array,
     Index,
-    as_float64,
     chunks,
     float64,
-    gram,
     identity,
     like,
     namespace,
     to_numpy,
-    transposed_product,
 )
 from skdare._validation import check_choice, check_number
+from skdare.row_sums import (
+    deviation_gram,
+    deviation_sum,
+    squared_distances,
+    total,
+    weighted_mean,
+)
 
 SHRINKAGE_RULES = ("ledoit-wolf", "oas")
 
@@ -77,7 +80,7 @@ class Moments:
         for place, rows in chunks(X, index):
             weight = None if sample_weight is None else like(sample_weight[place], X, float64(X))
             if sums is None:
-                sums = _Sums(_weighted_mean(rows, weight))
+                sums = _Sums(weighted_mean(rows, weight))
             sums.add(rows, weight)
         if sums is None or sums.n == 0:
             raise ValueError("moments need at least one row of positive weight")
@@ -186,31 +189,10 @@ class Moments:
 
 def pooled_second_moment(moments: Sequence[Moments], *, centered: bool = True) -> Array:
     """Equal-weight mean over domains of their second moments."""
-    total = moments[0].second_moment(centered=centered)
+    pool = moments[0].second_moment(centered=centered)
     for m in moments[1:]:
-        total = total + m.second_moment(centered=centered)
-    return total / len(moments)
-
-
-def mean_and_variances(X: Array, index: Index, sample_weight: Array) -> tuple[np.ndarray, ...]:
-    """Mean and variance of each feature of the indexed rows in one pass, on the host."""
-    point: Array = 0.0
-    n, square, linear = 0.0, 0.0, 0.0
-    for place, rows in chunks(X, index):
-        weight = like(sample_weight[place], X, float64(X))
-        point = _weighted_mean(rows, weight) if not n else point
-        n += _total(weight)
-        if sparse.issparse(rows):
-            sums = rows.T @ weight
-            square = square + rows.multiply(rows).T @ weight - 2 * point * sums
-            square = square + _total(weight) * point**2
-            linear = linear + sums - _total(weight) * point
-        else:
-            Z = rows - like(point, rows)
-            square = square + _weighted_sum(Z * Z, weight)
-            linear = linear + _weighted_sum(Z, weight)
-    variances = to_numpy(square / n - (linear / n) ** 2)
-    return to_numpy(point + linear / n), np.maximum(variances, 0.0)
+        pool = pool + m.second_moment(centered=centered)
+    return pool / len(moments)
 
 
 def _shift(sums: Moments, linear: Array, delta: Array) -> Moments:
@@ -218,8 +200,8 @@ def _shift(sums: Moments, linear: Array, delta: Array) -> Moments:
 
     With z' = z - δ and ‖z'‖² = ‖z‖² - 2 z·δ + ‖δ‖², expand each power and sum.
     """
-    n, square, trace, Sd = sums.n, _total(delta * delta), sums.trace, sums.scatter @ delta
-    cross, point = _total(linear * delta), sums.mean + delta
+    n, square, trace, Sd = sums.n, total(delta * delta), sums.trace, sums.scatter @ delta
+    cross, point = total(linear * delta), sums.mean + delta
     # S - zδᵀ - δzᵀ + nδδᵀ as one product of rank two: it passes the (d, d) matrix once.
     xp, half = namespace(delta), linear - 0.5 * n * delta
     scatter = sums.scatter - xp.stack([half, delta], axis=1) @ xp.stack([delta, half])
@@ -228,9 +210,9 @@ def _shift(sums: Moments, linear: Array, delta: Array) -> Moments:
     cubic = sums.cubic - 2 * Sd + square * linear - (trace - 2 * cross + n * square) * delta
     quartic = (
         sums.quartic
-        + 4 * _total(delta * Sd)
+        + 4 * total(delta * Sd)
         + n * square * square
-        - 4 * _total(sums.cubic * delta)
+        - 4 * total(sums.cubic * delta)
         + 2 * square * trace
         - 4 * square * cross
     )
@@ -254,62 +236,16 @@ class _Sums:
         point = self.point
         if not sparse.issparse(rows):
             rows, point = rows - like(point, rows), point * 0.0
-        norms = _squared_distances(rows, point)
+        norms = squared_distances(rows, point)
         ones = norms * 0.0 + 1.0 if weight is None else weight
         heavy = ones * norms
-        self.n += _total(ones)
-        self.linear = self.linear + _deviation_sum(rows, point, ones)
-        self.cubic = self.cubic + _deviation_sum(rows, point, heavy)
-        self.quartic += _total(heavy * norms)
-        self.square += _deviation_gram(rows, point, weight)
+        self.n += total(ones)
+        self.linear = self.linear + deviation_sum(rows, point, ones)
+        self.cubic = self.cubic + deviation_sum(rows, point, heavy)
+        self.quartic += total(heavy * norms)
+        self.square += deviation_gram(rows, point, weight)
 
     def moments(self) -> Moments:
         """Move the sums to the mean they imply."""
         about = Moments(self.n, self.point, self.square, self.cubic, self.quartic)
         return _shift(about, self.linear, self.linear / self.n)
-
-
-def _total(values: Array) -> float:
-    return float(namespace(values).sum(values))
-
-
-def _weighted_sum(rows: Array, weight: Array) -> Array:
-    """Σ w x, the product in the rows' dtype, the result in float64."""
-    return as_float64(transposed_product(rows, like(weight[:, None], rows))[:, 0])
-
-
-def _weighted_mean(rows: Array, weight: Array | None) -> Array:
-    n = rows.shape[0] if weight is None else _total(weight)
-    if n == 0:  # a chunk of zero weight: any point will do
-        weight, n = None, rows.shape[0]
-    ones = namespace(rows).ones if not sparse.issparse(rows) else np.ones
-    return _weighted_sum(rows, like(ones(rows.shape[0]), rows) if weight is None else weight) / n
-
-
-def _squared_distances(rows: Array, point: Array) -> Array:
-    """‖x - point‖² of each row, in float64; dense rows are deviations already."""
-    if sparse.issparse(rows):
-        squares = np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
-        return np.maximum(squares - 2.0 * (rows @ point) + point @ point, 0.0)
-    return as_float64(namespace(rows).sum(rows * rows, axis=1))
-
-
-def _deviation_sum(rows: Array, point: Array, weight: Array) -> Array:
-    """Σ w (x - point); dense rows are deviations already."""
-    total = _weighted_sum(rows, weight)
-    return total - _total(weight) * point if sparse.issparse(rows) else total
-
-
-def _deviation_gram(rows: Array, point: Array, weight: Array | None) -> Array:
-    """Σ w (x - point)(x - point)ᵀ in float64, the products in the rows' dtype.
-
-    Dense rows are deviations already.
-    """
-    root = None if weight is None else weight**0.5
-    if not sparse.issparse(rows):
-        return as_float64(gram(rows if root is None else rows * like(root[:, None], rows)))
-    rows = rows.astype(np.float64)
-    ones = np.ones(rows.shape[0]) if weight is None else weight
-    outer = (rows.T @ ones)[:, None] * point[None, :]
-    scaled = rows if root is None else sparse.diags_array(root) @ rows
-    return gram(scaled) - outer - outer.T + _total(ones) * (point[:, None] * point[None, :])

@@ -16,7 +16,7 @@ from skdare.bench._heads import HEADS
 from skdare.bench._plan import DEFAULT_EXTRAS, EXTRAS, bench_plan
 from skdare.bench._record import ABLATION, LABELS, METRICS, NOTHING, UNLABELLED, Log, Record
 from skdare.bench._run import run
-from skdare.bench._source import PROJECTIONS, TASKS
+from skdare.bench._source import PROJECTIONS, TASKS, natural
 from skdare.bench._trial import PROTOCOLS, TESTED_ON, VALIDATE_WITH, Plan, Settings, Trial
 
 __all__ = [
@@ -42,5 +42,6 @@ __all__ = [
     "ablation_plan",
     "adjustment_error",
     "bench_plan",
+    "natural",
     "run",
 ]

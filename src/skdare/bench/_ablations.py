@@ -17,6 +17,7 @@ from skdare.bench._record import ABLATION
 from skdare.bench._source import PROJECTIONS, Projection, distinct
 from skdare.bench._trial import Plan, Trial
 
+Values = tuple[float, ...] | None
 SUBSETS = 10  # sets of training domains of each size, at most
 
 
@@ -24,6 +25,10 @@ class Ablation(Protocol):
     """What an ablation tries."""
 
     def trials(self, q: Questions, study: str) -> Iterable[Trial]: ...
+
+    def visiting(self, values: Values, projection: str) -> Ablation:
+        """The same with other values, where some are given."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,11 @@ class Variants:
         for held_out, number in q.folds():
             for head in known:
                 yield q.trial(study, head, held_out, number)
+
+    def visiting(self, values: Values, projection: str) -> Variants:
+        if values is not None:
+            raise ValueError("this ablation compares heads and sweeps nothing; leave values out")
+        return self
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,9 @@ class OptionSweep:
                 for x in self.values:
                     yield q.trial(study, head, held_out, number, x=float(x), options={name: x})
 
+    def visiting(self, values: Values, projection: str) -> OptionSweep:
+        return OptionSweep(self.option, values or self.values)
+
 
 @dataclass(frozen=True)
 class DimensionSweep:
@@ -70,22 +83,22 @@ class DimensionSweep:
                 if held_out not in source.held_out:
                     continue
                 d = source.tables[held_out].X.shape[1]
-                heads = ("erm", "dare", "ceiling-exact") if features == "given" else CEILING_ONLY
+                heads = ("erm", "dare") if features == "given" else ()
                 for size in [*sorted({int(v) for v in self.values if v < d}), d]:
                     kept = Projection(self.projection, size)
                     more = {"x": float(size), "features": features, "projection": kept}
-                    for head in heads:
+                    for head in (*heads, "ceiling-exact"):
                         yield q.trial(study, head, held_out, number, **more)
 
-
-CEILING_ONLY = ("ceiling-exact",)
+    def visiting(self, values: Values, projection: str) -> DimensionSweep:
+        return DimensionSweep(values or self.values, projection)
 
 
 @dataclass(frozen=True)
 class DomainSweep:
     """Fewer training domains: every set of each size, or a few at random."""
 
-    values: tuple[float, ...] | None = None
+    values: Values = None
 
     def trials(self, q: Questions, study: str) -> Iterator[Trial]:
         for held_out, number in q.folds():
@@ -96,6 +109,9 @@ class DomainSweep:
                 for chosen in _subsets(seen, size, number):
                     for head in ("erm", "dare"):
                         yield q.trial(study, head, held_out, number, x=float(size), seen=chosen)
+
+    def visiting(self, values: Values, projection: str) -> DomainSweep:
+        return DomainSweep(values)
 
 
 def _check_whole(name: str, values: Sequence[float], most: int | None = None) -> None:
@@ -165,19 +181,6 @@ def ablation_plan(
     check_choice("projection", projection, PROJECTIONS)
     if values is not None and not len(values):
         raise ValueError("values is empty; name what to visit, or leave it out")
-    chosen = _changed(ABLATIONS[ablation], projection, values)
+    chosen = ABLATIONS[ablation].visiting(None if values is None else tuple(values), projection)
     q = Questions.of(data, **asked)
     return q.plan(chosen.trials(q, ABLATION + ablation))
-
-
-def _changed(ablation: Ablation, projection: str, values: Sequence[float] | None) -> Ablation:
-    """The ablation with other values."""
-    if isinstance(ablation, Variants):
-        if values is not None:
-            raise ValueError("this ablation compares heads and sweeps nothing; leave values out")
-        return ablation
-    if isinstance(ablation, DimensionSweep):
-        return DimensionSweep(tuple(values or ablation.values), projection)
-    if isinstance(ablation, OptionSweep):
-        return OptionSweep(ablation.option, tuple(values or ablation.values))
-    return DomainSweep(None if values is None else tuple(values))

@@ -15,9 +15,8 @@ from skdare.bench._heads import HEADS
 from skdare.bench._paper import OPTIONS
 from skdare.bench._scores import Measured
 from skdare.bench._trial import Settings
-from skdare.domain_statistics import Whitening
+from skdare.domain_statistics import Whitening, adjustment_among
 from skdare.heads import fit_sharing
-from skdare.moments import pooled_second_moment
 
 GUESSES = ("averaged adjustment", "averaged scalar")
 ALIGNMENTS = ("with adjustment", "without adjustment")
@@ -56,11 +55,8 @@ def measure_adjustment(
 
 def _adjustment(fold: Fold, domain: str, whitening: Whitening) -> Adjustment:
     """Of one domain; a pool is that of the training domains other than it."""
-    pool = None
-    if whitening.target == "pooled":
-        others = [fold.statistics(d).moments for d in fold.seen if d != domain]
-        pool = pooled_second_moment(others or [fold.statistics(domain).moments])
-    return fold.statistics(domain).adjustment(whitening, pool)
+    others = [fold.statistics(d) for d in fold.seen if d != domain]
+    return adjustment_among(fold.statistics(domain), others, whitening)
 
 
 def measure_alignment(

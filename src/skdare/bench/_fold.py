@@ -33,11 +33,10 @@ class Once:
                 found.append(compute())
             return found[0]
 
-    def forget(self, keys: Iterable[Hashable]) -> None:
-        """Drop these values; whoever holds one keeps it."""
+    def forget(self, key: Hashable) -> None:
+        """Drop this value; whoever holds it keeps it."""
         with self._lock:
-            for key in keys:
-                self._slots.pop(key, None)
+            self._slots.pop(key, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +116,10 @@ class Workspace:
 
     def forget(self, done: Trial, waiting: Iterable[Trial]) -> None:
         """Drop the fold of a trial, and its statistics where no waiting trial needs them."""
-        self._folds.forget([done.fold_key])
+        self._folds.forget(done.fold_key)
         mine = self._common(done)
         if all(self._common(trial) != mine for trial in waiting):
-            self._shared.forget([mine])
+            self._shared.forget(mine)
 
     def _common(self, trial: Trial) -> tuple:
         """Trials of equal key share statistics."""
@@ -180,6 +179,15 @@ class Workspace:
 def reserved_rows(n: int, share: float) -> int:
     """How many of n rows are set aside: at least one, where any are and one is left."""
     return max(int(share * n), int(share > 0 and n > 1))
+
+
+def rows_and_reserved(table: DomainData, domain: str, number: int, share: float) -> tuple[int, int]:
+    """How many rows a domain has, and how many of them a trial sets aside."""
+    own = table.domains == domain
+    n = int(np.sum(own))
+    if table.split is not None and number == 0:
+        return n, int(np.sum(table.split[own]))
+    return n, reserved_rows(n, share)
 
 
 def _statistics(table: DomainData, aside: np.ndarray) -> dict[Hashable, DomainStatistics]:

@@ -162,7 +162,7 @@ class _Training:
         objective = self._objective(blocks, [1.0 / n] * n)
         subtracted = means if centre else [None] * n
         overall = np.mean(means, axis=0) if centre else None
-        return _Descent(objective, lambda theta: objective, adjustments, guess, subtracted, overall)
+        return _Descent(objective, _always(objective), adjustments, guess, subtracted, overall)
 
     def _block(
         self, domain: str, W: Adjustment, mean: np.ndarray, penalty: float, centre: bool

@@ -12,7 +12,7 @@ import numpy as np
 from skdare._validation import check_choice, check_count, check_number
 from skdare.bench._ceilings import CEILINGS, RETRAINED
 from skdare.bench._diagnostics import ALIGNMENTS, GUESSES
-from skdare.bench._fold import reserved_rows
+from skdare.bench._fold import rows_and_reserved
 from skdare.bench._heads import DEFAULT_HEADS, HEADS, check_head
 from skdare.bench._paper import OPTIONS as PAPER_OPTIONS
 from skdare.bench._source import Source, distinct
@@ -102,31 +102,35 @@ class Questions:
 
     def _check_reserved(self, trials: Sequence[Trial]) -> None:
         """Refuse trials that are scored on rows set aside where a domain has none."""
-        rows = {d: int(np.sum(t.domains == d)) for d, t in self.source.tables.items()}
+        share, known = self.settings.aside, {}
         for trial in trials:
             on_reserved = trial.head in (*CEILINGS, *RETRAINED) or (
                 trial.head in HEADS and self.settings.tested_on == "reserved"
             )
-            n = rows[trial.held_out]
-            if on_reserved and not reserved_rows(n, self.settings.aside):
+            place = trial.held_out, trial.number
+            if on_reserved and place not in known:
+                known[place] = rows_and_reserved(self.source.tables[place[0]], *place, share)
+            if on_reserved and not known[place][1]:
                 raise ValueError(
                     f"{trial.head} is scored on rows set aside, and domain `{trial.held_out}` of "
-                    f"{n} rows has none; raise aside (--aside), hold out other domains, or leave "
-                    "it out (--with none)"
+                    f"{known[place][0]} rows has none; raise aside (--aside), hold out other "
+                    "domains, or leave it out (--with none)"
                 )
 
     def _check_whitened(self, trials: Sequence[Trial]) -> None:
         """Refuse heads that whiten where a domain leaves fewer than two rows to train on."""
         if not any(t.head in HEADS and HEADS[t.head].whitens for t in trials):
             return
-        for table in self.source.tables.values():
-            for domain, n in zip(*np.unique(table.domains, return_counts=True), strict=True):
-                if n - reserved_rows(int(n), self.settings.aside) < 2:
-                    raise ValueError(
-                        f"domain `{domain}` has {n} rows, too few to whiten once "
-                        f"{self.settings.aside:.0%} are set aside; leave small domains out with "
-                        "min_rows (--min-rows 5)"
-                    )
+        numbers = {trial.number for trial in trials}
+        for table in self.source.distinct_tables:
+            for domain in distinct(table.domains):
+                for number in numbers:
+                    n, aside = rows_and_reserved(table, domain, number, self.settings.aside)
+                    if n - aside < 2:
+                        raise ValueError(
+                            f"domain `{domain}` has {n} rows, too few to whiten once {aside} are "
+                            "set aside; leave small domains out with min_rows (--min-rows 5)"
+                        )
 
     def folds(self) -> Iterator[tuple[str, int]]:
         """Held-out domain and trial number."""

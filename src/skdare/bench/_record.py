@@ -122,6 +122,11 @@ class Record:
         return None if packed is None else unpack_bits(packed, int(self.values["n_test"]))
 
 
+def finished(records: Iterable[Record], *, retry_failed: bool) -> set[str]:
+    """Keys of the trials that need not be run again."""
+    return {r.key for r in records if r.status != "failed" or not retry_failed}
+
+
 def pack_bits(flags: np.ndarray) -> str:
     """Booleans as text, compressed."""
     return base64.b64encode(zlib.compress(np.packbits(flags).tobytes(), 9)).decode("ascii")
@@ -166,7 +171,7 @@ class Log:
 
     def done(self, *, retry_failed: bool = False) -> set[str]:
         """Keys of the trials that need not be run again."""
-        return {r.key for r in self.read() if r.status != "failed" or not retry_failed}
+        return finished(self.read(), retry_failed=retry_failed)
 
     def announce(self, data: str, protocol: str, keys: Iterable[str]) -> None:
         """Note what is to be run, so that a report can say what is missing."""

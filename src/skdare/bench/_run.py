@@ -10,7 +10,7 @@ from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
 from skdare._validation import check_count
-from skdare.bench._record import Log, Record, Writer
+from skdare.bench._record import Log, Record, Writer, finished
 from skdare.bench._runner import Runner
 from skdare.bench._trial import Plan, Trial
 from skdare.bench._warnings import heard_by_thread
@@ -48,8 +48,9 @@ def run(
         return
     # The lock first: what another process has just finished is then on file.
     with log.open() as writer:
-        _check_same_conditions(log.read(), plan)
-        known = log.done(retry_failed=retry_failed)
+        records = log.read()
+        _check_same_conditions(records, plan)
+        known = finished(records, retry_failed=retry_failed)
         trials = [trial for trial in plan.trials if plan.key(trial) not in known]
         log.announce(plan.data, plan.settings.protocol, map(plan.key, plan.trials))
         yield from _run(plan, trials, jobs, started, writer)
@@ -57,13 +58,13 @@ def run(
 
 def _check_same_conditions(records: list[Record], plan: Plan) -> None:
     """Refuse to put trials into one table that were not run alike."""
-    keys = {trial.cell: plan.key(trial) for trial in plan.trials}
+    keys, conditions = {trial.cell: plan.key(trial) for trial in plan.trials}, plan.conditions
     for record in records:
         if (record.data, record.protocol) != (plan.data, plan.settings.protocol):
             continue
         own = {name: str(record.values.get(name)) for name in ("conditions", "table", "cell")}
         table = plan.table(record.features, record.held_out) or own["table"]
-        alike = own["conditions"] == plan.conditions and own["table"] == table
+        alike = own["conditions"] == conditions and own["table"] == table
         if not alike or keys.get(own["cell"], record.key) != record.key:
             raise ValueError(
                 f"the run has records of {plan.data!r} with other settings, options or features; "

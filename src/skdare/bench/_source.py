@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -146,9 +147,14 @@ class Source:
         """Domains to hold out, in order."""
         return list(self.tables)
 
+    @property
+    def distinct_tables(self) -> list[DomainData]:
+        """Each table once."""
+        return list({id(table): table for table in self.tables.values()}.values())
+
     def refuse_missing(self) -> None:
         """Refuse features that have to be imputed first."""
-        for table in {id(table): table for table in self.tables.values()}.values():
+        for table in self.distinct_tables:
             missing = np.isnan(table.X).any(axis=0)
             if missing.any():
                 first = int(missing.argmax())
@@ -161,12 +167,14 @@ class Source:
 
 
 def distinct(domains: np.ndarray) -> list[str]:
-    """Domain labels in order of the alphabet, numbers in order of size."""
-    labels = np.unique(domains).tolist()
-    try:
-        return sorted(labels, key=float)
-    except ValueError:
-        return labels
+    """Domain labels in natural order."""
+    return sorted(np.unique(domains).tolist(), key=natural)
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """A key by which "batch 2" comes before "batch 10"."""
+    parts = re.split(r"(\d+)", name)
+    return [(int(part), "") if i % 2 else (-1, part) for i, part in enumerate(parts)]
 
 
 def _by_held_out(

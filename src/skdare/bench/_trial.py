@@ -52,8 +52,8 @@ class Settings:
     validate_with : "own" or "mean"
         Whose adjustment scores those rows: their domain's own, or the averaged one.
     ceiling_l2 : float
-        Ridge of the exact ceiling: without one, separable classes have no optimum. Where the
-        paper's protocol has need of a ridge (retraining, alignment), it is this one too.
+        Ridge where the paper's protocol, which has none, needs one (ceiling, retraining), as
+        separable classes have no optimum without; and of the alignment in both protocols.
     sgd_steps, momentum : int, float
         The paper's cheating head.
     """

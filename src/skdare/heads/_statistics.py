@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from skdare.adjustment import Adjustment
-from skdare.domain_statistics import DomainStatistics, Shared, Whitening
+from skdare.domain_statistics import DomainStatistics, Shared, Whitening, adjustment_among
 from skdare.heads._problem import Problem
-from skdare.moments import Moments, pooled_second_moment
+from skdare.moments import Moments
 
 
 class Statistics:
@@ -81,12 +81,9 @@ class Statistics:
         return [self._adjustment(e, chosen, whitening) for e in chosen]
 
     def _adjustment(self, e: int, chosen: Sequence[int], whitening: Whitening) -> Adjustment:
-        moments, centered = self.moments(e), whitening.centered
-        if not moments.scale(centered=centered) > 0:
+        moments = self.moments(e)
+        if not moments.scale(centered=whitening.centered) > 0:
             # Rows that do not differ say nothing of their scale: take the other domains'.
             return Adjustment(moments.d, self.unit(chosen) ** -0.5)
-        pool = None
-        if whitening.target == "pooled":
-            others = [self.moments(o) for o in chosen if o != e] or [moments]
-            pool = pooled_second_moment(others, centered=centered)
-        return self.domains[e].adjustment(whitening, pool)
+        others = [self.domains[o] for o in chosen if o != e]
+        return adjustment_among(self.domains[e], others, whitening)

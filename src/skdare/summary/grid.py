@@ -6,13 +6,12 @@ Notation: S scores, (lines, domains, trials); NaN where a trial failed or has no
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from skdare.bench import Record
+from skdare.bench import Record, natural
 from skdare.summary.comparison import Interval, normal_interval, t_interval
 
 LOWER_IS_BETTER = ("rmse", "error")
@@ -126,12 +125,6 @@ def gather(
     for cell, values in cells.items():
         S[cell] = np.mean(list(values.values()))
     return Grid(metric or records[0].metric, lines, domains, trials, S)
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """A key by which "batch 2" comes before "batch 10"."""
-    parts = re.split(r"(\d+)", name)
-    return [(int(part), "") if i % 2 else (-1, part) for i, part in enumerate(parts)]
 
 
 @dataclass(frozen=True, eq=False)

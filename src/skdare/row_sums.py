@@ -1,0 +1,91 @@
+"""Weighted sums over a chunk of rows, dense or sparse: what moments are made of.
+
+Notation: X (n, d) rows, Z rows minus a point.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from skdare._array import (
+    Array,
+    Index,
+    as_float64,
+    chunks,
+    float64,
+    gram,
+    like,
+    namespace,
+    to_numpy,
+    transposed_product,
+)
+
+
+def total(values: Array) -> float:
+    """The sum, on the host."""
+    return float(namespace(values).sum(values))
+
+
+def weighted_sum(rows: Array, weight: Array) -> Array:
+    """Σ w x, the product in the rows' dtype, the result in float64."""
+    return as_float64(transposed_product(rows, like(weight[:, None], rows))[:, 0])
+
+
+def weighted_mean(rows: Array, weight: Array | None) -> Array:
+    """Σ w x / Σ w in float64."""
+    n = rows.shape[0] if weight is None else total(weight)
+    if n == 0:  # a chunk of zero weight: any point will do
+        weight, n = None, rows.shape[0]
+    ones = namespace(rows).ones if not sparse.issparse(rows) else np.ones
+    return weighted_sum(rows, like(ones(rows.shape[0]), rows) if weight is None else weight) / n
+
+
+def squared_distances(rows: Array, point: Array) -> Array:
+    """‖x - point‖² of each row, in float64; dense rows are deviations already."""
+    if sparse.issparse(rows):
+        squares = np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
+        return np.maximum(squares - 2.0 * (rows @ point) + point @ point, 0.0)
+    return as_float64(namespace(rows).sum(rows * rows, axis=1))
+
+
+def deviation_sum(rows: Array, point: Array, weight: Array) -> Array:
+    """Σ w (x - point); dense rows are deviations already."""
+    summed = weighted_sum(rows, weight)
+    return summed - total(weight) * point if sparse.issparse(rows) else summed
+
+
+def deviation_gram(rows: Array, point: Array, weight: Array | None) -> Array:
+    """Σ w (x - point)(x - point)ᵀ in float64, the products in the rows' dtype.
+
+    Dense rows are deviations already.
+    """
+    root = None if weight is None else weight**0.5
+    if not sparse.issparse(rows):
+        return as_float64(gram(rows if root is None else rows * like(root[:, None], rows)))
+    rows = rows.astype(np.float64)
+    ones = np.ones(rows.shape[0]) if weight is None else weight
+    outer = (rows.T @ ones)[:, None] * point[None, :]
+    scaled = rows if root is None else sparse.diags_array(root) @ rows
+    return gram(scaled) - outer - outer.T + total(ones) * (point[:, None] * point[None, :])
+
+
+def mean_and_variances(X: Array, index: Index, sample_weight: Array) -> tuple[np.ndarray, ...]:
+    """Mean and variance of each feature of the indexed rows in one pass, on the host."""
+    point: Array = 0.0
+    n, square, linear = 0.0, 0.0, 0.0
+    for place, rows in chunks(X, index):
+        weight = like(sample_weight[place], X, float64(X))
+        point = weighted_mean(rows, weight) if not n else point
+        n += total(weight)
+        if sparse.issparse(rows):
+            sums = rows.T @ weight
+            square = square + rows.multiply(rows).T @ weight - 2 * point * sums
+            square = square + total(weight) * point**2
+            linear = linear + sums - total(weight) * point
+        else:
+            Z = rows - like(point, rows)
+            square = square + weighted_sum(Z * Z, weight)
+            linear = linear + weighted_sum(Z, weight)
+    variances = to_numpy(square / n - (linear / n) ** 2)
+    return to_numpy(point + linear / n), np.maximum(variances, 0.0)
