@@ -107,7 +107,7 @@ class Story:
             yield from self._one(head, shifts[head])
 
     def ceilings(self) -> Iterator[Record]:
-        saw = {"uses": "labels", "study": "ceiling"}
+        saw = {"uses": "labels", "study": "ceiling", "values": {"tested_on": "reserved"}}
         gap = (0.95 - np.mean(self.level)) * 0.9
         yield from self._one("ceiling-exact", gap, **saw)
         yield from self._one("ceiling-sgd", gap - 0.005, **saw)

@@ -16,7 +16,7 @@ from skdare.bench import (
 from skdare.bench._ceilings import fit_ceiling
 from skdare.bench._default import choose_l2, fit_default
 from skdare.bench._paper import fit_paper
-from skdare.bench._source import Projection
+from skdare.bench._preparation import Projection
 from skdare.datasets import DomainData
 from skdare.moments import Moments
 from small_bench import CLASSIFIERS, FAST, PAPER, ask, fold_of, poisoned, table

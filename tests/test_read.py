@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import pickle
 import sys
 from collections.abc import Callable
@@ -116,18 +117,27 @@ def write_one_shard(folder: Path, data: DomainData) -> Path:
 
 
 def write_two_shards(folder: Path, data: DomainData) -> Path:
-    """The store of the first rows with the others put beside them."""
-    store = write_one_shard(folder, data)
-    manifest = json.loads((store / "manifest.json").read_text())
-    whole = manifest["shards"][0]
-    manifest["shards"] = []
+    write_store(folder / "table", data, rows_per_shard=7)
+    return folder / "table"
+
+
+def write_version_1(folder: Path, data: DomainData) -> Path:
+    """Two shards, as the first version had them: names of files, and no checksums."""
+    arrays, names = as_codes(data)
+    arrays = {"features": arrays["X"], "labels": arrays["y"], "domains": arrays["domain"]}
+    arrays["split"] = data.split
+    shards = []
     for number, rows in enumerate((slice(0, 5), slice(5, N))):
-        shard = {key: f"{key}-{number}.npy" for key in whole if key != "rows"}
+        shard = {key: f"{key}-{number}.npy" for key in arrays}
+        (folder / "table").mkdir(exist_ok=True)
         for key, name in shard.items():
-            np.save(store / name, np.load(store / whole[key])[rows])
-        manifest["shards"].append({"rows": len(range(N)[rows]), **shard})
-    (store / "manifest.json").write_text(json.dumps(manifest))
-    return store
+            np.save(folder / "table" / name, arrays[key][rows])
+        shards.append({"rows": len(range(N)[rows]), **shard})
+    manifest = {"format": "skdare-features", "version": 1, "rows": N, "features": D}
+    manifest |= {"dtype": data.X.dtype.name, "classes": None, "feature_names": None}
+    manifest |= {"shards": shards, **names}
+    (folder / "table" / "manifest.json").write_text(json.dumps(manifest))
+    return folder / "table"
 
 
 WRITERS = {
@@ -143,6 +153,7 @@ WRITERS = {
     "torch": write_torch,
     "store": write_one_shard,
     "store of two shards": write_two_shards,
+    "store of version 1": write_version_1,
 }
 
 
@@ -194,8 +205,8 @@ def test_every_format_gives_the_same_data(form, task, tmp_path):
 def test_a_file_cut_short_is_refused_by_name(form, tmp_path):
     path = WRITERS[form](tmp_path, table())
     broken = path / "features-00000.npy" if path.is_dir() else path
-    if form == "store of two shards":
-        broken = path / "labels-1.npy"
+    if form in ("store of two shards", "store of version 1"):
+        broken = sorted(path.glob("labels-*1.npy"))[0]
     broken.write_bytes(broken.read_bytes()[: broken.stat().st_size * 2 // 3])
     with pytest.raises(ValueError, match=broken.name):
         read(path)
@@ -481,7 +492,7 @@ def test_a_store_is_never_overwritten_nor_left_half_written(tmp_path, monkeypatc
     store = write_one_shard(tmp_path, table())
     with pytest.raises(FileExistsError, match="exists already"):
         write_store(store, table())
-    monkeypatch.setattr(np, "save", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         write_store(tmp_path / "other", table())
     assert list(tmp_path.iterdir()) == [store]
@@ -497,14 +508,14 @@ def test_data_that_could_not_be_read_back_is_not_written(tmp_path):
     ("change", "message"),
     [
         ({"format": "zarr"}, r"manifest\.json has format 'zarr'"),
-        ({"version": 2}, r"manifest\.json has version 2; this skdare reads version 1"),
+        ({"version": 3}, r"has version 3, and this skdare reads up to 2; install a newer one"),
         ({"rows": 99}, "has 99 rows, but its shards have 12"),
         ({"features": 4}, r"features-00000\.npy has shape \(12, 3\), but .* gives \(12, 4\)"),
         ({"dtype": "float32"}, r"features-00000\.npy has dtype float64, but"),
         ({"shards": []}, "needs shards"),
         ({"domains": ["one"]}, "code 1 in row 1, but only 1 names"),
         ({"domains": "north"}, "a JSON list is needed"),
-        ({"classes": None, "domains": None, "rows": None}, "has None rows"),
+        ({"classes": None, "rows": None}, "has None rows"),
     ],
 )
 def test_a_manifest_that_does_not_fit_is_refused(change, message, tmp_path):

@@ -432,7 +432,7 @@ def test_the_page_opens_in_a_browser(browser, mixed_report, width, scheme):
     browser.get_log("performance")
     show(browser, mixed_report / "report.html", width, scheme)
     boxes = browser.execute_script(
-        "return [...document.querySelectorAll('figure > svg')].map("
+        "return [...document.querySelectorAll('figure svg.plot')].map("
         "e => [e.getBoundingClientRect().width, e.getBoundingClientRect().height])"
     )
     figures = browser.execute_script("return document.querySelectorAll('figure').length")
@@ -460,7 +460,7 @@ def test_text_in_figures_stands_out_from_the_page(browser, mixed_report, scheme)
     show(browser, mixed_report / "report.html", 1280, scheme)
     colours = browser.execute_script(
         "const shade = c => c.match(/[\\d.]+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0);"
-        "const label = document.querySelector('figure > svg text');"
+        "const label = document.querySelector('figure svg.plot text');"
         "return [shade(getComputedStyle(document.body).backgroundColor),"
         " shade(getComputedStyle(label).fill)]"
     )

@@ -12,12 +12,25 @@
 
 from skdare.bench._ablations import ABLATIONS, ablation_plan
 from skdare.bench._diagnostics import adjustment_error
+from skdare.bench._given import Given
 from skdare.bench._heads import HEADS
+from skdare.bench._log import Log
 from skdare.bench._plan import DEFAULT_EXTRAS, EXTRAS, bench_plan
-from skdare.bench._record import ABLATION, LABELS, METRICS, NOTHING, UNLABELLED, Log, Record
+from skdare.bench._preparation import PROJECTIONS
+from skdare.bench._questions import TRIALS
+from skdare.bench._record import (
+    ABLATION,
+    LABELS,
+    METRICS,
+    NETWORK,
+    NOTHING,
+    TESTED_ON,
+    UNLABELLED,
+    Record,
+)
 from skdare.bench._run import run
-from skdare.bench._source import PROJECTIONS, TASKS, natural
-from skdare.bench._trial import PROTOCOLS, TESTED_ON, VALIDATE_WITH, Plan, Settings, Trial
+from skdare.bench._source import TASKS, Data, natural
+from skdare.bench._trial import PROTOCOLS, VALIDATE_WITH, Plan, Settings, Trial
 
 __all__ = [
     "ABLATION",
@@ -27,13 +40,17 @@ __all__ = [
     "HEADS",
     "LABELS",
     "METRICS",
+    "NETWORK",
     "NOTHING",
     "PROJECTIONS",
     "PROTOCOLS",
     "TASKS",
     "TESTED_ON",
+    "TRIALS",
     "UNLABELLED",
     "VALIDATE_WITH",
+    "Data",
+    "Given",
     "Log",
     "Plan",
     "Record",

@@ -12,9 +12,10 @@ import numpy as np
 
 from skdare._validation import check_choice
 from skdare.bench._heads import HEADS
-from skdare.bench._plan import Data, Questions, check_options
+from skdare.bench._preparation import PROJECTIONS, Projection
+from skdare.bench._questions import Questions, check_options
 from skdare.bench._record import ABLATION
-from skdare.bench._source import PROJECTIONS, Projection, distinct
+from skdare.bench._source import Data, distinct
 from skdare.bench._trial import Plan, Trial
 
 Values = tuple[float, ...] | None
@@ -82,7 +83,7 @@ class DimensionSweep:
             for features, source in q.sources.items():
                 if held_out not in source.held_out:
                     continue
-                d = source.tables[held_out].X.shape[1]
+                d = source.table(held_out, number).X.shape[1]
                 heads = ("erm", "dare") if features == "given" else ()
                 for size in [*sorted({int(v) for v in self.values if v < d}), d]:
                     kept = Projection(self.projection, size)
@@ -102,7 +103,8 @@ class DomainSweep:
 
     def trials(self, q: Questions, study: str) -> Iterator[Trial]:
         for held_out, number in q.folds():
-            seen = [d for d in distinct(q.source.tables[held_out].domains) if d != held_out]
+            domains = distinct(q.source.table(held_out, number).domains)
+            seen = [d for d in domains if d != held_out]
             sizes = tuple(range(1, len(seen) + 1)) if self.values is None else self.values
             _check_whole("domains", sizes, len(seen))
             for size in map(int, sizes):
@@ -164,7 +166,7 @@ def ablation_plan(
     ----------
     ablation : str
         "whitening", "constraint", "mean", "lambda", "shrinkage", "dimension" or "domains".
-    data : DomainData, or mapping from held-out domain to DomainData
+    data : DomainData, or mapping as in `bench_plan`
     projection : "random" or "pca"
         How features are made fewer, for "dimension".
     values : sequence of float, optional

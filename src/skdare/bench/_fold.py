@@ -6,14 +6,15 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock, RLock
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
 from skdare._array import compact
-from skdare.bench._source import Source, distinct, project
+from skdare.bench._preparation import project
+from skdare.bench._source import Source, distinct
 from skdare.bench._trial import Settings, Trial
-from skdare.datasets import DomainData
+from skdare.datasets import DomainData, reserve
+from skdare.datasets._split import reserved_rows
 from skdare.domain_statistics import DomainStatistics, Shared
 
 
@@ -124,7 +125,7 @@ class Workspace:
     def _common(self, trial: Trial) -> tuple:
         """Trials of equal key share statistics."""
         features, held_out, number, projection, seen = trial.fold_key
-        table = id(self.sources[features].tables[held_out])
+        table = id(self.sources[features].table(held_out, number))
         fitted = self.settings.preparation.is_fitted
         if fitted or (projection is not None and projection.kind == "pca"):
             return features, table, number, projection, held_out, seen
@@ -132,9 +133,9 @@ class Workspace:
 
     def _make(self, trial: Trial) -> Fold:
         source, held_out = self.sources[trial.features], trial.held_out
-        table = source.tables[held_out]
+        table = source.table(held_out, trial.number)
         seen = trial.seen or [d for d in distinct(table.domains) if d != held_out]
-        aside, split = self._set_aside(table, trial.number)
+        aside, split = self._set_aside(source, trial)
         train = np.isin(table.domains, seen) & ~aside
         X = self.settings.preparation(table.X, train)
         prepared = replace(table, X=project(X, trial.projection, train, trial.number))
@@ -163,31 +164,23 @@ class Workspace:
             return aside
         return aside & table.split
 
-    def _set_aside(self, table: DomainData, trial: int) -> tuple[np.ndarray, str]:
-        """Which rows are set aside: as the features' file says in trial 0, else drawn by domain."""
-        if table.split is not None and trial == 0:
-            return np.asarray(table.split, dtype=bool), "of the file"
-        aside, share = np.zeros(len(table.y), dtype=bool), self.settings.aside
-        for domain in np.unique(table.domains):
-            rows = np.flatnonzero(table.domains == domain)
-            # By name, so that a domain's split does not depend on which others there are.
-            rng = np.random.default_rng([trial, crc32(str(domain).encode())])
-            aside[rng.permutation(rows)[: reserved_rows(len(rows), share)]] = True
-        return aside, f"{share:.0%} of each domain by seed ({trial}, domain)"
+    def _set_aside(self, source: Source, trial: Trial) -> tuple[np.ndarray, str]:
+        """Which rows are set aside: as the features' file says of this trial, else drawn."""
+        number, share = trial.number, self.settings.aside
+        own = source.split(trial.held_out, number)
+        if own is not None:
+            return np.asarray(own, dtype=bool), "of the file"
+        drawn = reserve(source.table(trial.held_out, number).domains, number, share)
+        return drawn, f"{share:.0%} of each domain by seed ({number}, domain)"
 
 
-def reserved_rows(n: int, share: float) -> int:
-    """How many of n rows are set aside: at least one, where any are and one is left."""
-    return max(int(share * n), int(share > 0 and n > 1))
-
-
-def rows_and_reserved(table: DomainData, domain: str, number: int, share: float) -> tuple[int, int]:
+def rows_and_reserved(
+    source: Source, held_out: str, number: int, domain: str, share: float
+) -> tuple[int, int]:
     """How many rows a domain has, and how many of them a trial sets aside."""
-    own = table.domains == domain
-    n = int(np.sum(own))
-    if table.split is not None and number == 0:
-        return n, int(np.sum(table.split[own]))
-    return n, reserved_rows(n, share)
+    own = source.table(held_out, number).domains == domain
+    n, split = int(np.sum(own)), source.split(held_out, number)
+    return n, reserved_rows(n, share) if split is None else int(np.sum(split[own]))
 
 
 def _statistics(table: DomainData, aside: np.ndarray) -> dict[Hashable, DomainStatistics]:

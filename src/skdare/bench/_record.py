@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import base64
-import errno
 import json
-import os
 import zlib
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
-from pathlib import Path
-from threading import Lock
 from typing import Any, Self
 
 import numpy as np
 
 SCHEMA = 1
-FILE, PLANNED = "records.jsonl", "planned.json"
 METRICS = {"classification": "accuracy", "regression": "r2"}
+# Which rows of the held-out domain are scored: those set aside, the others, or both.
+TESTED_ON = ("reserved", "rest", "all")
 # What of the held-out domain a head has seen.
 NOTHING, UNLABELLED, LABELS = "nothing", "unlabelled rows", "labels"
 # What the study of an ablation is called: this, and its name.
 ABLATION = "ablation:"
+# The network that made the features, scored as it is: its study and its head.
+NETWORK = "network"
 
 _TYPES: dict[str, Any] = {
     "trial": int,
@@ -40,7 +38,8 @@ class Record:
     key : str
         Hash of everything that decides the result: a trial whose key is on file is not run again.
     study : str
-        "main", "ceiling", "curve", "adjustment", "alignment", or the name of an ablation.
+        "main", "ceiling", "network" (fine-tuned on the training domains, and scored as it is),
+        "curve", "adjustment", "alignment", or the name of an ablation.
     data : str
         Name of the data set.
     features : str
@@ -71,7 +70,8 @@ class Record:
         Everything else, flat: ``score_reserved``, ``score_rest`` and ``score_all`` (held-out rows
         that were set aside, the others, both), ``score:DOMAIN`` for every domain, ``rmse``,
         ``n_train``, ``n_test``, ``option:NAME``, ``split``, ``tested_on``, ``warnings``,
-        ``version:PACKAGE`` and, for classifiers, ``correct``: which test rows were right, packed.
+        ``version:PACKAGE``, ``features_of`` ("data", "held-out domain" or "trial": what has
+        features of its own) and, for classifiers, ``correct``: which test rows were right, packed.
     """
 
     key: str
@@ -122,11 +122,6 @@ class Record:
         return None if packed is None else unpack_bits(packed, int(self.values["n_test"]))
 
 
-def finished(records: Iterable[Record], *, retry_failed: bool) -> set[str]:
-    """Keys of the trials that need not be run again."""
-    return {r.key for r in records if r.status != "failed" or not retry_failed}
-
-
 def pack_bits(flags: np.ndarray) -> str:
     """Booleans as text, compressed."""
     return base64.b64encode(zlib.compress(np.packbits(flags).tobytes(), 9)).decode("ascii")
@@ -136,135 +131,3 @@ def unpack_bits(text: str, n: int) -> np.ndarray:
     """The first n booleans that `pack_bits` wrote."""
     raw = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.uint8)
     return np.unpackbits(raw, count=n).astype(bool)
-
-
-class Log:
-    """The records of a run, in a file that only grows.
-
-    A process killed while writing leaves at most one torn last line; it is cut off before the
-    next record is written, so its trial runs again and no other is lost.
-
-    Parameters
-    ----------
-    folder : path
-        The run; made with the first record.
-    """
-
-    def __init__(self, folder: str | os.PathLike) -> None:
-        self.folder = Path(folder)
-        self.path = self.folder / FILE
-        self._planned = self.folder / PLANNED
-
-    def read(self) -> list[Record]:
-        """Every whole record; a later one of the same trial replaces the earlier."""
-        found: dict[str, Record] = {}
-        for number, line in self._lines():
-            try:
-                record = Record.from_line(line)
-            except ValueError as error:
-                raise ValueError(
-                    f"line {number} of {self.path} cannot be read ({error}); "
-                    "it was not written by skdare bench, or was changed since"
-                ) from error
-            found[record.key] = record
-        return list(found.values())
-
-    def done(self, *, retry_failed: bool = False) -> set[str]:
-        """Keys of the trials that need not be run again."""
-        return finished(self.read(), retry_failed=retry_failed)
-
-    def announce(self, data: str, protocol: str, keys: Iterable[str]) -> None:
-        """Note what is to be run, so that a report can say what is missing."""
-        known = self._announced()
-        name = json.dumps([data, protocol])
-        known[name] = sorted({*known.get(name, []), *keys})
-        part = self._planned.with_suffix(".part")
-        part.write_text(json.dumps(known), encoding="utf-8")
-        os.replace(part, self._planned)
-
-    def unfinished(self) -> dict[tuple[str, str], int]:
-        """How many trials of each data set and protocol were announced and are not on file."""
-        done = self.done()
-        found = {}
-        for name, keys in self._announced().items():
-            data, protocol = json.loads(name)
-            found[data, protocol] = len(set(keys) - done)
-        return found
-
-    def _announced(self) -> dict[str, list[str]]:
-        try:
-            return json.loads(self._planned.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-
-    def _lines(self) -> Iterator[tuple[int, str]]:
-        if not self.path.exists():
-            return
-        with self.path.open(encoding="utf-8", errors="replace") as file:
-            for number, line in enumerate(file, 1):
-                if line.endswith("\n") and line.strip():
-                    yield number, line
-
-    def open(self) -> Writer:
-        """Start to append; refused while another process does."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        return Writer(self.path)
-
-
-class Writer:
-    """Appends records, each in one write, from any thread, while it holds the file's lock."""
-
-    def __init__(self, path: Path) -> None:
-        self._file, self._turn = path.open("a+b"), Lock()
-        if not _lock(self._file.fileno()):
-            self._file.close()
-            raise ValueError(
-                f"another process is writing to {path}; wait for it, or name another run"
-            )
-        _cut_torn_line(self._file)
-
-    def append(self, record: Record) -> None:
-        """Write one record; it is on file when this returns. Nothing happens once closed."""
-        with self._turn:
-            if not self._file.closed:
-                self._file.write(record.to_line().encode("utf-8") + b"\n")
-                self._file.flush()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        with self._turn:
-            self._file.close()
-
-
-def _lock(descriptor: int) -> bool:
-    """Hold the file until it is closed, or the process ends in any way; False: another does.
-
-    Where the system has no such lock (Windows, some network drives) nothing is held.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
-    return True
-
-
-def _cut_torn_line(file: Any) -> None:
-    """Drop what follows the last newline."""
-    end = file.seek(0, os.SEEK_END)
-    start = end
-    while start > 0:
-        step = min(start, 1 << 16)
-        file.seek(start - step)
-        place = file.read(step).rfind(b"\n")
-        if place >= 0:
-            start = start - step + place + 1
-            break
-        start -= step
-    if start < end:
-        file.truncate(start)

@@ -10,7 +10,8 @@ from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
 from skdare._validation import check_count
-from skdare.bench._record import Log, Record, Writer, finished
+from skdare.bench._log import Log, Writer, finished
+from skdare.bench._record import Record
 from skdare.bench._runner import Runner
 from skdare.bench._trial import Plan, Trial
 from skdare.bench._warnings import heard_by_thread
@@ -63,7 +64,7 @@ def _check_same_conditions(records: list[Record], plan: Plan) -> None:
         if (record.data, record.protocol) != (plan.data, plan.settings.protocol):
             continue
         own = {name: str(record.values.get(name)) for name in ("conditions", "table", "cell")}
-        table = plan.table(record.features, record.held_out) or own["table"]
+        table = plan.table(record.features, record.held_out, record.trial) or own["table"]
         alike = own["conditions"] == conditions and own["table"] == table
         if not alike or keys.get(own["cell"], record.key) != record.key:
             raise ValueError(

@@ -18,7 +18,7 @@ from skdare.bench._diagnostics import measure_adjustment, measure_alignment
 from skdare.bench._fold import Fold, Workspace
 from skdare.bench._heads import HEADS
 from skdare.bench._paper import fit_paper
-from skdare.bench._record import LABELS, METRICS, NOTHING, UNLABELLED, Record
+from skdare.bench._record import LABELS, METRICS, NETWORK, NOTHING, UNLABELLED, Record
 from skdare.bench._scores import Measured, evaluate
 from skdare.bench._trial import Plan, Trial
 from skdare.bench._warnings import warnings_of_thread
@@ -59,7 +59,7 @@ class Runner:
     def _values(self, trial: Trial) -> dict[str, Any]:
         """Everything measured, ``score`` and ``metric`` among it."""
         if trial.given is not None:
-            return {"score": trial.given}
+            return trial.given.values()
         fold = self.workspace.fold(trial)
         return {"split": fold.split, **self._measured(trial, fold).values()}
 
@@ -81,15 +81,18 @@ class Runner:
     def _record(
         self, trial: Trial, status: str, reason: str, values: dict[str, Any], seconds: float
     ) -> Record:
-        plan, task = self.plan, self.plan.sources[trial.features].task
+        plan, source = self.plan, self.plan.sources[trial.features]
         values = {name: _plain(value) for name, value in values.items()} | _VERSIONS
         values |= {"conditions": plan.conditions, "cell": trial.cell} | self._settings
-        values["table"] = plan.table(trial.features, trial.held_out)
+        values["table"] = source.fingerprint(trial.held_out, trial.number)
+        values["features_of"] = source.features_of
         if trial.projection is not None:
             values["option:projection"] = trial.projection.kind
         if trial.seen is not None:
             values["seen"] = ", ".join(trial.seen)
-        usual = {"adjustment": "error", "alignment": "cosine"}.get(trial.study, METRICS[task])
+        usual = {"adjustment": "error", "alignment": "cosine"}.get(
+            trial.study, METRICS[source.task]
+        )
         metric, score = values.pop("metric", usual), values.pop("score", None)
         if score is None and not reason:
             status, reason = "failed", "the score is not a number: the targets scored are all alike"
@@ -99,7 +102,7 @@ class Runner:
             data=plan.data,
             features=trial.features,
             protocol=plan.settings.protocol,
-            task=task,
+            task=source.task,
             head=trial.head,
             held_out=trial.held_out,
             trial=trial.number,
@@ -118,7 +121,7 @@ def _uses(trial: Trial) -> str:
     """What of the held-out domain a trial saw."""
     if trial.study == "adjustment":
         return UNLABELLED
-    if trial.study == "alignment":
+    if trial.study in ("alignment", NETWORK):
         return NOTHING
     return HEADS[trial.head].uses if trial.head in HEADS else LABELS
 

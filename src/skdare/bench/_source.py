@@ -1,120 +1,47 @@
-"""What the bench reads: features with a name, and what is done to them before any head."""
+"""What the bench reads: features with a name, one table for all trials or several."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from skdare._validation import check_choice, check_count, check_finite_targets, check_number
+from skdare._validation import check_choice, check_count, check_finite_targets
 from skdare.datasets import DomainData, fingerprint, guess_task
 
 TASKS = ("classification", "regression")
-PROJECTIONS = ("random", "pca")
-
-
-@dataclass(frozen=True)
-class Projection:
-    """Features replaced by fewer: a random projection, or the leading principal components."""
-
-    kind: str
-    size: int
-
-
-@dataclass(frozen=True)
-class Preparation:
-    """What is fitted on training rows and applied to all: nothing of it sees a held-out row.
-
-    Parameters
-    ----------
-    impute : "median" or None
-        Fill missing values by the training rows' median.
-    standardize : bool
-        Subtract the training rows' mean and divide by their standard deviation.
-    clip : float, optional
-        Then limit every value to this many standard deviations.
-    """
-
-    impute: str | None = None
-    standardize: bool = False
-    clip: float | None = None
-
-    def __post_init__(self) -> None:
-        check_choice("impute", self.impute, ("median", None))
-        check_choice("standardize", self.standardize, (True, False))
-        check_number("clip", self.clip, also=(None,))
-        if self.clip is not None and not self.standardize:
-            raise ValueError("clip counts standard deviations; it needs standardize")
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether it depends on which rows are trained on."""
-        return self.impute is not None or self.standardize
-
-    def __call__(self, X: np.ndarray, train: np.ndarray) -> np.ndarray:
-        """All rows, prepared by the training ones."""
-        if not self.is_fitted:
-            return X
-        X = np.array(X, dtype=X.dtype if X.dtype == np.float64 else np.float32)
-        if self.impute is not None:
-            X = np.where(np.isnan(X), _medians(X[train]), X)
-        if self.standardize:
-            spread = X[train].std(axis=0, dtype=np.float64)
-            spread[spread == 0] = 1.0
-            X = ((X - X[train].mean(axis=0, dtype=np.float64)) / spread).astype(X.dtype)
-        return X if self.clip is None else np.clip(X, -self.clip, self.clip)
-
-
-def _medians(X: np.ndarray) -> np.ndarray:
-    """Median of each feature; zero for one that the training rows never have."""
-    known = ~np.isnan(X).all(axis=0)
-    medians = np.zeros(X.shape[1], dtype=X.dtype)
-    medians[known] = np.nanmedian(X[:, known], axis=0)
-    return medians
-
-
-def project(
-    X: np.ndarray, projection: Projection | None, train: np.ndarray, seed: int
-) -> np.ndarray:
-    """Rows in fewer features; principal components are those of the training rows."""
-    if projection is None or projection.size >= X.shape[1]:
-        return X
-    dtype = X.dtype if X.dtype == np.float64 else np.float32
-    if projection.kind == "random":
-        rng = np.random.default_rng([seed, projection.size])
-        P = rng.normal(size=(X.shape[1], projection.size)) / np.sqrt(projection.size)
-        return X.astype(dtype) @ P.astype(dtype)
-    mean = X[train].mean(axis=0, dtype=np.float64).astype(dtype)
-    Z = X.astype(dtype) - mean
-    _, V = np.linalg.eigh((Z[train].T @ Z[train]).astype(np.float64))
-    return Z @ V[:, ::-1][:, : projection.size].astype(dtype)
+Data = DomainData | Mapping[str, DomainData] | Mapping[tuple[str, int], DomainData]
+Place = tuple[str, int | None]  # held-out domain, and the trial where each has its own table
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Features under a name: one table for every held-out domain, or one for each.
+    """Features under a name: one table, one for each held-out domain, or one for each trial too.
 
-    Features fine-tuned on the training domains are another table for each held-out domain.
+    Features fine-tuned on the training domains are another table for each held-out domain, and
+    where the network was trained anew on the split of every trial, for each trial.
 
     Parameters
     ----------
     name : str
     task : "classification" or "regression"
-    tables : dict of DomainData by held-out domain
-    fingerprints : dict of str by held-out domain
+    tables : dict of DomainData by (held-out domain, trial)
+        The trial is None where a table serves all trials.
+    fingerprints : dict of str by the same
     """
 
     name: str
     task: str
-    tables: Mapping[str, DomainData]
-    fingerprints: Mapping[str, str]
+    tables: Mapping[Place, DomainData]
+    fingerprints: Mapping[Place, str]
 
     @classmethod
     def of(
         cls,
-        data: DomainData | Mapping[str, DomainData],
+        data: Data,
         *,
         name: str | None = None,
         task: str | None = None,
@@ -128,29 +55,78 @@ class Source:
         if held_out is not None and not held_out:
             raise ValueError("no domain is named to hold out; leave held_out out to hold out all")
         check_count("min_rows", min_rows, 1)
-        tables = _by_held_out(data, held_out, min_rows)
+        tables = _placed(data, held_out, min_rows)
         first = next(iter(tables.values()))
         if task is None:
             task = guess_task(first.y)
         check_choice("task", task, TASKS)
         checked: dict[int, str] = {}
-        for held, table in tables.items():
+        for place, table in tables.items():
             if id(table) not in checked:
                 _check_table(table, task)
                 checked[id(table)] = fingerprint(table)
-            _check_held_out(table, held)
-        prints = {domain: checked[id(table)] for domain, table in tables.items()}
+            _check_held_out(table, place[0])
+            _check_made(table, place)
+        prints = {place: checked[id(table)] for place, table in tables.items()}
         return cls(name or first.name or "features", task, tables, prints)
 
     @property
     def held_out(self) -> list[str]:
         """Domains to hold out, in order."""
-        return list(self.tables)
+        return list(dict.fromkeys(domain for domain, _ in self.tables))
+
+    @property
+    def trials(self) -> list[int]:
+        """Trials that have tables of their own; none where tables serve all trials."""
+        return sorted({number for _, number in self.tables if number is not None})
+
+    @property
+    def features_of(self) -> str:
+        """Whose features these are: of the "data", of each "held-out domain", or "trial"."""
+        if self.trials:
+            return "trial"
+        return "data" if len(self.distinct_tables) == 1 else "held-out domain"
+
+    def table(self, held_out: str, number: int) -> DomainData:
+        """The features of a held-out domain in a trial."""
+        return self.tables[self._place(held_out, number)]
+
+    def split(self, held_out: str, number: int) -> np.ndarray | None:
+        """The rows that the features themselves set aside in a trial, where they say so.
+
+        One table for all trials has the split of one of them: that in which it was made, or the
+        first. Another trial has to draw its own.
+        """
+        table = self.table(held_out, number)
+        own = number if self.trials else int((table.made or {}).get("trial") or 0)
+        return table.split if number == own else None
+
+    def fingerprint(self, held_out: str, number: int) -> str | None:
+        """Hash of the features that a held-out domain has in a trial, where it has any."""
+        prints = set(self.fingerprints.values())
+        # One table for all: then no held-out domain may have another.
+        if len(prints) == 1 and not self.trials:
+            return prints.pop()
+        return self.fingerprints.get(self._place(held_out, number))
+
+    def _place(self, held_out: str, number: int) -> Place:
+        return held_out, number if self.trials else None
 
     @property
     def distinct_tables(self) -> list[DomainData]:
         """Each table once."""
         return list({id(table): table for table in self.tables.values()}.values())
+
+    def refuse_absent(self, held_out: Iterable[str], numbers: Sequence[int]) -> None:
+        """Refuse trials that have no features."""
+        asked = [(domain, number) for domain in held_out for number in numbers]
+        absent = [place for place in asked if self._place(*place) not in self.tables]
+        if absent:
+            named = ", ".join(f"`{domain}` in trial {number}" for domain, number in absent[:6])
+            raise ValueError(
+                f"no features are given for held-out domain {named}{', …' * (len(absent) > 6)}; "
+                "make them, or ask for fewer trials (--trials) or domains (--held-out)"
+            )
 
     def refuse_missing(self) -> None:
         """Refuse features that have to be imputed first."""
@@ -177,21 +153,36 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if i % 2 else (-1, part) for i, part in enumerate(parts)]
 
 
-def _by_held_out(
-    data: DomainData | Mapping[str, DomainData], held_out: Sequence[str] | None, min_rows: int
-) -> dict[str, DomainData]:
-    """A table for each domain to hold out, in the order asked for."""
+def _placed(data: Data, held_out: Sequence[str] | None, min_rows: int) -> dict[Place, DomainData]:
+    """A table for each domain to hold out, or for each of its trials, in the order asked for."""
     if isinstance(data, DomainData):
         table = _large(_with_text_labels(data), min_rows)
-        return dict.fromkeys(held_out or distinct(table.domains), table)
-    named = {str(d): _large(_with_text_labels(table), min_rows) for d, table in data.items()}
+        return {(domain, None): table for domain in held_out or distinct(table.domains)}
+    given = {_place(key): table for key, table in data.items()}
+    if len({number is None for _, number in given}) > 1:
+        raise ValueError(
+            "some features are given by held-out domain and others by held-out domain and trial; "
+            "give all of them by both"
+        )
+    named = dict.fromkeys(domain for domain, _ in given)
     absent = [domain for domain in held_out or () if domain not in named]
     if absent or not named:
         raise ValueError(
             f"no features are given for held-out domain `{absent[0] if absent else '?'}`; "
             f"there are some for {', '.join(named) or 'none'}"
         )
-    return {domain: named[domain] for domain in held_out or named}
+    chosen = [place for domain in held_out or named for place in given if place[0] == domain]
+    return {place: _large(_with_text_labels(given[place]), min_rows) for place in chosen}
+
+
+def _place(key: Any) -> Place:
+    """A held-out domain, with or without a trial."""
+    if not isinstance(key, tuple):
+        return str(key), None
+    if len(key) != 2:
+        raise ValueError(f"features are given for {key!r}; name them (held-out domain, trial)")
+    check_count(f"the trial of the features for {key[0]!r}", key[1], 0)
+    return str(key[0]), int(key[1])
 
 
 def _with_text_labels(table: DomainData) -> DomainData:
@@ -216,6 +207,22 @@ def _check_held_out(table: DomainData, held_out: str) -> None:
     if held_out not in domains:
         names = ", ".join(f"`{d}`" for d in domains[:12]) + ", …" * (len(domains) > 12)
         raise ValueError(f"held-out domain `{held_out}` is not in the features; they have {names}")
+
+
+def _check_made(table: DomainData, place: Place) -> None:
+    """Refuse features of a network that saw the held-out domain, or of another trial."""
+    (held_out, number), made = place, table.made or {}
+    without, trial = made.get("held_out"), made.get("trial")
+    if without is not None and str(without) != held_out:
+        raise ValueError(
+            f"the features for held-out domain `{held_out}` were fine-tuned without `{without}`, "
+            f"and so with `{held_out}`; hold out `{without}` alone (--held-out), or give others"
+        )
+    if None not in (number, trial) and trial != number:
+        raise ValueError(
+            f"the features for trial {number} of held-out domain `{held_out}` were made in trial "
+            f"{trial}; give those of the same trial"
+        )
 
 
 def _check_table(table: DomainData, task: str) -> None:

@@ -9,10 +9,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from skdare._validation import check_choice, check_count, check_number
-from skdare.bench._source import Preparation, Projection, Source
+from skdare.bench._given import Given
+from skdare.bench._preparation import Preparation, Projection
+from skdare.bench._record import TESTED_ON
+from skdare.bench._source import Source
 
 PROTOCOLS = ("default", "paper")
-TESTED_ON = ("reserved", "rest", "all")
 L2_RULES = ("matched", "own")
 VALIDATE_WITH = ("own", "mean")
 # What only one protocol looks at, so that a change of it leaves the other's results alone.
@@ -129,7 +131,7 @@ class Trial:
     projection : Projection, optional
     seen : tuple of str, optional
         The training domains; default: all others.
-    given : float, optional
+    given : Given, optional
         A score that was measured elsewhere.
     """
 
@@ -142,7 +144,7 @@ class Trial:
     features: str = "given"
     projection: Projection | None = None
     seen: tuple[str, ...] | None = None
-    given: float | None = None
+    given: Given | None = None
 
     @property
     def fold_key(self) -> tuple:
@@ -177,14 +179,10 @@ class Plan:
         """Name of the data."""
         return self.sources["given"].name
 
-    def table(self, features: str, held_out: str) -> str | None:
-        """Hash of the features that a held-out domain has, where it has any."""
+    def table(self, features: str, held_out: str, number: int) -> str | None:
+        """Hash of the features that a held-out domain has in a trial, where it has any."""
         source = self.sources.get(features)
-        if source is None:
-            return None
-        prints = set(source.fingerprints.values())
-        # One table for all: then no held-out domain may have another.
-        return prints.pop() if len(prints) == 1 else source.fingerprints.get(held_out)
+        return None if source is None else source.fingerprint(held_out, number)
 
     @property
     def conditions(self) -> str:
@@ -193,8 +191,10 @@ class Plan:
 
     def key(self, trial: Trial) -> str:
         """Hash of everything that decides the trial's result."""
-        table = self.table(trial.features, trial.held_out)
-        return _digest({"trial": asdict(trial), "conditions": self.conditions, "table": table})
+        table = self.table(trial.features, trial.held_out, trial.number)
+        given = None if trial.given is None else trial.given.deciding()
+        asked = {**asdict(trial), "given": given}
+        return _digest({"trial": asked, "conditions": self.conditions, "table": table})
 
 
 def _digest(what: dict[str, Any]) -> str:

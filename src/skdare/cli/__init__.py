@@ -7,6 +7,8 @@ import click
 import skdare
 from skdare.cli._bench import ablate, bench
 from skdare.cli._demo import demo
+from skdare.cli._features import features
+from skdare.cli._figure1 import figure1
 from skdare.cli._report import report
 
 
@@ -16,5 +18,5 @@ def main() -> None:
     """Linear predictors on frozen features that hold up on domains nobody has seen."""
 
 
-for command in (bench, ablate, report, demo):
+for command in (bench, ablate, report, figure1, features, demo):
     main.add_command(command)

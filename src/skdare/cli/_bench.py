@@ -34,12 +34,20 @@ from skdare.cli._show import show
     help=f"What to run beside them, by commas: {', '.join(EXTRAS)}, or none.",
 )
 @click.option("--end-to-end", multiple=True, help="DOMAIN=SCORE of a network trained on all.")
-def bench(heads: list[str] | None, extras: list[str], end_to_end: tuple, **given: Any) -> None:
+@click.option(
+    "--network",
+    multiple=True,
+    help="DOMAIN=SCORE of the network that made the features, on the domain it has not seen.",
+)
+def bench(
+    heads: list[str] | None, extras: list[str], end_to_end: tuple, network: tuple, **given: Any
+) -> None:
     """Hold out each domain in turn, fit every head, and say which is better and how sure.
 
     FEATURES is an npz, Parquet, CSV, safetensors or .pt file or a feature store; or several
-    DOMAIN=PATH, one for each held-out domain, where features were fine-tuned without it. Records
-    go to a folder as they finish: run the same command again to go on, `skdare report` to read.
+    DOMAIN=PATH, one for each held-out domain, where features were fine-tuned without it; or a
+    folder of feature stores, one for each held-out domain and trial. Records go to a folder as
+    they finish: run the same command again to go on, `skdare report` to read.
 
     \b
     Example:
@@ -47,8 +55,11 @@ def bench(heads: list[str] | None, extras: list[str], end_to_end: tuple, **given
     """
     with mistakes():
         chosen = [] if extras == ["none"] else extras
-        scores = named_scores(end_to_end)
-        plan = bench_plan(**asked(given), heads=heads, extras=chosen, end_to_end=scores)
+        ceilings = named_scores("--end-to-end", end_to_end)
+        networks = named_scores("--network", network)
+        plan = bench_plan(
+            **asked(given), heads=heads, extras=chosen, end_to_end=ceilings, networks=networks
+        )
         run_and_show(plan, given)
 
 

@@ -12,7 +12,7 @@ import click
 # Paths in a file are relative to that file.
 PATHS = ("features", "pretrained", "out")
 # Tables that stand for repeated NAME=VALUE options.
-TABLES = ("set", "end_to_end")
+TABLES = ("set", "end_to_end", "network")
 
 
 def read_config(context: click.Context, parameter: click.Parameter, path: str | None) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import click
 from joblib import cpu_count
 
-from skdare.bench import PROTOCOLS, TASKS, TESTED_ON, VALIDATE_WITH, Settings
+from skdare.bench import PROTOCOLS, TASKS, TESTED_ON, TRIALS, VALIDATE_WITH, Data, Settings
 from skdare.cli._config import read_config
-from skdare.datasets import DomainData, read
+from skdare.datasets import DomainData, read, read_fine_tuned
+from skdare.datasets._manifest import MANIFEST
 
 
 def names(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
@@ -52,6 +53,12 @@ def _usual(name: str) -> str:
     return f"  [default: {getattr(_USUAL, name)}]"
 
 
+_TABLE = [
+    click.option("--feature-key", help="Key or columns of the features (a comma list, a glob)."),
+    click.option("--target", help="Key or column of the target."),
+    click.option("--domains", help="Key or column of the domain labels."),
+    click.option("--split", help="Key or column that marks the rows set aside in trial 0."),
+]
 _SHARED = [
     click.argument("features", nargs=-1, required=True, metavar="FEATURES..."),
     click.option(
@@ -66,7 +73,12 @@ _SHARED = [
     click.option(
         "--protocol", type=click.Choice(PROTOCOLS), default=_USUAL.protocol, show_default=True
     ),
-    click.option("--trials", type=click.IntRange(1), default=3, show_default=True),
+    click.option(
+        "--trials",
+        type=click.IntRange(1),
+        help="Splits to run, the first so many  "
+        f"[default: {TRIALS}, or those there are feature stores for]",
+    ),
     click.option("--held-out", callback=names, help="Domains to hold out, by commas."),
     click.option(
         "--min-rows",
@@ -83,10 +95,7 @@ _SHARED = [
         help="Trials at once, in threads; each has its share of BLAS threads.",
     ),
     click.option("--task", type=click.Choice(TASKS), help="What y is  [default: guessed]"),
-    click.option("--feature-key", help="Key or columns of the features (a comma list, a glob)."),
-    click.option("--target", help="Key or column of the target."),
-    click.option("--domains", help="Key or column of the domain labels."),
-    click.option("--split", help="Key or column that marks the rows set aside in trial 0."),
+    *_TABLE,
     click.option("--impute", type=click.Choice(["median"]), help="Fill missing values."),
     click.option("--standardize/--no-standardize", help="By the training rows' mean and spread."),
     click.option("--clip", type=float, help="Limit standardised values to this."),
@@ -134,29 +143,62 @@ def shared_options(command: Callable) -> Callable:
     return command
 
 
-def tables(places: Sequence[str], given: dict[str, Any]) -> DomainData | dict[str, DomainData]:
-    """One table, or one for each held-out domain where places are DOMAIN=PATH."""
-    keys = {"features": given["feature_key"], "target": given["target"]}
-    keys |= {"domains": given["domains"], "split": given["split"]}
+def table_options(command: Callable) -> Callable:
+    """Add the options that say what is what in a table."""
+    for option in reversed(_TABLE):
+        command = option(command)
+    return command
+
+
+def table_keys(given: dict[str, Any]) -> dict[str, str | None]:
+    """What those options say, by the arguments of `read`."""
+    keys = {key: given[key] for key in ("target", "domains", "split")}
+    return {"features": given["feature_key"], **keys}
+
+
+def tables(places: Sequence[str], given: dict[str, Any]) -> Data:
+    """One table, one for each held-out domain (DOMAIN=PATH), or one for each trial too."""
+    keys = table_keys(given)
     # A path may hold an equals sign of its own.
     pairs = [("", place) if Path(place).exists() else place.split("=", 1) for place in places]
     named = [pair for pair in pairs if len(pair) == 2 and pair[0]]
     if not named and len(places) == 1:
-        return _read(places[0], keys)
+        reader = _read_stores if _has_stores(places[0]) else read_table
+        return reader(places[0], keys)
     if len(named) != len(places):
         raise ValueError(
             f"{len(places)} files are given; name the held-out domain of each, as in art=a.npz"
         )
-    return {domain: _read(path, keys) for domain, path in named}
+    return {domain: read_table(path, keys) for domain, path in named}
 
 
-def _read(path: str, keys: dict[str, str | None]) -> DomainData:
+def _has_stores(place: str) -> bool:
+    """Whether a path is no feature store, but a folder for them."""
+    return Path(place).is_dir() and not (Path(place) / MANIFEST).exists()
+
+
+def _read_stores(place: str, keys: dict[str, str | None]) -> Data:
+    given = [key for key, value in keys.items() if value is not None]
+    if given:
+        raise ValueError(
+            f"{_option(given[0])} is given, but the feature stores in {place} know what is what; "
+            "leave it out"
+        )
+    return read_fine_tuned(place)
+
+
+def _option(key: str) -> str:
+    """What a key of the features is called on the command line."""
+    return "--feature-key" if key == "features" else f"--{key}"
+
+
+def read_table(path: str, keys: dict[str, str | None]) -> DomainData:
     """A table; advice about arguments is given in the words of the command line."""
 
     def spelled(message: object) -> str:
         text = str(message)
         for key in keys:
-            option = "--feature-key" if key == "features" else f"--{key}"
+            option = _option(key)
             text = re.sub(rf"\b{key}=(?=['\"])", f"{option} ", text).replace(f"{key}=", option)
         return text
 
@@ -179,9 +221,10 @@ def asked(given: dict[str, Any]) -> dict[str, Any]:
     found["data"] = tables(given["features"], given)
     if given["pretrained"]:
         found["pretrained"] = tables(given["pretrained"], given)
-    # Several files have a folder in common, and no name.
-    if given["name"] is None and isinstance(found["data"], dict):
-        folder = Path(given["features"][0].split("=", 1)[1]).resolve().parent
+    # Several files have a folder in common, and no name; several stores are read under theirs.
+    first = given["features"][0]
+    if given["name"] is None and isinstance(found["data"], dict) and not _has_stores(first):
+        folder = Path(first.split("=", 1)[1]).resolve().parent
         found["name"] = folder.name or None
     return found
 
@@ -198,7 +241,7 @@ def head_options(given: Sequence[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def named_scores(given: Sequence[str]) -> dict[str, float]:
+def named_scores(option: str, given: Sequence[str]) -> dict[str, float]:
     """``DOMAIN=SCORE`` as scores by domain; above one they are percent."""
     found = {}
     for item in given:
@@ -208,7 +251,7 @@ def named_scores(given: Sequence[str]) -> dict[str, float]:
         except ValueError:
             score = float("nan")
         if not name or not 0 <= score <= 100:
-            raise ValueError(f"--end-to-end {item!r} is not DOMAIN=SCORE, as in art=95.4")
+            raise ValueError(f"{option} {item!r} is not DOMAIN=SCORE, as in art=95.4")
         found[name] = score / 100 if score > 1 else score
     return found
 

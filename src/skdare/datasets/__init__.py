@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from skdare.datasets._fine_tuned import read_fine_tuned
 from skdare.datasets._read import read
-from skdare.datasets._store import write_store
+from skdare.datasets._split import reserve
+from skdare.datasets._store import read_chunks, read_features, read_ids
+from skdare.datasets._store_info import StoreInfo, Verification, store_info, verify
+from skdare.datasets._store_table import append_rows, write_store
+from skdare.datasets._store_writer import StoreWriter
 from skdare.datasets._synthetic import load_digit_domains, make_latent_domains
 from skdare.datasets._table import DomainData, fingerprint, guess_task
+from skdare.datasets._write import write
 
 __all__ = [
     "DomainData",
+    "StoreInfo",
+    "StoreWriter",
+    "Verification",
+    "append_rows",
     "fingerprint",
     "guess_task",
     "load_digit_domains",
     "make_latent_domains",
     "read",
+    "read_chunks",
+    "read_features",
+    "read_fine_tuned",
+    "read_ids",
+    "reserve",
+    "store_info",
+    "verify",
+    "write",
     "write_store",
 ]

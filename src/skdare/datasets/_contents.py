@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Contents:
     """The entries of a file, and how to load some of them.
 
     In a table (``tabular``) the features may be spread over many entries. ``names`` gives, by
-    role, the labels that integer codes stand for.
+    role, the labels that integer codes stand for; ``made`` says how the features were made.
     """
 
     path: Path
@@ -41,6 +42,7 @@ class Contents:
     tabular: bool = False
     names: Mapping[str, Sequence | None] = field(default_factory=dict)
     feature_names: list[str] | None = None
+    made: Mapping[str, Any] | None = None
 
     def listing(self) -> str:
         """The entries with shapes and dtypes, for errors."""

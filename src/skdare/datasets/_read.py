@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -16,8 +17,8 @@ from skdare.datasets._store import read_store
 from skdare.datasets._table import DomainData
 
 _LABELS = ("target", "domains", "split")
-_LABEL_NAMES = {name for role in _LABELS for name in NAMES[role]}
-_IDS = {"id", "index", "unnamed: 0", "__index_level_0__"}
+LABEL_NAMES = {name for role in _LABELS for name in NAMES[role]}
+IDS = {"id", "index", "unnamed: 0", "__index_level_0__"}
 _READERS = {
     ".npz": read_npz,
     ".parquet": read_parquet,
@@ -39,9 +40,10 @@ def read(
     """Read features, targets and domain labels from a file or a feature store.
 
     ``.npz``, ``.parquet``, ``.csv``, ``.csv.gz``, ``.safetensors``, ``.pt``, ``.pth``, or a
-    folder made by ``write_store``. Names that are not given are guessed, and a guess between
-    two candidates is refused. Features stay in the float type they have, integers become
-    float32; NaN is left in, infinity is refused.
+    folder made by ``write_store`` or ``StoreWriter``. Names that are not given are guessed, and a
+    guess between two candidates is refused. Features stay in the float type they have, integers
+    and 8-bit codes become float32; NaN is left in, infinity is refused. A store of one shard
+    stays on disk, several shards are loaded into one array (``read_chunks`` loads none of them).
 
     Parameters
     ----------
@@ -86,7 +88,9 @@ def read(
         arrays[role] = _load(contents, chosen)
         if (names := contents.names.get(role)) is not None:
             arrays[role] = decode(arrays[role], names, where[role])
-    return assemble(arrays, where, _stem(path), _feature_names(contents, keys["features"]))
+    names_of_features = _feature_names(contents, keys["features"])
+    data = assemble(arrays, where, _stem(path), names_of_features)
+    return replace(data, made=contents.made)
 
 
 def _open(path: Path, named: dict[str, str | None]) -> Contents:
@@ -102,7 +106,7 @@ def _open(path: Path, named: dict[str, str | None]) -> Contents:
         raise ValueError(f"{path} is empty; write it again")
     if suffix in _CSV:
         labels = {named[role] for role in _LABELS}
-        return read_csv(path, lambda name: name in labels or name.lower() in _LABEL_NAMES)
+        return read_csv(path, lambda name: name in labels or name.lower() in LABEL_NAMES)
     return _READERS[suffix](path)
 
 
@@ -139,7 +143,7 @@ def _main(contents: Contents, named: dict[str, str | None]) -> str | None:
         key
         for key, entry in contents.entries.items()
         if len(entry.shape) == 2 and entry.dtype.kind == "f"
-        if key not in named.values() and key.lower() not in _LABEL_NAMES
+        if key not in named.values() and key.lower() not in LABEL_NAMES
     ]
     main = _only(contents, "features", wide) or _only(contents, "features", floats)
     return main if main or contents.tabular else _present(contents, "features", None)
@@ -188,13 +192,13 @@ def _columns(contents: Contents, pattern: str | None, used: set[str]) -> list[st
 
 
 def _numeric_columns(contents: Contents, used: set[str]) -> list[str]:
-    others = [k for k in contents.entries if k not in used and k.lower() not in _IDS]
+    others = [k for k in contents.entries if k not in used and k.lower() not in IDS]
     # A second label among the features would give the answer away, so it has to be asked for.
     chosen = [
         key
         for key in others
         if contents.entries[key].numeric and len(contents.entries[key].shape) == 1
-        if key.lower() not in _LABEL_NAMES
+        if key.lower() not in LABEL_NAMES
     ]
     left = [key for key in others if key not in set(chosen)]
     if not chosen:

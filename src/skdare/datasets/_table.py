@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +30,9 @@ class DomainData:
     name : str
         What to call the data in a report.
     feature_names : list of d str, optional
+    made : dict, optional
+        How the features were made, as a feature store tells it: the backbone, and where it was
+        fine-tuned the domain held out (``held_out``) and the trial (``trial``) among other things.
     """
 
     X: np.ndarray
@@ -36,6 +41,7 @@ class DomainData:
     split: np.ndarray | None = None
     name: str = ""
     feature_names: list[str] | None = None
+    made: Mapping[str, Any] | None = None
 
 
 def guess_task(y: np.ndarray) -> str:

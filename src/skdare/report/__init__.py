@@ -1,4 +1,4 @@
-"""Reports of a run: text, Markdown, LaTeX, CSV, and one HTML file with figures."""
+"""Reports of a run: text, Markdown, LaTeX, CSV, one HTML file with figures; the first figure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,26 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from skdare._validation import check_choice
-from skdare.bench import Log
+from skdare.bench import Log, Record
 from skdare.report import _csv, _latex, _markdown, _text
 from skdare.report._document import document
+from skdare.report._figure_one import FigureOne, figure_one
 from skdare.report._names import as_given, label
+from skdare.report._plot import Plot
 from skdare.summary.groups import Summary, summarise
 
-__all__ = ["FORMATS", "text", "write_report"]
+__all__ = [
+    "FORMATS",
+    "FigureOne",
+    "figure_one",
+    "read_records",
+    "text",
+    "write_figure",
+    "write_report",
+]
 
 FORMATS = ("html", "md", "tex", "csv")
+PICTURES = (".svg", ".png")
 
 
 def text(summary: Summary, width: int = 100) -> str:
@@ -51,11 +62,8 @@ def write_report(
         raise ValueError(f"no format is named; use {', '.join(FORMATS)}")
     for name in formats:
         check_choice("format", name, FORMATS)
-    log = Log(run_folder)
-    records = log.read()
-    if not records:
-        raise ValueError(f"there are no records at {log.path}; make them with `skdare bench`")
-    summary = summarise(records, log.unfinished())
+    records = read_records(run_folder)
+    summary = summarise(records, Log(run_folder).unfinished())
     contents: dict[str, Callable[[], dict[str, str]]] = {
         "html": lambda: {"report.html": _page(summary)},
         "md": lambda: {"report.md": _markdown.render(document(summary, label))},
@@ -71,6 +79,30 @@ def write_report(
     return [_written(folder / name, content) for name, content in rendered]
 
 
+def write_figure(figure: FigureOne, paths: Iterable[str | os.PathLike]) -> list[Path]:
+    """Write the paper's first figure, with its caption, and return the files.
+
+    Each is SVG or PNG by its name, appears whole or not at all, and needs
+    ``pip install 'skdare[report]'``.
+    """
+    files = [Path(path) for path in paths]
+    for path in files:
+        if path.suffix.lower() not in PICTURES:
+            raise ValueError(f"{path} is neither SVG nor PNG; end its name in .svg or .png")
+    caption = f"{figure.title}. {figure.plot.caption}"
+    rendered = [_picture(figure.plot, path.suffix.lower()[1:], caption) for path in files]
+    return [_written(path, content) for path, content in zip(files, rendered, strict=True)]
+
+
+def read_records(run_folder: str | os.PathLike) -> list[Record]:
+    """The records of a run; refused where there are none."""
+    log = Log(run_folder)
+    records = log.read()
+    if not records:
+        raise ValueError(f"there are no records at {log.path}; make them with `skdare bench`")
+    return records
+
+
 def _page(summary: Summary) -> str:
     try:
         from skdare.report._html import render
@@ -82,9 +114,17 @@ def _page(summary: Summary) -> str:
     return render(document(summary, label))
 
 
-def _written(path: Path, content: str) -> Path:
+def _picture(plot: Plot, kind: str, caption: str) -> bytes:
+    try:
+        from skdare.report._figures import as_file
+    except ImportError as error:
+        raise ValueError(f"a figure needs {error.name}; pip install 'skdare[report]'") from error
+    return as_file(plot, kind, caption)
+
+
+def _written(path: Path, content: str | bytes) -> Path:
     """The file, whole or not at all."""
     part = path.with_name(path.name + ".part")
-    part.write_text(content, encoding="utf-8", newline="\n")
+    part.write_bytes(content.encode() if isinstance(content, str) else content)
     os.replace(part, path)
     return path

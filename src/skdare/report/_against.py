@@ -61,13 +61,14 @@ def _domain_table(standing: Standing, label: Naming) -> Table:
         for head, found in heads.items()
     ]
     trials = count(len(standing.grid.trials), "trial")
+    another = "another network and split" if standing.grid.fresh else "another split"
     return Table(
         "differences",
         f"Each head minus {label(standing.baseline)} on each held-out domain, over {trials}",
         ("held out", "head", "gain", "t 90 % interval", "p (Holm)", "sign-flip p (Holm)"),
         tuple(rows),
         (
-            "Units are the trials, so the tests speak of another split of the same domains. "
+            f"Units are the trials, so the tests speak of {another} of the same domains. "
             + _reach(
                 {d + h: p for d, by in standing.against.domains.items() for h, p in by.items()}
             ),

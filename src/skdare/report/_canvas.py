@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,6 +52,7 @@ _OWN = {
     "ceiling-sgd": 5,
     "ceiling-exact (pretrained features)": 3,
     "end-to-end": 4,
+    "network": 7,
     "retrain": 3,
     "retrain+sources": 4,
 }
@@ -68,19 +70,35 @@ def colours(lines: Sequence[str]) -> dict[str, str]:
     return {line: PALETTE[i] for line, i in found.items()}
 
 
-def size(axes: Axes, height: float) -> None:
+def size(axes: Axes, height: float, width: float = WIDTH) -> None:
     figure: Any = axes.figure  # never a part of another
-    figure.set_size_inches(WIDTH * POINT, height * POINT)
+    figure.set_size_inches(width * POINT, height * POINT)
 
 
 def whiskers(
-    axes: Axes, x: np.ndarray, y: np.ndarray, half: np.ndarray, *, vertical: bool, colour: str = INK
+    axes: Axes,
+    x: np.ndarray,
+    y: np.ndarray,
+    half: np.ndarray,
+    *,
+    vertical: bool,
+    colour: str = INK,
+    stroke: float = 0.8,
 ) -> None:
     """Half widths around points, where they have one."""
     there = np.isfinite(half) & np.isfinite(x) & np.isfinite(y)
     side = {"yerr" if vertical else "xerr": half[there]}
     if there.any():
-        axes.errorbar(x[there], y[there], **side, fmt="none", ecolor=colour, elinewidth=0.8)
+        axes.errorbar(x[there], y[there], **side, fmt="none", ecolor=colour, elinewidth=stroke)
+
+
+def remark(axes: Axes, text: str) -> None:
+    """Small print below everything, for which the figure grows."""
+    figure: Any = axes.figure
+    width, height = figure.get_size_inches() / POINT
+    lines = textwrap.wrap(text, int(width / 3.6), break_on_hyphens=False)
+    figure.set_size_inches(width * POINT, (height + 9.5 * len(lines) + 4) * POINT)
+    figure.supxlabel("\n".join(lines), x=0.008, ha="left", fontsize=7, linespacing=1.35)
 
 
 def guides(axes: Axes, which: Any) -> None:
@@ -92,10 +110,10 @@ def short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def legend(axes: Axes, labels: Sequence[str]) -> None:
+def legend(axes: Axes, labels: Sequence[str], width: float = WIDTH) -> None:
     """Above the plot, in as many columns as the labels leave room for."""
-    wide = 26 + 4.6 * max(map(len, labels))
-    columns = max(1, min(len(labels), int(WIDTH // wide)))
+    room = [26 + 4.6 * len(text) for text in labels]
+    columns = len(labels) if sum(room) <= width else max(1, int(width // max(room)))
     columns = math.ceil(len(labels) / math.ceil(len(labels) / columns))
     axes.legend(
         loc="lower left", bbox_to_anchor=(0, 1.01), ncols=columns, borderaxespad=0, handlelength=1.4

@@ -12,6 +12,11 @@ from skdare.report._table import Table, row
 from skdare.summary.groups import Failure, Group
 
 SHOWN = 6  # values of one option that are listed
+FEATURES = {
+    "data": "one table for all",
+    "held-out domain": "a table for each held-out domain",
+    "trial": "a table for each held-out domain and trial",
+}
 
 
 def failure_parts(group: Group, label: Naming) -> Iterator[Part]:
@@ -42,6 +47,7 @@ def condition_part(group: Group, label: Naming) -> Part:
         ("Task", group.task),
         ("Trials", ", ".join(str(t) for t in found.trials)),
         ("Settings", ", ".join(f"{n} {' and '.join(v)}" for n, v in found.settings.items())),
+        ("Features", "; ".join(FEATURES.get(of, of) for of in found.features_of)),
         ("Split", "; ".join(found.splits)),
         ("Tested on", ", ".join(ROWS.get(name, name) for name in found.tested_on)),
         ("Records", f"{found.records:,}, {count(len(group.failures), 'failure')}"),

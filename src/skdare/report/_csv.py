@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
-from skdare.bench import ABLATION, Record
+from skdare.bench import ABLATION, NETWORK, Record
 from skdare.summary.grid import Estimate, Grid, Sweep, estimate
 from skdare.summary.groups import Group, Summary
 from skdare.summary.standing import Paired, RowTest, Standing
@@ -54,6 +54,7 @@ def _group(group: Group) -> Iterator[Row]:
                 yield from _grid(name, extra)
     studies: dict[str, Grid | Sweep | None] = {
         "ceiling": group.ceilings,
+        NETWORK: group.networks,
         "curve": group.curve,
         "adjustment": group.adjustment,
         "alignment": group.alignment,

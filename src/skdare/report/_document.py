@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from skdare.report._against import comparison_part, gains_plot
 from skdare.report._conditions import condition_part, failure_parts
-from skdare.report._grids import estimated
+from skdare.report._figure_one import belongs_in_report, first_figure
+from skdare.report._grids import estimated, kind_of_trials
+from skdare.report._method import notes_on
 from skdare.report._names import Naming
 from skdare.report._numbers import NONE, scale_of
 from skdare.report._part import Document, Part, Section
@@ -21,52 +23,6 @@ from skdare.report._verdict import verdict
 from skdare.summary.grid import estimate
 from skdare.summary.groups import Group, Summary
 
-NOTES = (
-    (
-        "Normal 90 % interval",
-        "Mean ± 1.645 σ̂/√n over n trials, as the paper prints it. It takes the estimated spread "
-        "for the true one, and with three trials it covers 76 times in 100, not 90.",
-    ),
-    (
-        "t 90 % interval",
-        "Mean ± t σ̂/√n with the quantile of Student's law, 2.920 for three trials. It would cover "
-        "90 times in 100 if scores were normal and independent. But trials are splits of the same "
-        "rows: their training rows overlap, and where all held-out rows are scored, they are the "
-        "same rows each time. So it says how much another split of these rows would change a "
-        "score, not how much other rows would, and tests over trials are optimistic (Nadeau and "
-        "Bengio, 2003). Tests over domains and McNemar's test do not rest on trials.",
-    ),
-    (
-        "Average and worst domain",
-        "Taken within each trial over the held-out domains, then averaged over trials. A trial "
-        "that lacks a domain has neither.",
-    ),
-    (
-        "Marks",
-        "Bold: the highest mean, by one-sided paired t-tests over trials against every other head "
-        "at p = 0.1. Underlined: above the baseline by the same test. As in the paper they are not "
-        "corrected for their number, and they are optimistic, as trials share rows. Heads that saw "
-        "anything of the held-out domain do not compete, and two heads that agree on every row "
-        "bar each other.",
-    ),
-    (
-        "Sign-flip test",
-        "The share of sign changes of the paired differences that give as high a mean. It assumes "
-        "no normality, and of n differences it cannot go below 1/2ⁿ: 1/8 for three.",
-    ),
-    (
-        "Holm",
-        "p-values corrected for the number of heads compared with the baseline: those that saw "
-        "nothing of the held-out domain are one family, the others another. Not corrected for the "
-        "number of domains.",
-    ),
-    (
-        "McNemar's test",
-        "Compares two heads on the rows of one split that only one of them gets right. It says "
-        "nothing about another split or another domain.",
-    ),
-)
-
 
 def document(summary: Summary, label: Naming) -> Document:
     """The whole report."""
@@ -78,20 +34,23 @@ def document(summary: Summary, label: Naming) -> Document:
         one[0] if len(one) == 1 else ", ".join(data) if len(data) < 4 else f"{len(data)} data sets"
     )
     sections = tuple(_section(group, label, f"g{i}") for i, group in enumerate(groups, 1))
-    return Document(title, overview(summary, label) if len(groups) > 1 else None, sections, NOTES)
+    table = overview(summary, label) if len(groups) > 1 else None
+    return Document(title, table, sections, notes_on(summary))
 
 
 def _section(group: Group, label: Naming, prefix: str) -> Section:
     parts: list[Part] = []
-    levels = levels_plot(group, label, f"{prefix}-levels")
+    first = first_figure(group, f"{prefix}-first") if belongs_in_report(group) else None
+    # The paper's figure shows what the plot of levels would, and more.
+    levels = None if first else levels_plot(group, label, f"{prefix}-levels")
     if group.main:
         gains = gains_plot(group.main, label, f"{prefix}-gains")
         plots = tuple(plot for plot in (levels, gains) if plot)
         parts.append(standing_part(group, group.main, label))
         parts.append(comparison_part(group.main, label, plots))
-    if group.ceilings:
+    if group.ceilings or group.networks:
         alone = (levels,) if levels and not group.main else ()
-        parts.append(ceiling_part(group, label, alone))
+        parts.append(ceiling_part(group, label, (first.plot,) if first else alone))
     if group.curve:
         parts.append(curve_part(group, group.curve, label, f"{prefix}-curve"))
     parts += diagnostic_parts(group, label)
@@ -123,4 +82,5 @@ def overview(summary: Summary, label: Naming) -> Table:
         tuple(rows),
         grid=True,
         trials=max((len(main.grid.trials) for _, main in shown), default=0),
+        kind=kind_of_trials([(main.grid, head) for _, main in shown for head in main.grid.lines]),
     )

@@ -4,82 +4,64 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from skdare.report._axis import spaced
+from skdare.report._bars import draw_bars, draw_levels, most
 from skdare.report._canvas import (
     MARKERS,
     STYLE,
     colours,
     guides,
     legend,
+    remark,
     short,
     size,
     strokes,
     whiskers,
 )
-from skdare.report._plot import Bars, Dots, Gains, Lines, Plot, Series
+from skdare.report._plot import Bars, Dots, Gains, Levels, Lines, Plot, Series
 from skdare.report._svg import INK, inline
 
 ROOM_FOR_WHISKERS = 13  # rows of dots
-CHEATS = ("ceiling", "end-to-end")
+DPI = 220  # of a PNG
 
 
 def draw(plot: Plot) -> str:
     """The plot as an SVG element for a page."""
+    return inline(_rendered(plot, "svg").decode(), plot.name, plot.title, plot.alt)
+
+
+def as_file(plot: Plot, kind: str, remarked: str) -> bytes:
+    """The plot as an SVG or PNG file by itself, on white, with small print below."""
+    return _rendered(plot, kind, "white", remarked)
+
+
+def _rendered(plot: Plot, kind: str, background: str = "none", remarked: str = "") -> bytes:
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)
-        figure = Figure(layout="constrained")
-        figure.patch.set_alpha(0.0)
+        figure = Figure(layout="constrained", facecolor=background)
         axes = figure.add_subplot()
         axes.patch.set_alpha(0.0)
         _DRAWERS[type(plot.drawing)](axes, plot, plot.drawing)
-        out = io.StringIO()
-        FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None})
-    return inline(out.getvalue(), plot.name, plot.title, plot.alt)
-
-
-def _bars(axes: Axes, plot: Plot, bars: Bars) -> None:
-    """Groups of bars; an axis that does not start at zero is cut and says so."""
-    size(axes, 205)
-    n, colour = len(bars.series), colours([s.line for s in bars.series])
-    floor, top, wide = *_bar_ends(bars.series), 0.84 / n
-    for k, s in enumerate(bars.series):
-        x = np.arange(len(bars.categories)) + (k - (n - 1) / 2) * wide
-        y, pale = np.array(s.values), s.line.startswith(CHEATS)
-        look: dict[str, Any] = {"color": colour[s.line], "alpha": 0.5 if pale else 1.0}
-        axes.bar(x, y - floor, 0.86 * wide, bottom=floor, label=s.label, **look)
-        whiskers(axes, x, y, np.array(s.spread), vertical=True)
-    axes.set_ylim(floor, min(top + 0.03 * (top - floor), _most(plot)))
-    axes.set_xticks(range(len(bars.categories)), list(bars.categories))
-    axes.tick_params(axis="x", length=0)
-    axes.set_xlim(-0.5, len(bars.categories) - 0.5)
-    axes.set_ylabel(plot.axis)
-    if floor:
-        strokes(axes, [(0, 0.025), (0, 0.055)], 0.012, axes.transAxes)
-        said = f"axis starts at {floor:g}"
-        axes.set_xlabel(said, loc="left", fontsize=7.5, style="italic", labelpad=2)
-    guides(axes, "y")
-    legend(axes, [s.label for s in bars.series])
-
-
-def _bar_ends(series: Sequence[Series]) -> tuple[float, float]:
-    """Top, and zero; or a round number where all bars are so tall that their tops look alike."""
-    values = np.array([s.values for s in series])
-    half = np.nan_to_num(np.array([s.spread for s in series]))
-    if not np.isfinite(values).any():
-        return 0.0, 1.0
-    low, high = float(np.nanmin(values - half)), float(np.nanmax(values + half))
-    floor = 10 * math.floor((low - 0.2 * (high - low)) / 10) if low > 0.5 * high else 0
-    return float(max(0, floor)), high
+        if remarked:
+            remark(axes, remarked)
+        out = io.BytesIO()
+        if kind == "svg":
+            FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None})
+        else:
+            figure.set_dpi(DPI)
+            FigureCanvasAgg(figure).print_png(out, metadata={"Software": None})
+    return out.getvalue()
 
 
 def _dots(axes: Axes, plot: Plot, dots: Dots) -> None:
@@ -141,7 +123,7 @@ def _lines(axes: Axes, plot: Plot, lines: Lines) -> None:
     for level in lines.levels:
         hue = colour[level.line]
         axes.axhline(level.value, color=hue, lw=1.1, ls=(0, (4, 2.5)), label=level.label)
-    _limit(axes, lines, _most(plot))
+    _limit(axes, lines, most(plot))
     axes.set_xticks(*axis.ticks)
     axes.set_xlabel(lines.x_label)
     axes.set_ylabel(plot.axis)
@@ -166,11 +148,6 @@ def _line(
             axes.plot([x[0]] * 2, [low[0], high[0]], color=look["color"], alpha=0.35, lw=3)
         named = s.label if part is pieces[-1] else None
         axes.plot(x, y[part], **({"markersize": 3.5, "lw": 1.3, "label": named} | look))
-
-
-def _most(plot: Plot) -> float:
-    """Where the axis ends at the latest: no accuracy is above 100 %."""
-    return 100.5 if plot.axis.endswith("(%)") else math.inf
 
 
 def _limit(axes: Axes, lines: Lines, most: float) -> None:
@@ -211,7 +188,8 @@ def _gains(axes: Axes, plot: Plot, gains: Gains) -> None:
 
 
 _DRAWERS: dict[type, Callable[[Axes, Plot, Any], None]] = {
-    Bars: _bars,
+    Bars: draw_bars,
+    Levels: draw_levels,
     Dots: _dots,
     Lines: _lines,
     Gains: _gains,

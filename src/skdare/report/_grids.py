@@ -11,7 +11,7 @@ import numpy as np
 from skdare.report._names import Naming
 from skdare.report._numbers import NONE, Scale, number, scale_of, spread
 from skdare.report._plot import Bars, Dots, Level, Lines, Plot, Series
-from skdare.report._table import Cell, Table, row
+from skdare.report._table import BOTH, NETWORKS, SPLITS, Cell, Table, row
 from skdare.summary.comparison import Marks
 from skdare.summary.grid import Estimate, Grid, Sweep, estimate
 
@@ -60,6 +60,12 @@ def domains_of(columns: Sequence[Column]) -> list[str]:
     return list(dict.fromkeys(d for grid, _ in columns for d in grid.domains))
 
 
+def kind_of_trials(columns: Sequence[Column]) -> str:
+    """What the trials of these lines are."""
+    fresh = {line in grid.fresh for grid, line in columns}
+    return BOTH if len(fresh) > 1 else NETWORKS if fresh == {True} else SPLITS
+
+
 def domain_tables(
     name: str, columns: Sequence[Column], label: Naming, where: str
 ) -> tuple[Table, ...]:
@@ -75,6 +81,7 @@ def domain_tables(
         foot=2,
         grid=True,
         trials=max(len(grid.trials) for grid, _ in columns),
+        kind=kind_of_trials(columns),
     )
     if len(whole.rows) <= LONG_TABLE + 2:
         return (whole,)
@@ -178,6 +185,7 @@ def sweep_table(
         (f"For comparison: {said}.",) if said else (),
         grid=True,
         trials=len(sweep.grids[0].trials),
+        kind=kind_of_trials([(sweep.grids[0], line) for line in sweep.lines]),
     )
 
 

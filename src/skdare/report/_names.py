@@ -23,6 +23,7 @@ _LABELS = {
     "ceiling-exact": "Linear ceiling",
     "ceiling-sgd": "Linear ceiling by SGD",
     "end-to-end": "End-to-end ceiling",
+    "network": "ERM network",
     "retrain": "Retrained on its rows alone",
     "retrain+sources": "Retrained with training domains",
     "averaged adjustment": "Averaged adjustment",

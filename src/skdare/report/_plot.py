@@ -24,6 +24,18 @@ class Bars:
 
 
 @dataclass(frozen=True)
+class Levels:
+    """Groups of bars with their numbers; the last group, the average, stands apart.
+
+    So do, in each group, the series that have ``seen`` labels of the domain.
+    """
+
+    categories: tuple[str, ...]
+    series: tuple[Series, ...]
+    seen: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
 class Dots:
     """A row of dots for each category; the last ``foot`` rows stand apart.
 
@@ -86,7 +98,7 @@ class Plot:
     title : str
     axis : str
         What the values are, with their unit.
-    drawing : Bars, Dots, Lines or Gains
+    drawing : Bars, Levels, Dots, Lines or Gains
     caption : str
     alt : str
         What a reader who cannot see it needs to know.
@@ -95,7 +107,7 @@ class Plot:
     name: str
     title: str
     axis: str
-    drawing: Bars | Dots | Lines | Gains
+    drawing: Bars | Levels | Dots | Lines | Gains
     caption: str
     alt: str
 
@@ -103,3 +115,8 @@ class Plot:
     def tall(self) -> bool:
         """Much higher than others, so that something may stand beside it."""
         return isinstance(self.drawing, Dots) and len(self.drawing.categories) > 10
+
+    @property
+    def wide(self) -> bool:
+        """As wide as the page, where others are half as wide."""
+        return isinstance(self.drawing, Levels)

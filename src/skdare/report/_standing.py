@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from skdare.bench import NOTHING
-from skdare.report._grids import domain_rows, domain_tables
+from skdare.report._grids import domain_rows, domain_tables, kind_of_trials
 from skdare.report._names import Naming
 from skdare.report._numbers import NONE, p_value, scale_of
 from skdare.report._part import Part
@@ -18,6 +18,7 @@ ROWS = {
     "reserved": "its rows set aside",
     "rest": "its rows not set aside",
     "all": "all its rows",
+    "unknown": "rows that nobody noted",
 }
 
 
@@ -58,6 +59,7 @@ def main_table(standing: Standing, label: Naming) -> Table:
         grid=not two,
         baseline=label(standing.baseline) if fair else "",
         trials=len(grid.trials),
+        kind=kind_of_trials(columns),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from skdare.report._grids import (
     SORTED,
@@ -11,6 +12,7 @@ from skdare.report._grids import (
     domain_rows,
     domain_tables,
     domains_of,
+    kind_of_trials,
     sweep_levels,
     sweep_plot,
     sweep_table,
@@ -19,6 +21,7 @@ from skdare.report._names import Naming, ablation
 from skdare.report._numbers import scale_of
 from skdare.report._part import Part
 from skdare.report._plot import Plot
+from skdare.report._standing import ROWS
 from skdare.report._table import Table
 from skdare.summary.grid import Grid, Sweep
 from skdare.summary.groups import Group
@@ -27,51 +30,67 @@ ROOM_FOR_NAMES = 62  # characters side by side under bars
 
 
 def columns_to_compare(group: Group) -> list[Column]:
-    """The baseline, DARE and the best head, then the ceilings, all on the reserved rows.
+    """The baseline, DARE and the best head, then the networks and ceilings, on reserved rows.
 
-    Without ceilings: every head, on the rows that were tested.
+    Without networks and ceilings: every head, on the rows that were tested.
     """
-    main = group.main
-    if group.ceilings is None:
+    main, others = group.main, [grid for grid in (group.networks, group.ceilings) if grid]
+    if not others:
         return [(main.grid, head) for head in main.grid.lines] if main else []
     heads: list[Column] = []
     if main and main.reserved:
         shown = dict.fromkeys([main.baseline, "dare", main.grid.best(main.competitors)])
         heads = [(main.reserved, h) for h in shown if h in main.reserved.lines]
-    return heads + [(group.ceilings, line) for line in group.ceilings.lines]
+    return heads + [(grid, line) for grid in others for line in grid.lines]
 
 
 def levels_plot(group: Group, label: Naming, name: str) -> Plot | None:
-    """The paper's first figure: per held-out domain the heads and the ceilings."""
+    """Per held-out domain the heads, the networks and the ceilings."""
     columns = columns_to_compare(group)
     if not columns:
         return None
-    if group.ceilings is None:
+    if group.ceilings is None and group.networks is None:
         caption = "Scores on each held-out domain."
         return domain_plot(name, "Heads by held-out domain", caption, columns, label)
     domains = domains_of(columns)
     fits = len(domains) <= SORTED and len(domains) * max(map(len, domains)) <= ROOM_FOR_NAMES
     bars = fits and group.metric == "accuracy"
     paler = ", in softer colours," if bars else ""
-    caption = (
-        "Scores on the reserved rows of each held-out domain. "
-        f"Ceilings{paler} were given labels of that domain."
+    caption = " ".join(
+        (
+            "Scores on the reserved rows of each held-out domain.",
+            f"Ceilings{paler} were given labels of that domain.",
+            *other_rows(group, label),
+        )
     )
     title = "Heads and ceilings by held-out domain"
     return domain_plot(name, title, caption, columns, label, bars)
 
 
 def ceiling_part(group: Group, label: Naming, plots: tuple[Plot, ...]) -> Part:
-    """Heads and ceilings on the reserved rows."""
+    """Heads, networks and ceilings on the reserved rows."""
     text = (
         "Ceilings cheat: they were trained with labels of the held-out domain, on rows other than "
         "those scored. The linear ceiling shows that a linear head on the same features does at "
         "least so well when it is told where to look; a head without those labels need not be able "
         "to, and another linear head may do better still."
     )
+    network = (
+        "The network is the one that made the features, with its own last layer; it has seen "
+        "nothing of the held-out domain."
+    )
+    said = [text] * (group.ceilings is not None) + [network] * (group.networks is not None)
     where = "on the reserved rows of the held-out domain"
     tables = domain_tables("ceilings", columns_to_compare(group), label, where)
-    return Part("Ceilings", text, plots, tables)
+    tables = tuple(replace(t, notes=(*t.notes, *other_rows(group, label))) for t in tables)
+    heading = "Ceilings" if group.ceilings else "The network"
+    return Part(heading, " ".join(said), plots, tables)
+
+
+def other_rows(group: Group, label: Naming) -> Iterator[str]:
+    """Which columns are not on the rows set aside, as the others are."""
+    for line, rows in group.other_rows.items():
+        yield f"{label(line)} was scored on {' and '.join(ROWS.get(on, on) for on in rows)}."
 
 
 def curve_part(group: Group, curve: Sweep, label: Naming, name: str) -> Part:
@@ -127,7 +146,8 @@ def _with(group: Group, study: str) -> str:
 
 def _diagnostic(name: str, grid: Grid, label: Naming, caption: str, note: str) -> Table:
     names = ("normalised error",) if len(grid.lines) == 1 else tuple(map(label, grid.lines))
-    rows = domain_rows([(grid, line) for line in grid.lines], scale_of(grid.metric))[:-1]
+    columns = [(grid, line) for line in grid.lines]
+    rows = domain_rows(columns, scale_of(grid.metric))[:-1]
     return Table(
         name,
         caption,
@@ -137,6 +157,7 @@ def _diagnostic(name: str, grid: Grid, label: Naming, caption: str, note: str) -
         foot=1,
         grid=True,
         trials=len(grid.trials),
+        kind=kind_of_trials(columns),
     )
 
 

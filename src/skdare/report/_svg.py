@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from html import escape
 
 # Drawn in this colour: whatever colour the text around the figure has.
 INK = "#010203"
+# And in this one: whatever colour the page has.
+PAPER = "#fdfefe"
 # The baseline's grey first. Darkened Okabe-Ito, 3:1 against white; a page may set --c0 to --c7
 # to others where its background is dark.
 PALETTE = (
@@ -19,6 +22,30 @@ PALETTE = (
     "#3f8fc4",
     "#5b4a9c",
 )
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colours of a bar: inside, around, and of the number on it."""
+
+    fill: str
+    edge: str
+    text: str
+
+
+# The bars of the paper's first figure in its colours; a page may set --f0 to --f6 to others.
+BLUE, ORANGE, GREY, DARK, SKY = "#1d3e7c", "#e58313", "#cbcbc9", "#5a5c60", "#a8d0ee"
+GREY_EDGE, SKY_EDGE = "#8e8e8c", "#5d9cc8"
+ON_DARK, ON_LIGHT = "#ffffff", "#111213"
+FIRST = {
+    "network": Look("none", BLUE, INK),
+    "erm": Look(BLUE, BLUE, ON_DARK),
+    "dare": Look(ORANGE, ORANGE, ON_LIGHT),
+    "ceiling": Look(GREY, GREY_EDGE, ON_LIGHT),
+    "end-to-end": Look(DARK, DARK, ON_DARK),
+    "pretrained": Look(SKY, SKY_EDGE, ON_LIGHT),
+}
+_FIRST = (BLUE, ORANGE, GREY, DARK, SKY, GREY_EDGE, SKY_EDGE)
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _DRAWN = re.compile(r'(?<= )(?:d|x|y|x1|y1|x2|y2|width|height|transform|points)="[^"]*"')
 
@@ -66,7 +93,9 @@ def _unique(svg: str, name: str) -> str:
 
 
 def _coloured(svg: str) -> str:
-    svg = svg.replace(INK, "currentColor")
+    svg = svg.replace(INK, "currentColor").replace(PAPER, f"var(--page, {PAPER})")
     for i, colour in enumerate(PALETTE):
         svg = svg.replace(colour, f"var(--c{i}, {colour})")
+    for i, colour in enumerate(_FIRST):
+        svg = svg.replace(colour, f"var(--f{i}, {colour})")
     return svg

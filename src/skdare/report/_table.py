@@ -6,6 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
+# What trials are: what the intervals over them are of.
+SPLITS = "splits of the same rows"
+NETWORKS = "each with its own network and split"
+BOTH = "each with its own split, and its own network where features were fine-tuned"
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -52,6 +57,8 @@ class Table:
         The head that underlined cells are above; empty where no cell could be marked.
     trials : int
         Over how many trials the intervals after ± are; 0 where there is no ±.
+    kind : str
+        What those trials are.
     """
 
     name: str
@@ -64,6 +71,7 @@ class Table:
     grid: bool = False
     baseline: str = ""
     trials: int = 0
+    kind: str = SPLITS
 
     @property
     def body(self) -> tuple[tuple[Cell, ...], ...]:
@@ -99,7 +107,7 @@ def interval_note(table: Table, parts: int = 3) -> str:
         return "One trial, so no interval over trials." if table.trials else ""
     if parts == 1:
         return "Intervals are left out for want of room."
-    note = f"After ±: the t 90 % interval over {table.trials} trials, splits of the same rows"
+    note = f"After ±: the t 90 % interval over {table.trials} trials, {table.kind}"
     if parts == 3 and any(cell.more for cells in table.rows for cell in cells):
         note += "; in brackets: the paper's normal 90 %, 1.645 σ̂/√n, which is too narrow"
     return note + "."

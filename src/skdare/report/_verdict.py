@@ -128,7 +128,8 @@ def _ceiling(group: Group, standing: Standing, scale: Scale, label: Naming) -> I
 
 def _cautions(group: Group, standing: Standing, label: Naming) -> Iterator[str]:
     if len(standing.grid.trials) == 1:
-        yield "There is one trial, so nothing here says how much another split would change."
+        other = "another split or network" if standing.grid.fresh else "another split"
+        yield f"There is one trial, so nothing here says how much {other} would change."
         yield from _rows(standing, label)
     failed = sum(f.study == "main" for f in group.failures)
     if failed:

@@ -48,6 +48,8 @@ class Grid:
     domains : tuple of str
     trials : tuple of int
     S : array of (lines, domains, trials)
+    fresh : set of str
+        Lines that have features of their own in every trial, from a network of its own.
     """
 
     metric: str
@@ -55,6 +57,7 @@ class Grid:
     domains: tuple[str, ...]
     trials: tuple[int, ...]
     S: np.ndarray
+    fresh: frozenset[str] = frozenset()
 
     def of(self, line: str) -> np.ndarray:
         """Scores of one line, (domains, trials)."""
@@ -124,7 +127,8 @@ def gather(
     S = np.full((len(lines), len(domains), len(trials)), np.nan)
     for cell, values in cells.items():
         S[cell] = np.mean(list(values.values()))
-    return Grid(metric or records[0].metric, lines, domains, trials, S)
+    fresh = frozenset(line(r) for r in records if r.values.get("features_of") == "trial")
+    return Grid(metric or records[0].metric, lines, domains, trials, S, fresh)
 
 
 @dataclass(frozen=True, eq=False)

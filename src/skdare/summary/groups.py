@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from skdare.bench import ABLATION, LABELS, METRICS, Record
+from skdare.bench import ABLATION, LABELS, METRICS, NETWORK, Record
 from skdare.summary.grid import Grid, Line, Sweep, gather, sweep
 from skdare.summary.standing import Standing, stand
 
-STUDIES = ("main", "ceiling", "curve", "adjustment", "alignment")
+STUDIES = ("main", "ceiling", NETWORK, "curve", "adjustment", "alignment")
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Conditions:
     ----------
     versions : mapping from package to the versions that occur
     settings : mapping from setting to the values that occur
+    features_of : tuple of str
+        What has features of its own: the "data", each "held-out domain", or each "trial".
     splits : tuple of str
         Every one that occurs.
     tested_on : tuple of str
@@ -47,6 +49,7 @@ class Conditions:
 
     versions: Mapping[str, tuple[str, ...]]
     settings: Mapping[str, tuple[str, ...]]
+    features_of: tuple[str, ...]
     splits: tuple[str, ...]
     tested_on: tuple[str, ...]
     options: Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -66,6 +69,10 @@ class Group:
     main : Standing or None
     ceilings : Grid or None
         On the reserved rows; a line that used pretrained features says so.
+    networks : Grid or None
+        The network that made the features, on the domain it has not seen.
+    other_rows : mapping from line of these two to the rows it was scored on
+        Where they are others than those set aside; "unknown" where nobody noted them.
     curve : Sweep or None
         Against the number of labelled rows of the held-out domain.
     adjustment, alignment : Grid or None
@@ -85,6 +92,8 @@ class Group:
     metric: str
     main: Standing | None
     ceilings: Grid | None
+    networks: Grid | None
+    other_rows: Mapping[str, tuple[str, ...]]
     curve: Sweep | None
     adjustment: Grid | None
     alignment: Grid | None
@@ -145,6 +154,8 @@ def _group(records: Sequence[Record], unfinished: int | None) -> Group:
         metric=METRICS[first.task],
         main=standing,
         ceilings=_grid(found["ceiling"]),
+        networks=_grid(studies.get(NETWORK)),
+        other_rows=_other_rows([*studies.get("ceiling", []), *studies.get(NETWORK, [])]),
         curve=_curve(studies.get("curve")),
         adjustment=_grid(found["adjustment"]),
         alignment=_grid(found["alignment"]),
@@ -158,6 +169,16 @@ def _group(records: Sequence[Record], unfinished: int | None) -> Group:
 
 def _grid(records: Sequence[Record] | None) -> Grid | None:
     return gather(records, line=namer(records)) if records else None
+
+
+def _other_rows(records: Sequence[Record]) -> dict[str, tuple[str, ...]]:
+    """What lines were scored on, of those that have other rows than the reserved ones."""
+    found: dict[str, dict[str, None]] = {}
+    for r in records:
+        # Ceilings have always been scored on the reserved rows; older records do not say so.
+        usual = "unknown" if r.study == NETWORK else "reserved"
+        found.setdefault(namer([r])(r), {})[str(r.values.get("tested_on", usual))] = None
+    return {line: tuple(rows) for line, rows in found.items() if rows != {"reserved": None}}
 
 
 def _curve(records: Sequence[Record] | None) -> Sweep | None:
@@ -188,6 +209,9 @@ def _conditions(records: Sequence[Record]) -> Conditions:
     return Conditions(
         versions=_occurring(records, "version:"),
         settings=_occurring(records, "setting:"),
+        features_of=_distinct(
+            r.values.get("features_of") for r in records if r.features == "given"
+        ),
         splits=_distinct(r.values.get("split") for r in records),
         tested_on=_distinct(r.values.get("tested_on") for r in main or records),
         options={h: _occurring([r for r in settled if r.head == h], "option:") for h in heads},

@@ -1,0 +1,148 @@
+"""From a table to a path: the kinds of files that `read` understands."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skdare.datasets._contents import needing
+from skdare.datasets._manifest import CODES, DTYPES
+from skdare.datasets._read import IDS, LABEL_NAMES
+from skdare.datasets._store_codes import blocks, refuse_beyond
+from skdare.datasets._store_shards import beside
+from skdare.datasets._store_table import checked_table, write_store
+from skdare.datasets._store_writer import refuse_existing
+from skdare.datasets._table import DomainData
+
+Table = dict[str, Any]
+
+
+def write(path: str | Path, data: DomainData, *, dtype: str | None = None, ids: Any = None) -> None:
+    """Write a table such that `read` gives it back: a file, or a feature store.
+
+    ``.npz``, ``.csv``, ``.csv.gz``, ``.parquet`` and ``.safetensors`` files, by the name of the
+    path; any other name is that of a feature store, the only kind that keeps how the features
+    were made. It appears whole or not at all, and what exists is never overwritten.
+
+    Parameters
+    ----------
+    path : str or Path
+    data : DomainData
+    dtype : {"float64", "float32", "float16", "uint8"}, optional
+        How features are kept; "uint8", 8-bit codes, in a feature store only. Default: as they are.
+    ids : n str, optional
+        What rows are called; not kept in ``.safetensors``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from skdare.datasets import make_latent_domains, read, write
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(f"{folder}/latent.csv", make_latent_domains(n_rows=5, random_state=0))
+    ...     read(f"{folder}/latent.csv").X.shape
+    (20, 8)
+    """
+    path = Path(path)
+    refuse_existing(path)
+    suffix = next((s for s in (*_WRITERS, *_UNWRITTEN) if path.name.lower().endswith(s)), None)
+    if suffix is None:
+        return write_store(path, data, dtype=dtype, ids=ids)
+    if suffix in _UNWRITTEN:
+        raise ValueError(f"{suffix} is only read; write .safetensors, or a feature store")
+    table = _arrays(data, dtype, ids)
+    part = beside(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        _WRITERS[suffix](part, table, path)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    return None
+
+
+def _arrays(data: DomainData, dtype: str | None, ids: Any) -> Table:
+    """What there is, by the names that files give it, the features first."""
+    data = checked_table(data)
+    if dtype is not None:
+        if dtype == CODES or dtype not in DTYPES:
+            raise ValueError(f"dtype is {dtype!r}; float64, float32 or float16 fit such a file")
+        refuse_beyond(data.X, dtype)
+    X = data.X if dtype is None else data.X.astype(dtype, copy=False)
+    held: Table = {"X": X, "y": data.y, "domain": data.domains, "split": data.split}
+    held |= {"feature_names": data.feature_names, "id": None if ids is None else np.asarray(ids)}
+    return {key: values for key, values in held.items() if values is not None}
+
+
+def _npz(part: Path, table: Table, path: Path) -> None:
+    with part.open("wb") as file:  # a path would be given another name
+        np.savez(file, **table)
+
+
+def _csv(part: Path, table: Table, path: Path) -> None:
+    opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
+    labels = [key for key in ("y", "domain", "split", "id") if key in table]
+    with opener(part, "wt", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*_column_names(table, path), *labels])
+        for start, rows in blocks(table["X"]):
+            beside = (table[key][start : start + len(rows)].tolist() for key in labels)
+            writer.writerows([*x, *rest] for x, *rest in zip(rows.tolist(), *beside, strict=True))
+
+
+def _parquet(part: Path, table: Table, path: Path) -> None:
+    with needing("parquet", path):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    X = table["X"]
+    if "feature_names" in table:
+        columns = {name: pa.array(X[:, j]) for j, name in enumerate(_column_names(table, path))}
+    else:
+        flat = pa.array(np.ascontiguousarray(X).ravel())
+        columns = {"features": pa.FixedSizeListArray.from_arrays(flat, X.shape[1])}
+    labels = {k: pa.array(table[k]) for k in ("y", "domain", "split", "id") if k in table}
+    pq.write_table(pa.table(columns | labels), part)
+
+
+def _safetensors(part: Path, table: Table, path: Path) -> None:
+    """Numbers only: text becomes codes, and its names metadata."""
+    with needing("safetensors", path):
+        from safetensors.numpy import save_file
+    arrays = {k: np.ascontiguousarray(v) for k, v in table.items() if k in ("X", "split")}
+    names = {}
+    for key, called in (("y", "classes"), ("domain", "domains")):
+        arrays[key] = np.ascontiguousarray(table[key])
+        if arrays[key].dtype.kind == "U":
+            present, arrays[key] = np.unique(table[key], return_inverse=True)
+            names[called] = json.dumps(present.tolist())
+    save_file(arrays, part, metadata=names)
+
+
+def _column_names(table: Table, path: Path) -> list[str]:
+    """The names of the features, refused where they could not be told from others again."""
+    names = table.get("feature_names") or [f"feat_{j}" for j in range(table["X"].shape[1])]
+    taken = {name for name in names if name.strip().lower() in LABEL_NAMES | IDS}
+    odd = {name for name in names if not name.strip() or set(name) & set(',;\t"\r\n')}
+    if taken or odd or len(set(names)) < len(names):
+        told = min(taken | odd, default="the same name twice")
+        raise ValueError(
+            f"the features have {told!r}, which cannot name a column of {path}; rename it, or "
+            "write .npz or a feature store"
+        )
+    return names
+
+
+_WRITERS: dict[str, Callable[[Path, Table, Path], None]] = {
+    ".npz": _npz,
+    ".csv": _csv,
+    ".csv.gz": _csv,
+    ".parquet": _parquet,
+    ".safetensors": _safetensors,
+}
+_UNWRITTEN = (".pt", ".pth")

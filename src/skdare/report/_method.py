@@ -1,0 +1,68 @@
+"""The method: what the intervals, marks and tests of a report are."""
+
+from __future__ import annotations
+
+from skdare.summary.groups import Summary
+
+Note = tuple[str, str]
+_NORMAL = (
+    "Normal 90 % interval",
+    "Mean ± 1.645 σ̂/√n over n trials, as the paper prints it. It takes the estimated spread "
+    "for the true one, and with three trials it covers 76 times in 100, not 90.",
+)
+_T = (
+    "Mean ± t σ̂/√n with the quantile of Student's law, 2.920 for three trials. It would cover "
+    "90 times in 100 if scores were normal and independent. {} would change a score, not how "
+    "much other rows would, and tests over trials are optimistic (Nadeau and Bengio, 2003). "
+    "Tests over domains and McNemar's test do not rest on trials."
+)
+_OF_SPLITS = _T.format(
+    "But trials are splits of the same rows: their training rows overlap, and where all held-out "
+    "rows are scored, they are the same rows each time. So it says how much another split of "
+    "these rows"
+)
+_OF_NETWORKS = _T.format(
+    "Every trial has its own network and split, but they split the same rows: their training rows "
+    "overlap, and where all held-out rows are scored, they are the same rows each time. So it "
+    "says how much another split of these rows, with another network fine-tuned on it,"
+)
+_SOME_NETWORKS = " Where every trial has its own network, another network is part of it."
+_REST = (
+    (
+        "Average and worst domain",
+        "Taken within each trial over the held-out domains, then averaged over trials. A trial "
+        "that lacks a domain has neither.",
+    ),
+    (
+        "Marks",
+        "Bold: the highest mean, by one-sided paired t-tests over trials against every other head "
+        "at p = 0.1. Underlined: above the baseline by the same test. As in the paper they are not "
+        "corrected for their number, and they are optimistic, as trials share rows. Heads that saw "
+        "anything of the held-out domain do not compete, and two heads that agree on every row "
+        "bar each other.",
+    ),
+    (
+        "Sign-flip test",
+        "The share of sign changes of the paired differences that give as high a mean. It assumes "
+        "no normality, and of n differences it cannot go below 1/2ⁿ: 1/8 for three.",
+    ),
+    (
+        "Holm",
+        "p-values corrected for the number of heads compared with the baseline: those that saw "
+        "nothing of the held-out domain are one family, the others another. Not corrected for the "
+        "number of domains.",
+    ),
+    (
+        "McNemar's test",
+        "Compares two heads on the rows of one split that only one of them gets right. It says "
+        "nothing about another split or another domain.",
+    ),
+)
+
+
+def notes_on(summary: Summary) -> tuple[Note, ...]:
+    """What a reader has to know of this report's numbers."""
+    grids = [group.main.grid for group in summary.groups if group.main]
+    fresh = {bool(grid.fresh) for grid in grids}
+    t = _OF_NETWORKS if fresh == {True} else _OF_SPLITS + _SOME_NETWORKS * (True in fresh)
+    return (_NORMAL, ("t 90 % interval", t), *_REST)
