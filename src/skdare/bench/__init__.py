@@ -29,7 +29,7 @@ from skdare.bench._record import (
     Record,
 )
 from skdare.bench._run import run
-from skdare.bench._source import TASKS, Data, natural
+from skdare.bench._source import TASKS, Data
 from skdare.bench._trial import PROTOCOLS, VALIDATE_WITH, Plan, Settings, Trial
 
 __all__ = [
@@ -59,6 +59,5 @@ __all__ = [
     "ablation_plan",
     "adjustment_error",
     "bench_plan",
-    "natural",
     "run",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdare._validation import check_choice, check_count, check_finite_targets
-from skdare.datasets import DomainData, fingerprint, guess_task
+from skdare.datasets import DomainData, fingerprint, guess_task, natural
 
 TASKS = ("classification", "regression")
 Data = DomainData | Mapping[str, DomainData] | Mapping[tuple[str, int], DomainData]
@@ -145,12 +144,6 @@ class Source:
 def distinct(domains: np.ndarray) -> list[str]:
     """Domain labels in natural order."""
     return sorted(np.unique(domains).tolist(), key=natural)
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """A key by which "batch 2" comes before "batch 10"."""
-    parts = re.split(r"(\d+)", name)
-    return [(int(part), "") if i % 2 else (-1, part) for i, part in enumerate(parts)]
 
 
 def _placed(data: Data, held_out: Sequence[str] | None, min_rows: int) -> dict[Place, DomainData]:

@@ -9,7 +9,9 @@ from skdare.cli._bench import ablate, bench
 from skdare.cli._demo import demo
 from skdare.cli._features import features
 from skdare.cli._figure1 import figure1
+from skdare.cli._learn import extract, train
 from skdare.cli._report import report
+from skdare.cli._reproduce import reproduce
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -18,5 +20,5 @@ def main() -> None:
     """Linear predictors on frozen features that hold up on domains nobody has seen."""
 
 
-for command in (bench, ablate, report, figure1, features, demo):
+for command in (bench, ablate, report, figure1, train, extract, reproduce, features, demo):
     main.add_command(command)

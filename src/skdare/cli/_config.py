@@ -10,15 +10,19 @@ from typing import Any
 import click
 
 # Paths in a file are relative to that file.
-PATHS = ("features", "pretrained", "out")
+PATHS = ("features", "pretrained", "source", "cache", "out")
 # Tables that stand for repeated NAME=VALUE options.
 TABLES = ("set", "end_to_end", "network")
 
 
 def read_config(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
-    """Make what the file says the defaults of this command."""
-    if path is None:
-        return
+    """Make what the file says, where one is given, the defaults of this command."""
+    if path is not None:
+        load_config(context, parameter, path)
+
+
+def load_config(context: click.Context, parameter: click.Parameter, path: str) -> None:
+    """Make what the file says the defaults of this command; `parameter` named the file."""
     try:
         found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

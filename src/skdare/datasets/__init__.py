@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skdare.datasets._fine_tuned import read_fine_tuned
+from skdare.datasets._natural import natural
 from skdare.datasets._read import read
 from skdare.datasets._split import reserve
 from skdare.datasets._store import read_chunks, read_features, read_ids
@@ -23,6 +24,7 @@ __all__ = [
     "guess_task",
     "load_digit_domains",
     "make_latent_domains",
+    "natural",
     "read",
     "read_chunks",
     "read_features",

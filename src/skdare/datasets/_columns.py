@@ -28,12 +28,12 @@ def read_csv(path: Path, is_label: Callable[[str], bool]) -> Contents:
     Numbers are converted a few thousand rows at a time, so the text of a large file is never
     held whole; the columns that ``is_label`` picks stay text until all their cells are known.
     """
-    header = _header(path)
+    header = csv_header(path)
     text = {j for j, name in enumerate(header) if is_label(name)}
     labels = frozenset(text)
-    blocks, late = _blocks(path, header, text)
+    blocks, late = csv_blocks(path, header, text)
     if late:  # numbers at first, then text: read once more, keeping those cells as they are
-        blocks, _ = _blocks(path, header, text)
+        blocks, _ = csv_blocks(path, header, text)
     columns: dict[str, Any] = {}
     for j, name in enumerate(header):
         if j in text:
@@ -60,7 +60,7 @@ def _lines(path: Path) -> Iterator[list[str]]:
         yield from filter(None, csv.reader(f, delimiter=delimiter, strict=True))
 
 
-def _header(path: Path) -> list[str]:
+def csv_header(path: Path) -> list[str]:
     header = [name.strip() for name in next(_lines(path), [])]
     if not header:
         raise ValueError(f"{path} is empty; a header and rows are needed")
@@ -79,7 +79,7 @@ def _distinct(names: list[str], path: Path) -> list[str]:
     return names
 
 
-def _blocks(path: Path, header: list[str], text: set[int]) -> tuple[list[list], bool]:
+def csv_blocks(path: Path, header: list[str], text: set[int]) -> tuple[list[list], bool]:
     """Cells by column, in blocks of rows: numbers, or text; columns of text join ``text``."""
     blocks: list[list] = [[] for _ in header]
     late, lines, start = False, islice(_lines(path), 1, None), 0
@@ -181,7 +181,7 @@ def _values(column: Any, what: str) -> np.ndarray:
         flat = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return flat.reshape(len(column), lengths[0] if lengths else 1)
     if _dtype(column.type).kind == "U":
-        return np.array([_text(cell) for cell in column.to_pylist()])
+        return np.array([cell_text(cell) for cell in column.to_pylist()])
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
     elif pa.types.is_boolean(column.type) and column.null_count:
@@ -189,7 +189,7 @@ def _values(column: Any, what: str) -> np.ndarray:
     return column.to_numpy()
 
 
-def _text(cell: Any) -> str:
+def cell_text(cell: Any) -> str:
     if isinstance(cell, bytes):
         return cell.decode("utf-8", "backslashreplace")
     return "" if cell is None else str(cell)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare.bench import Record, natural
+from skdare.bench import Record
+from skdare.datasets import natural
 from skdare.summary.comparison import Interval, normal_interval, t_interval
 
 LOWER_IS_BETTER = ("rmse", "error")

@@ -1,0 +1,261 @@
+"""Fine-tuning and extraction beside a plain PyTorch loop, in images per second.
+
+    python benchmarks/features.py PACS [--device cuda] [--backbone efficientnet-lite0]
+
+PACS is a folder of images or of zips, ``domain/class/image``. The plain loop is what one would
+script: a ``DataLoader`` with a worker for every core over JPEG files, torchvision's transforms
+(Pillow's resizing where torchvision does not load), the network of ``efficientnet_lite_pytorch``
+with batch norm in evaluation mode, float32, kernels launched one by one. Ours is `Trainer` and
+`Extractor`; their time is that of steps after the first block, or of a second pass, with the
+images already decoded: decoding happens once and its own rate is shown. The last rows relate ours
+to what the device can do: the bytes that every convolution must read and write at least, and its
+multiplications, over a measured copy and a measured matrix product.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from skdare.features import (
+    Augmentation,
+    Examples,
+    Hyperparameters,
+    Job,
+    Recipe,
+    Trainer,
+    backbone,
+    decode,
+    read_collection,
+)
+from skdare.features._collection import Archives
+from skdare.features._efficientnet import FixedNormConv
+from skdare.features._feed import feed
+from skdare.features._network import Network
+from skdare.features._reader import Reader
+
+BATCH, DOMAINS = 32, 3
+
+
+class Files(torch.utils.data.Dataset):
+    """JPEG bytes in memory, decoded and transformed one by one."""
+
+    def __init__(self, collection, transform) -> None:
+        with Archives({item.file for item in collection.items if item.member}) as archives:
+            self.raw = [item.read(archives) for item in collection.items]
+        self.labels, self.transform = collection.labels, transform
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __getitem__(self, i):
+        from PIL import Image
+
+        return self.transform(Image.open(io.BytesIO(self.raw[i])).convert("RGB")), self.labels[i]
+
+
+def transforms(size: int, augment: bool):
+    """torchvision's, or Pillow's resizing alone."""
+
+    def bytes_to_network(image):
+        pixels = torch.from_numpy(np.array(image.resize((size, size)))).permute(2, 0, 1)
+        return (pixels.float() - 127) / 128
+
+    try:
+        from torchvision import transforms as T
+    except (ImportError, RuntimeError):
+        return bytes_to_network
+    if not augment:
+        return bytes_to_network
+    return T.Compose(
+        [
+            T.RandomResizedCrop(size, scale=(0.7, 1.0)),
+            T.RandomHorizontalFlip(),
+            T.ColorJitter(0.3, 0.3, 0.3, 0.3),
+            T.RandomGrayscale(),
+            T.ToTensor(),
+            T.Normalize([127 / 255] * 3, [128 / 255] * 3),
+        ]
+    )
+
+
+def plain_network(name: str, device: torch.device) -> nn.Module:
+    """The package's own network, in evaluation mode, with seven classes."""
+    from efficientnet_lite_pytorch import EfficientNet
+
+    from skdare.features._efficientnet import weights_file
+
+    number = int(name[-1])
+    net = EfficientNet.from_pretrained(name, weights_path=str(weights_file(number)), num_classes=7)
+    return net.eval().to(device)
+
+
+def plain_rate(files: Files, net: nn.Module, device, seconds: float, *, train: bool) -> float:
+    """Images per second of the plain loop."""
+    loader = torch.utils.data.DataLoader(
+        files,
+        batch_size=BATCH * DOMAINS,
+        shuffle=train,
+        num_workers=os.cpu_count() or 1,
+        pin_memory=device.type == "cuda",
+        drop_last=True,
+        persistent_workers=True,
+    )
+    adam, done, begin = torch.optim.Adam(net.parameters(), lr=5e-5), 0, None
+    for step, (x, y) in enumerate(_forever(loader)):
+        x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
+        if train:
+            adam.zero_grad()
+            F.cross_entropy(net(x), y).backward()
+            adam.step()
+        else:
+            with torch.no_grad():
+                net.extract_features(x).mean((2, 3)).cpu()
+        if step == 5:
+            _wait(device)
+            begin = time.perf_counter()
+        elif step > 5:
+            done += len(x)
+            if step % 5 == 0:
+                _wait(device)
+                if time.perf_counter() - begin > seconds:
+                    return done / (time.perf_counter() - begin)
+    raise AssertionError("the loader ends")
+
+
+def _forever(loader) -> Iterator:
+    while True:
+        yield from loader
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def our_rate(examples: Examples, name: str, device, seconds: float, at_once: int) -> float:
+    """Images per second of so many trainings side by side."""
+    hyper = Hyperparameters(batch=BATCH)
+    recipe = Recipe(steps=10**6, augmentation=Augmentation(), hyperparameters=hyper)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(examples, backbone(name), recipe, folder, device=str(device))
+        active = [trainer._start(Job(None, trial)) for trial in range(at_once)]
+        for one in active:  # compiled and captured here
+            one.training.advance(one.training.block)
+            one.training.wait()
+        begin, done = time.perf_counter(), 0
+        while time.perf_counter() - begin < seconds:
+            for one in active:
+                done += one.training.advance(one.training.block) * one.training.sampler.total
+        for one in active:
+            one.training.wait()
+        return done / (time.perf_counter() - begin)
+
+
+def our_reading(examples: Examples, name: str, device, dtype: torch.dtype) -> float:
+    """Images per second of extraction, from the pixels on the device to arrays on the host."""
+    net = Network(backbone(name), 7).placed(device)
+    place = feed(examples.inputs, examples.labels, device)
+    stream = torch.cuda.Stream() if device.type == "cuda" else None
+    reader = Reader(net, place, dtype, stream)
+    rows = np.arange(len(examples.labels))
+    for _ in reader(rows[: 2 * reader.chunk]):
+        pass
+    begin, done = time.perf_counter(), 0
+    while time.perf_counter() - begin < (3.0 if device.type == "cuda" else 10.0):
+        for read in reader(rows[: 200 * reader.chunk]):
+            done += len(read.features)
+    return done / (time.perf_counter() - begin)
+
+
+def floors(name: str) -> tuple[float, float]:
+    """Bytes (2 a number) and operations of one image's convolutions, forward."""
+    net, counted = backbone(name), [0.0, 0.0]
+
+    def count(layer: FixedNormConv, given, out) -> None:
+        counted[0] += 2 * (given[0].numel() + out.numel())
+        counted[1] += 2 * out.numel() * layer.weight[0].numel()
+
+    for layer in net.module.modules():
+        if isinstance(layer, FixedNormConv):
+            layer.register_forward_hook(count)
+    with torch.no_grad():
+        net.module(torch.zeros(1, 3, net.size, net.size))
+    return counted[0], counted[1]
+
+
+def ceilings(device) -> tuple[float, float]:
+    """Measured: bytes a second of a copy, and operations a second of a bfloat16 product."""
+    a = torch.empty(2**30, dtype=torch.uint8, device=device)
+    b = torch.empty_like(a)
+    c = torch.randn(8192, 8192, device=device, dtype=torch.bfloat16)
+    rates = []
+    for work, amount in ((lambda: b.copy_(a), 2 * 2**30), (lambda: c @ c, 2 * 8192**3)):
+        for _ in range(3):
+            work()
+        _wait(device)
+        begin = time.perf_counter()
+        for _ in range(20):
+            work()
+        _wait(device)
+        rates.append(20 * amount / (time.perf_counter() - begin))
+    return rates[0], rates[1]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("images")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--backbone", default="efficientnet-lite0")
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--at-once", default="1,2,3,4,6")
+    args = parser.parse_args()
+    device, name = torch.device(args.device), args.backbone
+    size = backbone(name).size
+    collection = read_collection(Path(args.images))
+    begin = time.perf_counter()
+    examples = decode(collection, size)
+    rate = len(examples.labels) / (time.perf_counter() - begin)
+    print(f"| decoding, once, all cores | {rate:,.0f} |", flush=True)
+    domains = np.unique(examples.domains)
+    per_step = BATCH * len(domains)
+    print(f"{len(examples.labels):,} images of {len(domains)} domains, {per_step} a step of ours")
+    net = plain_network(name, device)
+    for train in (True, False):
+        files = Files(collection, transforms(size, train))
+        plain = plain_rate(files, net, device, args.seconds, train=train)
+        what = "fine-tuning" if train else "extraction"
+        print(f"| {what}, plain loop | {plain:,.0f} |", flush=True)
+        moved, done = floors(name)
+        if train:
+            # Forward, and in the backward pass twice: for the input's gradient and the weight's.
+            moved, done = 3 * moved, 3 * done
+            rates = {
+                f"{k} at once": our_rate(examples, name, device, args.seconds, k)
+                for k in map(int, args.at_once.split(","))
+            }
+        else:
+            kinds = [torch.float32] + [torch.bfloat16] * (device.type == "cuda")
+            rates = {str(k): our_reading(examples, name, device, k) for k in kinds}
+        for kind, ours in rates.items():
+            line = f"| {what}, skdare, {kind} | {ours:,.0f} | {ours / plain:.1f} × |"
+            if device.type == "cuda":
+                bandwidth, arithmetic = ceilings(device)
+                line += f" {ours * moved / bandwidth:.0%} of the copy's bytes |"
+                line += f" {ours * done / arithmetic:.1%} of the product's operations |"
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""`skdare reproduce`: the whole paper in one go."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import click
+
+from skdare.bench import DEFAULT_EXTRAS, PROTOCOLS, Log, Settings
+from skdare.cli._config import load_config
+from skdare.cli._errors import mistakes
+from skdare.cli._learn import (
+    DTYPE,
+    QUIET,
+    SOURCE,
+    TRAINING,
+    asked_study,
+    interrupted,
+    table,
+    watching,
+    with_options,
+)
+from skdare.cli._options import JOBS, names
+from skdare.cli._progress import follow
+from skdare.cli._show import show
+from skdare.report import figure_one, read_records, write_figure, write_report
+from skdare.reproduce import BENCH
+from skdare.summary import summarise
+
+DIGITS = "digits"
+
+
+def _study(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Make what the study's file says the defaults; the embedded one has a file of its own."""
+    embedded = str(files("skdare") / "studies" / "digits.toml")
+    load_config(context, parameter, embedded if value == DIGITS else value)
+    return value
+
+
+def _protocols(context: click.Context, parameter: click.Parameter, value: str) -> list[str]:
+    chosen = names(context, parameter, value)
+    wrong = [name for name in chosen if name not in PROTOCOLS]
+    if wrong or not chosen:
+        raise click.BadParameter(f"{value!r} is not among {', '.join(PROTOCOLS)}")
+    return chosen
+
+
+@click.command()
+@click.argument("study", callback=_study, is_eager=True)
+@click.option("--source", help="Images or a table  [default: as the study says]")
+@click.option("--out", help="Folder of the run  [default: STUDY.run]")
+@click.option("--quick", is_flag=True, help="One trial, and a fifth of the steps.")
+@click.option("--protocols", callback=_protocols, default="paper,default", show_default=True)
+@click.option("--heads", callback=names, help="Heads to compare, by commas.")
+@click.option(
+    "--with",
+    "extras",
+    callback=names,
+    default=",".join((*DEFAULT_EXTRAS, "sgd")),
+    show_default=True,
+)
+@click.option("--jobs", type=click.IntRange(1), default=JOBS, help="Fits at once.")
+@with_options([*SOURCE, *TRAINING, DTYPE, QUIET])
+def reproduce(study: str, source: str | None, out: str | None, quick: bool, **given: Any) -> None:
+    """Train, extract, measure ceilings, bench every head and write the report, in one go.
+
+    STUDY is `digits`, which is embedded, or a TOML file with options of this command by name.
+    Run the same command again to go on where it was stopped.
+
+    \b
+    Example:
+      skdare reproduce digits --quick
+    """
+    if quick:
+        given["trials"], given["steps"] = 1, max(1, given["steps"] // 5)
+        given["check_every"] = min(given["check_every"], given["steps"])
+    with mistakes(), interrupted():
+        place = source or (DIGITS if study == DIGITS else None)
+        if place is None:
+            raise ValueError(f'{study} names no source; add source = "FOLDER", or --source')
+        stem = Path(study).stem + ("-quick" if quick else "")
+        run = asked_study(place, out or f"{stem}.run", given, watching(given["quiet"]))
+        click.echo(table(run.train()))
+        run.extract()
+        _bench(run, Path(study).stem, given)
+
+
+def _bench(run: Any, name: str, given: dict[str, Any]) -> None:
+    """Bench what was extracted, and write pages and the first figure."""
+    log = Log(run.folder / BENCH)
+    for protocol in given["protocols"]:
+        settings = Settings(protocol=protocol, aside=given["aside"])
+        extras = [] if given["extras"] == ["none"] else given["extras"]
+        plan = run.plan(settings, heads=given["heads"], extras=extras, name=name)
+        follow(plan, log, jobs=given["jobs"], retry_failed=False, quiet=given["quiet"])
+    show(log.read())
+    written = write_report(log.folder)
+    summary = summarise(read_records(log.folder), log.unfinished())
+    figure = figure_one(summary, data=None, protocol=None)
+    written += write_figure(figure, [log.folder / f"figure1.{kind}" for kind in ("svg", "png")])
+    for path in written:
+        click.echo(path)

@@ -1,0 +1,102 @@
+"""Pixels on disk: found again by their fingerprint, and there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+
+_HEADER = 128
+
+
+@dataclass(frozen=True)
+class PixelCache:
+    """A folder of ``<fingerprint>-<size>.npy``, with lists of images that could not be read.
+
+    Such a list goes by the fingerprint of all images, the pixels by that of the readable ones.
+    """
+
+    folder: Path
+    size: int
+
+    def load(self, fingerprint: str, rows: int) -> np.ndarray | None:
+        """The pixels as a read-only memory map, if they are there and whole."""
+        path = self._path(fingerprint, "npy")
+        try:
+            pixels = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError):
+            return None
+        fits = pixels.shape == (rows, self.size, self.size, 3) and pixels.dtype == np.uint8
+        whole = path.stat().st_size == _HEADER + pixels.nbytes
+        return pixels if fits and whole else None
+
+    def unreadable(self, fingerprint: str) -> dict[str, str]:
+        """Why images could not be read in an earlier run, by id; nothing if none is known."""
+        try:
+            return json.loads(self._path(fingerprint, "unreadable.json").read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+
+    def note(self, fingerprint: str, unreadable: Mapping[str, str]) -> None:
+        """Keep why images cannot be read."""
+        part = self._part()
+        try:
+            part.write_text(json.dumps(unreadable, indent=1), encoding="utf-8")
+            part.replace(self._path(fingerprint, "unreadable.json"))
+        finally:
+            part.unlink(missing_ok=True)
+
+    @contextmanager
+    def written(self, blocks: Iterable[np.ndarray], rows: int) -> Iterator[Path]:
+        """A file of at most so many rows under a name of no meaning, gone unless it is kept."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._check_space(rows)
+        part = self._part()
+        try:
+            with part.open("wb") as file:
+                file.write(self._header(rows))
+                written = 0
+                for block in blocks:
+                    file.write(block.data)
+                    written += len(block)
+                file.seek(0)
+                file.write(self._header(written))
+            yield part
+        finally:
+            part.unlink(missing_ok=True)
+
+    def keep(self, part: Path, fingerprint: str, rows: int) -> np.ndarray:
+        """Give a file the name under which it is found again, and open it."""
+        part.replace(self._path(fingerprint, "npy"))
+        pixels = self.load(fingerprint, rows)
+        if pixels is None:
+            raise OSError(f"{self._path(fingerprint, 'npy')} is gone or changed; run it again")
+        return pixels
+
+    def _path(self, fingerprint: str, suffix: str) -> Path:
+        return self.folder / f"{fingerprint}-{self.size}.{suffix}"
+
+    def _part(self) -> Path:
+        return self.folder / f".{uuid4().hex}.part"
+
+    def _header(self, rows: int) -> bytes:
+        """The start of an npy file, of one length whatever the rows: it is written twice."""
+        shape = (rows, self.size, self.size, 3)
+        fields = {"descr": "|u1", "fortran_order": False, "shape": shape}
+        text = str(fields).ljust(_HEADER - 11) + "\n"
+        return b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little") + text.encode()
+
+    def _check_space(self, rows: int) -> None:
+        needed = rows * self.size * self.size * 3
+        free = shutil.disk_usage(self.folder).free
+        if needed > free:
+            raise ValueError(
+                f"{rows:,} images of {self.size} × {self.size} pixels take {needed / 1e9:.1f} GB, "
+                f"but {self.folder} has {free / 1e9:.1f} free; use another folder or a smaller size"
+            )

@@ -1,0 +1,73 @@
+"""Several processes that train one network: each takes its share of every batch."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Which of how many processes this is; alone by default.
+
+    Parameters
+    ----------
+    rank, count : int
+    """
+
+    rank: int = 0
+    count: int = 1
+
+    @classmethod
+    def found(cls, device: torch.device) -> Processes:
+        """Those that ``torchrun`` started, joined; or this one alone."""
+        if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+            return cls()
+        if not dist.is_initialized():
+            dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        return cls(dist.get_rank(), dist.get_world_size())
+
+    @property
+    def several(self) -> bool:
+        """Whether there is another one."""
+        return self.count > 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this one writes files and speaks."""
+        return self.rank == 0
+
+    def waiting(self, model: nn.Module, *, last: bool) -> AbstractContextManager:
+        """Gradients of a micro-batch are exchanged with those of the last one only."""
+        return model.no_sync() if self.several and not last else nullcontext()  # type: ignore
+
+    def mean(self, value: float) -> float:
+        """The mean over processes."""
+        return float(self._summed(np.array([value]))[0]) / self.count
+
+    def interleaved(self, own: np.ndarray, n: int) -> np.ndarray:
+        """All n flags, of which this process has every so many-th."""
+        if not self.several:
+            return own
+        flags = np.zeros(n)
+        flags[self.rank :: self.count] = own
+        return self._summed(flags) > 0.5
+
+    def _summed(self, values: np.ndarray) -> np.ndarray:
+        if not self.several:
+            return values
+        nccl = dist.get_backend() == "nccl"
+        sent = torch.from_numpy(values.astype(np.float64)).to("cuda" if nccl else "cpu")
+        dist.all_reduce(sent)
+        return sent.cpu().numpy()
+
+    def together(self) -> None:
+        """Wait for the others."""
+        if self.several:
+            dist.barrier()

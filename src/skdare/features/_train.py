@@ -1,0 +1,305 @@
+"""Fine-tune networks: one for each held-out domain and trial, and one on all domains a trial."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+
+import skdare
+from skdare._validation import check_count
+from skdare.features._backbone import Backbone, weights_hash
+from skdare.features._draws import Sampler
+from skdare.features._examples import Examples
+from skdare.features._feed import Feed, Resident, feed
+from skdare.features._network import Network
+from skdare.features._processes import Processes
+from skdare.features._program import compiling
+from skdare.features._recipe import RULE, Job, Recipe
+from skdare.features._rows import Rows, check_trainable
+from skdare.features._training import Training
+from skdare.features._training_folder import TrainingFolder, TrainingRecord
+
+# Seconds between states kept while nothing else is due.
+SAVE_EVERY = 30.0
+AT_ONCE = {"cuda": 4, "cpu": 1}
+
+
+def jobs(
+    domains: Sequence[str],
+    recipe: Recipe,
+    *,
+    trials: int = 3,
+    held_out: Sequence[str] | None = None,
+    ceilings: bool = True,
+) -> list[Job]:
+    """Every network of a reproduction: each domain held out, and none, in each trial.
+
+    Parameters
+    ----------
+    domains : sequence of str
+    recipe : Recipe
+    trials : int
+    held_out : sequence of str, optional
+        Default: every domain.
+    ceilings : bool
+        Whether to train on all domains too.
+    """
+    check_count("trials", trials, 1)
+    absent = [domain for domain in held_out or () if domain not in domains]
+    if absent:
+        known = ", ".join(f"`{name}`" for name in domains)
+        raise ValueError(f"held-out domain `{absent[0]}` is not there; there are {known}")
+    places: list[str | None] = [*(held_out or domains), *([None] * ceilings)]
+    return [
+        Job(domain, trial, draw)
+        for trial in range(trials)
+        for domain in places
+        for draw in range(recipe.draws)
+    ]
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """The device of this name; "auto" is a GPU where there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ValueError(f"device {name!r} is not one; use auto, cpu, cuda or cuda:1") from error
+    if device.type not in AT_ONCE:
+        raise ValueError(f"device {name!r} is not supported; use cpu or cuda")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {name!r} is asked for, and torch sees no GPU; use --device cpu")
+    return device
+
+
+def precision_of(recipe: Recipe, device: torch.device) -> torch.dtype:
+    """The type of products inside the backbone."""
+    if recipe.precision == "auto":
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    return getattr(torch, recipe.precision)
+
+
+class Trainer:
+    """Trains the networks of a run, several at once where the device has room.
+
+    Parameters
+    ----------
+    examples : Examples
+    backbone : Backbone
+    recipe : Recipe
+    folder : path
+        Of the run; a run that was stopped goes on.
+    device : str
+    at_once : int, optional
+        Networks in training at the same time; default: 4 on a GPU, else 1.
+    progress : callable, optional
+        Called with the number of images that were just trained on.
+    source : dict, optional
+        Where examples and backbone come from, written down so that they can be found again.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        backbone: Backbone,
+        recipe: Recipe,
+        folder: str | os.PathLike,
+        *,
+        device: str = "auto",
+        at_once: int | None = None,
+        progress: Callable[[int], None] | None = None,
+        source: Mapping[str, Any] | None = None,
+    ) -> None:
+        if examples.kind != backbone.kind:
+            raise ValueError(
+                f"{backbone.name} takes {backbone.kind}s, and {examples.name} has "
+                f"{examples.kind}s; choose another backbone"
+            )
+        self.examples, self.backbone, self.recipe = examples, backbone, recipe
+        self.device, self.folder = pick_device(device), TrainingFolder(folder)
+        self.processes = Processes.found(self.device)
+        self.at_once = at_once or (1 if self.processes.several else AT_ONCE[self.device.type])
+        self.progress, self.source = progress or (lambda images: None), source or {}
+        self.precision = precision_of(recipe, self.device)
+        self._made = {
+            "backbone": backbone.name,
+            "weights": weights_hash(backbone.module),
+            "data": examples.name,
+            "examples": examples.fingerprint,
+            "transform": backbone.transform,
+        }
+        self._inputs: np.ndarray | None = None
+        self._resident: Resident | None = None
+
+    def images(self, job: Job) -> int:
+        """How many images a job trains on in all."""
+        domains = len(np.unique(self.examples.domains)) - (job.held_out is not None)
+        hyper = self.recipe.hyperparameters.drawn(job.held_out, job.trial, job.draw)
+        return self.recipe.steps * hyper.batch * domains
+
+    def remaining(self, planned: Iterable[Job]) -> int:
+        """How many images are still to be trained on."""
+        left = 0
+        for job in planned:
+            if self.folder.record(job) is None:
+                state = self.folder.state(job)
+                done = 0 if state is None else state["step"]
+                left += self.images(job) * (self.recipe.steps - done) // self.recipe.steps
+        return left
+
+    def __call__(self, planned: Sequence[Job]) -> list[TrainingRecord]:
+        """Train what is not done yet; return the records of all."""
+        check_trainable(self.examples, {job.held_out for job in planned}, self.recipe.aside)
+        if self.processes.first:
+            settings = {**self._made, "recipe": self.recipe.deciding()}
+            self.folder.agree(settings, self.source)
+        self.processes.together()
+        waiting = [job for job in planned if self.folder.record(job) is None]
+        active: list[_Active] = []
+        with compiling(self.device):
+            while waiting or active:
+                while waiting and len(active) < self.at_once:
+                    active.append(self._start(waiting.pop(0)))
+                for one in active:
+                    self.progress(one.advance())
+                active = [one for one in active if not one.finished()]
+        self.processes.together()
+        found = [self.folder.record(job) for job in planned]
+        return [record for record in found if record is not None]
+
+    def _start(self, job: Job) -> _Active:
+        rows = Rows.of(self.examples, job, self.recipe.aside)
+        training = self._training(job, rows)
+        state = self.folder.state(job)
+        if state is not None:
+            training.restore(state)
+        return _Active(self, job, rows, training)
+
+    def _training(self, job: Job, rows: Rows) -> Training:
+        recipe, backbone = self.recipe, self.backbone
+        hyper = recipe.hyperparameters.drawn(job.held_out, job.trial, job.draw)
+        seed = int(np.random.default_rng(job.seed).integers(2**31))
+        network = Network(backbone, len(self.examples.classes), hyper.dropout, seed)
+        sampler = Sampler(
+            list(rows.train.values()),
+            hyper.batch,
+            job.seed,
+            recipe.augmentation if backbone.kind == "image" else None,
+            hyper.dropout,
+            backbone.dim,
+            (self.processes.rank, self.processes.count),
+        )
+        return Training(
+            network.placed(self.device),
+            self.feed(),
+            sampler,
+            rows,
+            hyper,
+            self.precision,
+            micro_batch=recipe.micro_batch,
+            processes=self.processes,
+        )
+
+    def feed(self) -> Feed:
+        """The inputs: one place for all trainings, or a stage for each."""
+        if self._resident is not None:
+            return self._resident
+        if self._inputs is None:
+            self._inputs = self.backbone.encode(self.examples)
+        found = feed(self._inputs, self.examples.labels, self.device)
+        if isinstance(found, Resident):
+            self._resident = found
+        return found
+
+    def record(self, job: Job, rows: Rows, training: Training) -> TrainingRecord:
+        """Of a training that took its last step; its network then has the kept weights."""
+        last = self._accuracy(rows, training)
+        training.network.load_state_dict(training.best)
+        values = [check.value for check in training.checks]
+        kept = training.checks[int(np.argmax(values))]
+        return TrainingRecord(
+            job.held_out,
+            job.trial,
+            job.draw,
+            asdict(self.recipe.hyperparameters.drawn(job.held_out, job.trial, job.draw)),
+            RULE,
+            kept.step,
+            kept.value,
+            self._accuracy(rows, training),
+            last,
+            _ceilings(training) if job.held_out is None else {},
+            [asdict(check) for check in training.checks],
+            weights_hash(training.network),
+            {**self._made, **self._versions()},
+        )
+
+    def _accuracy(self, rows: Rows, training: Training) -> dict[str, float]:
+        """On the held-out domain."""
+        if not len(rows.new):
+            return {}
+        correct, aside = training.correct(rows.new), rows.aside[rows.new]
+        shares = {"reserved": correct[aside], "rest": correct[~aside], "all": correct}
+        return {name: float(np.mean(flags)) for name, flags in shares.items()}
+
+    def _versions(self) -> dict[str, Any]:
+        cuda = self.device.type == "cuda"
+        return {
+            "precision": str(self.precision).removeprefix("torch."),
+            "device": torch.cuda.get_device_name(self.device) if cuda else "cpu",
+            "processes": self.processes.count,
+            "torch": torch.__version__,
+            "skdare": skdare.__version__,
+        }
+
+
+class _Active:
+    """A training under way: what is due after every block of steps."""
+
+    def __init__(self, trainer: Trainer, job: Job, rows: Rows, training: Training) -> None:
+        self.trainer, self.job, self.rows, self.training = trainer, job, rows, training
+        self._saved = time.monotonic()
+
+    def advance(self) -> int:
+        """Take steps up to the next check, at most a block; say how many images that were."""
+        training, recipe = self.training, self.trainer.recipe
+        due = min(recipe.steps, (training.step // recipe.check_every + 1) * recipe.check_every)
+        taken = training.advance(due - training.step)
+        if training.step == due:
+            training.check()
+        if time.monotonic() - self._saved > SAVE_EVERY and training.step < recipe.steps:
+            state = training.state()
+            if self.trainer.processes.first:
+                self.trainer.folder.save_state(self.job, state)
+            self._saved = time.monotonic()
+        return taken * training.sampler.total
+
+    def finished(self) -> bool:
+        """Whether the last step is taken; then the record is written."""
+        if self.training.step < self.trainer.recipe.steps:
+            return False
+        record = self.trainer.record(self.job, self.rows, self.training)
+        if self.trainer.processes.first:
+            self.trainer.folder.finish(record, self.training.best)
+        # A program and its training hold each other; waiting for the collector, fifteen networks
+        # would not fit one GPU.
+        self.training.release()
+        return True
+
+
+def _ceilings(training: Training) -> dict[str, float]:
+    """For each domain, its accuracy where the other domains' is best."""
+    found = {}
+    for domain in training.checks[0].accuracy:
+        others = [
+            np.mean([v for name, v in check.accuracy.items() if name != domain])
+            for check in training.checks
+        ]
+        found[domain] = float(training.checks[int(np.argmax(others))].accuracy[domain])
+    return found

@@ -1,0 +1,49 @@
+"""Small images in three domains, a small network, and a recipe of a few steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from skdare.features import Augmentation, Examples, Hyperparameters, Job, Recipe, Trainer, backbone
+
+FAST = Recipe(
+    steps=12,
+    check_every=5,
+    hyperparameters=Hyperparameters(lr=1e-3, batch=4, dropout=0.3),
+    augmentation=Augmentation(),
+)
+
+
+def images(n: int = 90, seed: int = 0) -> Examples:
+    """Noise whose redness tells the class; domains a, b and c."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(3, size=n)
+    pixels = rng.integers(0, 256, (n, 16, 16, 3))
+    pixels[..., 0] = pixels[..., 0] // 2 + 40 * labels[:, None, None]
+    domains = np.array(list("abc"))[np.arange(n) % 3]
+    ids = np.array([f"{i}.png" for i in range(n)])
+    names = ["red", "green", "blue"]
+    return Examples(
+        pixels.astype(np.uint8), labels, domains, names, ids, "noise", "image", f"seed {seed}"
+    )
+
+
+def trainer(folder, examples: Examples | None = None, recipe: Recipe = FAST, **more) -> Trainer:
+    """A trainer on the CPU."""
+    examples = images() if examples is None else examples
+    return Trainer(examples, backbone("tiny"), recipe, folder, device="cpu", **more)
+
+
+def losses(folder, job: Job = Job("a", 0), **more) -> list[float]:  # noqa: B008
+    """Losses at the checks of one training."""
+    (record,) = trainer(folder, **more)([job])
+    return [check["loss"] for check in record.checks]
+
+
+def poisoned(examples: Examples, rows: np.ndarray) -> Examples:
+    """The same with these rows' pixels and labels turned over."""
+    pixels, labels = examples.inputs.copy(), examples.labels.copy()
+    pixels[rows], labels[rows] = 255 - pixels[rows], (labels[rows] + 1) % 3
+    return replace(examples, inputs=pixels, labels=labels)

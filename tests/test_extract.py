@@ -1,0 +1,137 @@
+"""Extraction: a store holds what the network says of every row, and how it came to be."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="features are read with torch")
+from skdare.datasets import read, read_fine_tuned, read_ids, reserve, store_info  # noqa: E402
+from skdare.features import Extractor, Job, TrainingFolder, backbone, jobs  # noqa: E402
+from skdare.features._network import Network  # noqa: E402
+from small_networks import FAST, images, trainer  # noqa: E402
+
+
+def extractor(**more) -> Extractor:
+    return Extractor(images(), backbone("tiny"), device="cpu", **more)
+
+
+def features(weights=None) -> np.ndarray:
+    """By hand, all rows at once."""
+    examples, network = images(), Network(backbone("tiny"), 3)
+    if weights is not None:
+        network.load_state_dict(weights)
+    views = network.backbone.views(torch.from_numpy(examples.inputs), torch.arange(90))
+    with torch.no_grad():
+        return network.features(views).numpy()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    trainer(folder)(jobs(list("abc"), FAST, trials=2))
+    return folder
+
+
+def test_a_store_has_the_features_of_the_kept_network(run, tmp_path):
+    extractor().fine_tuned(run, tmp_path)
+    tables = read_fine_tuned(tmp_path)
+    assert set(tables) == {(domain, trial) for domain in "abc" for trial in (0, 1)}
+    for (held_out, trial), table in tables.items():
+        weights = TrainingFolder(run).weights(Job(held_out, trial))
+        np.testing.assert_allclose(table.X, features(weights), rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(table.split, reserve(table.domains, trial))
+        names = np.array(images().classes)[images().labels]
+        np.testing.assert_array_equal(table.y, names)
+        assert table.made["rule"].startswith("largest unweighted mean")
+        assert table.made["network"] == TrainingFolder(run).record(Job(held_out, trial)).network
+
+
+def test_pretrained_features_have_no_split_and_no_trial(tmp_path):
+    table = read(extractor().pretrained(tmp_path / "store"))
+    np.testing.assert_allclose(table.X, features(), rtol=1e-5, atol=1e-6)
+    assert table.split is None
+    assert "trial" not in table.made
+    assert read_ids(tmp_path / "store").tolist() == images().ids.tolist()
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float16", 1e-3), ("uint8", 1 / 255)])
+def test_smaller_stores_are_near(tmp_path, dtype, error):
+    X = read(extractor(dtype=dtype).pretrained(tmp_path / "store")).X
+    exact = features()
+    assert np.max(np.abs(X - exact)) <= error * exact.max()
+    assert store_info(tmp_path / "store").dtype == dtype
+
+
+def test_features_do_not_depend_on_how_rows_are_cut(tmp_path, monkeypatch):
+    whole = read(extractor().pretrained(tmp_path / "whole")).X
+    monkeypatch.setitem(sys.modules["skdare.features._reader"].CHUNK, "cpu", 7)
+    np.testing.assert_allclose(
+        read(extractor().pretrained(tmp_path / "cut")).X, whole, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_finished_stores_are_left_alone(run, tmp_path):
+    extractor().fine_tuned(run, tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npy")}
+    extractor().fine_tuned(run, tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npy")} == before
+
+
+def test_a_killed_extraction_goes_on_to_the_same_store(tmp_path):
+    script = f"""
+import sys, time; sys.path.insert(0, {str(Path(__file__).parent)!r})
+from small_networks import images
+from skdare.features import Extractor, backbone, _extract, _reader
+_extract._ROWS_PER_SHARD = 10
+_reader.CHUNK["cpu"] = 10
+slow = lambda rows: time.sleep(0.2)
+extractor = Extractor(images(), backbone("tiny"), device="cpu", progress=slow)
+extractor.pretrained({str(tmp_path / "k")!r})
+"""
+    process = subprocess.Popen([sys.executable, "-c", script])
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        if (tmp_path / "k" / "manifest.json").exists() and store_info(tmp_path / "k").rows >= 20:
+            break
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    found = store_info(tmp_path / "k")
+    assert not found.finished
+    assert 0 < found.rows < 90
+    with pytest.raises(ValueError, match="unfinished"):
+        read(tmp_path / "k")
+    extractor().pretrained(tmp_path / "k")
+    whole = read(extractor().pretrained(tmp_path / "whole"))
+    table = read(tmp_path / "k")
+    np.testing.assert_allclose(table.X, whole.X, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(table.y, whole.y)
+
+
+def test_a_run_of_other_data_is_refused(run, tmp_path):
+    other = Extractor(images(seed=1), backbone("tiny"), device="cpu")
+    with pytest.raises(ValueError, match="other examples"):
+        other.fine_tuned(run, tmp_path)
+
+
+def test_features_made_otherwise_are_not_taken_for_these(tmp_path):
+    extractor().pretrained(tmp_path / "store")
+    other = Extractor(images(), backbone("tiny", seed=1), device="cpu")
+    with pytest.raises(ValueError, match="made otherwise"):
+        other.pretrained(tmp_path / "store")
+
+
+def test_a_run_without_networks_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"has no run\.json"):
+        extractor().fine_tuned(tmp_path, tmp_path / "out")
+    recipe = replace(FAST, steps=3)
+    trainer(tmp_path, recipe=recipe)([Job(None, 0)])
+    with pytest.raises(ValueError, match="no finished network that held a domain out"):
+        extractor().fine_tuned(tmp_path, tmp_path / "out")
