@@ -46,7 +46,7 @@ class Augmentation:
         views[:, :4] = self._crops(rng, n)
         views[:, _FLIP] = rng.random(n) < self.flip
         scaled = rng.uniform(-self.jitter, self.jitter, (n, 4))
-        views[:, _BRIGHT : _HUE + 1] = (*scaled, 1, 1, 1, 0)
+        views[:, _BRIGHT : _HUE + 1] = scaled + np.array([1, 1, 1, 0])
         views[:, _GREYED] = rng.random(n) < self.grey
         return views
 
