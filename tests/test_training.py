@@ -66,8 +66,8 @@ import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
 from dataclasses import replace
 import torch; torch.set_num_threads({torch.get_num_threads()})
 from small_networks import FAST, trainer
-from skdare.features import Job, _train
-_train.SAVE_EVERY = 0.0
+from skdare.features import Job, _active
+_active.SAVE_EVERY = 0.0
 recipe = replace(FAST, steps=200, check_every=40)
 trainer({str(tmp_path / "killed")!r}, recipe=recipe)([Job("a", 0)])
 """

@@ -51,7 +51,7 @@ def _protocols(context: click.Context, parameter: click.Parameter, value: str) -
 @click.argument("study", callback=_study, is_eager=True)
 @click.option("--source", help="Images or a table  [default: as the study says]")
 @click.option("--out", help="Folder of the run  [default: STUDY.run]")
-@click.option("--quick", is_flag=True, help="One trial, and a fifth of the steps.")
+@click.option("--quick", is_flag=True, help="One trial, and half of the steps.")
 @click.option("--protocols", callback=_protocols, default="paper,default", show_default=True)
 @click.option("--heads", callback=names, help="Heads to compare, by commas.")
 @click.option(
@@ -74,7 +74,7 @@ def reproduce(study: str, source: str | None, out: str | None, quick: bool, **gi
       skdare reproduce digits --quick
     """
     if quick:
-        given["trials"], given["steps"] = 1, max(1, given["steps"] // 5)
+        given["trials"], given["steps"] = 1, max(1, given["steps"] // 2)
         given["check_every"] = min(given["check_every"], given["steps"])
     with mistakes(), interrupted():
         place = source or (DIGITS if study == DIGITS else None)

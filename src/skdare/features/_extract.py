@@ -12,14 +12,14 @@ import torch
 import skdare
 from skdare.datasets import StoreWriter, store_info
 from skdare.features._backbone import Backbone, weights_hash
+from skdare.features._device import pick_device, pick_precision
 from skdare.features._examples import Examples
 from skdare.features._feed import feed
 from skdare.features._network import Network
 from skdare.features._program import compiling
 from skdare.features._reader import Read, Reader
-from skdare.features._recipe import Job, Recipe
+from skdare.features._recipe import Job
 from skdare.features._rows import Rows
-from skdare.features._train import pick_device, precision_of
 from skdare.features._training_folder import TrainingFolder, TrainingRecord, selected
 
 # Rows that a killed extraction may lose.
@@ -56,7 +56,7 @@ class Extractor:
         self.examples, self.backbone, self.dtype = examples, backbone, dtype
         self.progress = progress or (lambda rows: None)
         self.device = pick_device(device)
-        self.precision = precision_of(Recipe(precision=precision), self.device)
+        self.precision = pick_precision(precision, self.device)
         self._pretrained = weights_hash(backbone.module)
         self._reader: Reader | None = None
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from skdare._validation import check_choice, check_count, check_number
 from skdare.features._augment import Augmentation
+from skdare.features._device import PRECISIONS
 
-PRECISIONS = ("auto", "float32", "bfloat16")
 # Which checkpoint and which hyperparameters are kept; it is written into every record.
 RULE = (
     "largest unweighted mean over training domains of the accuracy on their rows set aside, "

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,20 +11,20 @@ import torch
 
 import skdare
 from skdare._validation import check_count
+from skdare.features._active import Active
 from skdare.features._backbone import Backbone, weights_hash
+from skdare.features._device import pick_device, pick_precision
 from skdare.features._draws import Sampler
 from skdare.features._examples import Examples
 from skdare.features._feed import Feed, Resident, feed
 from skdare.features._network import Network
 from skdare.features._processes import Processes
 from skdare.features._program import compiling
-from skdare.features._recipe import RULE, Job, Recipe
+from skdare.features._recipe import Job, Recipe
 from skdare.features._rows import Rows, check_trainable
 from skdare.features._training import Training
 from skdare.features._training_folder import TrainingFolder, TrainingRecord
 
-# Seconds between states kept while nothing else is due.
-SAVE_EVERY = 30.0
 AT_ONCE = {"cuda": 4, "cpu": 1}
 
 
@@ -62,28 +60,6 @@ def jobs(
         for domain in places
         for draw in range(recipe.draws)
     ]
-
-
-def pick_device(name: str = "auto") -> torch.device:
-    """The device of this name; "auto" is a GPU where there is one."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ValueError(f"device {name!r} is not one; use auto, cpu, cuda or cuda:1") from error
-    if device.type not in AT_ONCE:
-        raise ValueError(f"device {name!r} is not supported; use cpu or cuda")
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device {name!r} is asked for, and torch sees no GPU; use --device cpu")
-    return device
-
-
-def precision_of(recipe: Recipe, device: torch.device) -> torch.dtype:
-    """The type of products inside the backbone."""
-    if recipe.precision == "auto":
-        return torch.bfloat16 if device.type == "cuda" else torch.float32
-    return getattr(torch, recipe.precision)
 
 
 class Trainer:
@@ -127,7 +103,7 @@ class Trainer:
         self.processes = Processes.found(self.device)
         self.at_once = at_once or (1 if self.processes.several else AT_ONCE[self.device.type])
         self.progress, self.source = progress or (lambda images: None), source or {}
-        self.precision = precision_of(recipe, self.device)
+        self.precision = pick_precision(recipe.precision, self.device)
         self._made = {
             "backbone": backbone.name,
             "weights": weights_hash(backbone.module),
@@ -162,7 +138,7 @@ class Trainer:
             self.folder.agree(settings, self.source)
         self.processes.together()
         waiting = [job for job in planned if self.folder.record(job) is None]
-        active: list[_Active] = []
+        active: list[Active] = []
         with compiling(self.device):
             while waiting or active:
                 while waiting and len(active) < self.at_once:
@@ -174,13 +150,13 @@ class Trainer:
         found = [self.folder.record(job) for job in planned]
         return [record for record in found if record is not None]
 
-    def _start(self, job: Job) -> _Active:
+    def _start(self, job: Job) -> Active:
         rows = Rows.of(self.examples, job, self.recipe.aside)
         training = self._training(job, rows)
         state = self.folder.state(job)
         if state is not None:
             training.restore(state)
-        return _Active(self, job, rows, training)
+        return Active(job, training, self.recipe, self.folder, self.made())
 
     def _training(self, job: Job, rows: Rows) -> Training:
         recipe, backbone = self.recipe, self.backbone
@@ -218,88 +194,14 @@ class Trainer:
             self._resident = found
         return found
 
-    def record(self, job: Job, rows: Rows, training: Training) -> TrainingRecord:
-        """Of a training that took its last step; its network then has the kept weights."""
-        last = self._accuracy(rows, training)
-        training.network.load_state_dict(training.best)
-        values = [check.value for check in training.checks]
-        kept = training.checks[int(np.argmax(values))]
-        return TrainingRecord(
-            job.held_out,
-            job.trial,
-            job.draw,
-            asdict(self.recipe.hyperparameters.drawn(job.held_out, job.trial, job.draw)),
-            RULE,
-            kept.step,
-            kept.value,
-            self._accuracy(rows, training),
-            last,
-            _ceilings(training) if job.held_out is None else {},
-            [asdict(check) for check in training.checks],
-            weights_hash(training.network),
-            {**self._made, **self._versions()},
-        )
-
-    def _accuracy(self, rows: Rows, training: Training) -> dict[str, float]:
-        """On the held-out domain."""
-        if not len(rows.new):
-            return {}
-        correct, aside = training.correct(rows.new), rows.aside[rows.new]
-        shares = {"reserved": correct[aside], "rest": correct[~aside], "all": correct}
-        return {name: float(np.mean(flags)) for name, flags in shares.items()}
-
-    def _versions(self) -> dict[str, Any]:
+    def made(self) -> dict[str, Any]:
+        """How networks of this run are made, for their records."""
         cuda = self.device.type == "cuda"
         return {
+            **self._made,
             "precision": str(self.precision).removeprefix("torch."),
             "device": torch.cuda.get_device_name(self.device) if cuda else "cpu",
             "processes": self.processes.count,
             "torch": torch.__version__,
             "skdare": skdare.__version__,
         }
-
-
-class _Active:
-    """A training under way: what is due after every block of steps."""
-
-    def __init__(self, trainer: Trainer, job: Job, rows: Rows, training: Training) -> None:
-        self.trainer, self.job, self.rows, self.training = trainer, job, rows, training
-        self._saved = time.monotonic()
-
-    def advance(self) -> int:
-        """Take steps up to the next check, at most a block; say how many images that were."""
-        training, recipe = self.training, self.trainer.recipe
-        due = min(recipe.steps, (training.step // recipe.check_every + 1) * recipe.check_every)
-        taken = training.advance(due - training.step)
-        if training.step == due:
-            training.check()
-        if time.monotonic() - self._saved > SAVE_EVERY and training.step < recipe.steps:
-            state = training.state()
-            if self.trainer.processes.first:
-                self.trainer.folder.save_state(self.job, state)
-            self._saved = time.monotonic()
-        return taken * training.sampler.total
-
-    def finished(self) -> bool:
-        """Whether the last step is taken; then the record is written."""
-        if self.training.step < self.trainer.recipe.steps:
-            return False
-        record = self.trainer.record(self.job, self.rows, self.training)
-        if self.trainer.processes.first:
-            self.trainer.folder.finish(record, self.training.best)
-        # A program and its training hold each other; waiting for the collector, fifteen networks
-        # would not fit one GPU.
-        self.training.release()
-        return True
-
-
-def _ceilings(training: Training) -> dict[str, float]:
-    """For each domain, its accuracy where the other domains' is best."""
-    found = {}
-    for domain in training.checks[0].accuracy:
-        others = [
-            np.mean([v for name, v in check.accuracy.items() if name != domain])
-            for check in training.checks
-        ]
-        found[domain] = float(training.checks[int(np.argmax(others))].accuracy[domain])
-    return found

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
+from skdare.features._adam import NamedAdam
 from skdare.features._draws import Sampler
 from skdare.features._feed import Feed
 from skdare.features._network import Network
@@ -95,13 +96,7 @@ class Training:
         cuda = self.device.type == "cuda"
         self.stream = torch.cuda.Stream(self.device) if cuda else None
         self.block = max(1, min(BLOCK, feed.most // sampler.own))
-        self._optimizer = torch.optim.Adam(
-            network.parameters(),
-            lr=hyperparameters.lr,
-            weight_decay=hyperparameters.weight_decay,
-            fused=True,
-            capturable=cuda,
-        )
+        self._adam = NamedAdam(network, hyperparameters, capturable=cuda)
         own = sampler.own
         self._parts = [
             slice(i, i + (micro_batch or own)) for i in range(0, own, micro_batch or own)
@@ -165,7 +160,7 @@ class Training:
             None if place is None else place.index_select(0, at).squeeze(0)
             for place in (self._views, self._kept)
         )
-        self._optimizer.zero_grad(set_to_none=True)
+        self._adam.clear()
         total = torch.zeros(1, device=self.device)
         for i, part in enumerate(self._parts):
             with self.processes.waiting(self._model, last=i == len(self._parts) - 1):
@@ -183,7 +178,7 @@ class Training:
                 loss = loss * (self.processes.count / self.sampler.total)
                 loss.backward()
             total += loss.detach()
-        self._optimizer.step()
+        self._adam.step()
         self._losses.index_copy_(0, at, total)
         at += 1
 
@@ -242,7 +237,7 @@ class Training:
         return {
             "step": self.step,
             "weights": _copied(self.network.state_dict()),
-            "adam": _copied(self._moments()),
+            "adam": _copied(self._adam.moments()),
             "heard": list(self._heard),
             "checks": [(c.step, c.loss, dict(c.accuracy)) for c in self.checks],
             "best": self.best,
@@ -253,30 +248,10 @@ class Training:
         self.wait()
         self.step = state["step"]
         self.network.load_state_dict(state["weights"])
-        self._set_moments(state["adam"])
+        self._adam.restore(state["adam"])
         self._heard = list(state["heard"])
         self.checks = [Check(*entry) for entry in state["checks"]]
         self.best = state["best"]
-
-    def _moments(self) -> dict[str, Tensor]:
-        """Adam's running moments by parameter, as far as there are any."""
-        found = {}
-        for name, parameter in self.network.named_parameters():
-            for key, value in self._optimizer.state.get(parameter, {}).items():
-                found[f"{name}:{key}"] = value
-        return found
-
-    def _set_moments(self, given: Mapping[str, Tensor]) -> None:
-        for name, parameter in self.network.named_parameters():
-            own = self._optimizer.state[parameter]
-            for key in ("step", "exp_avg", "exp_avg_sq"):
-                value = given.get(f"{name}:{key}")
-                if value is None and key in own:
-                    own[key].zero_()
-                elif value is not None and key in own:
-                    own[key].copy_(value)
-                elif value is not None:
-                    own[key] = value.to(self.device, copy=True)
 
 
 def _copied(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
