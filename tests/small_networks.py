@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import torch
 
 from skdare.features import Augmentation, Examples, Hyperparameters, Job, Recipe, Trainer, backbone
 
@@ -33,7 +34,15 @@ def images(n: int = 90, seed: int = 0) -> Examples:
 def trainer(folder, examples: Examples | None = None, recipe: Recipe = FAST, **more) -> Trainer:
     """A trainer on the CPU."""
     examples = images() if examples is None else examples
-    return Trainer(examples, backbone("tiny"), recipe, folder, device="cpu", **more)
+    network = more.pop("network", None) or backbone("tiny")
+    return Trainer(examples, network, recipe, folder, device="cpu", **more)
+
+
+def with_idle_parameter():
+    """A backbone with a parameter that its features do not depend on, as DINOv2 has one."""
+    network = backbone("tiny")
+    network.module.idle = torch.nn.Parameter(torch.zeros(3))
+    return network
 
 
 def losses(folder, job: Job = Job("a", 0), **more) -> list[float]:  # noqa: B008

@@ -357,15 +357,12 @@ def test_a_sentence_encoder_with_other_parts_is_an_error(folder):
 
 
 @pytest.mark.parametrize("kind", ["vit", "dinov2", "clip", "convnext", "bert"])
-def test_nothing_is_dropped_at_random_in_training_and_gradients_flow(folder, kind):
+def test_gradients_flow_in_evaluation_mode(folder, kind):
     network = backbone(f"hf:{folder(kind)}")
     assert not network.module.training
     inputs = torch.from_numpy(network.encode(texts(SENTENCES))) if kind == "bert" else pixels(2, 32)
     batch = network.views(inputs, torch.arange(len(inputs)))
-    evaluated = network.features(batch)
-    network.module.train()
-    same(network.features(batch), evaluated)
-    evaluated.square().sum().backward()
+    network.features(batch).square().sum().backward()
     shares = [value.grad is not None for value in network.module.parameters()]
     assert sum(shares) > 0.8 * len(shares)
 
@@ -490,7 +487,7 @@ def zoo(monkeypatch):
 
 
 @pytest.mark.parametrize("family", ["timm", "torchvision"])
-def test_a_network_of_a_zoo_loses_its_classifier_and_its_dropout(zoo, family, tmp_path):
+def test_a_network_of_a_zoo_loses_its_classifier(zoo, family, tmp_path):
     full = Net(classes=4)
     torch.save(full.state_dict(), tmp_path / "weights.pth")
     network = backbone(f"{family}:net", weights=str(tmp_path / "weights.pth"))
@@ -500,8 +497,6 @@ def test_a_network_of_a_zoo_loses_its_classifier_and_its_dropout(zoo, family, tm
     assert not network.module.training
     with torch.no_grad():
         same(full.head[1](network.features(x)), full.eval()(x))
-        network.module.train()
-        same(full.head[1](network.features(x)), full(x))
 
 
 @pytest.mark.parametrize("family", ["timm", "torchvision"])

@@ -89,7 +89,7 @@ def test_a_killed_extraction_goes_on_to_the_same_store(tmp_path):
 import sys, time; sys.path.insert(0, {str(Path(__file__).parent)!r})
 from small_networks import images
 from skdare.features import Extractor, backbone, _extract, _reader
-_extract._ROWS_PER_SHARD = 10
+_extract._ROWS_PER_SHARD["cpu"] = 10
 _reader.CHUNK["cpu"] = 10
 slow = lambda rows: time.sleep(0.2)
 extractor = Extractor(images(), backbone("tiny"), device="cpu", progress=slow)

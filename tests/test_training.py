@@ -24,11 +24,13 @@ from skdare.features import (  # noqa: E402
     TrainingFolder,
     _feed,
     backbone,
+    ceiling_scores,
     jobs,
     selected,
 )
 from skdare.features._draws import Sampler  # noqa: E402
 from skdare.features._network import Network  # noqa: E402
+from skdare.features._program import WARM_UPS  # noqa: E402
 from skdare.features._rows import Rows  # noqa: E402
 from small_networks import FAST, images, losses, poisoned, trainer  # noqa: E402
 
@@ -84,16 +86,17 @@ trainer({str(tmp_path / "killed")!r}, recipe=recipe)([Job("a", 0)])
     assert same(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
 
 
-@pytest.mark.parametrize("micro", [None, 3])
-def test_two_processes_have_the_losses_of_one(tmp_path, micro):
+@pytest.mark.parametrize(("micro", "network"), [(3, "None"), (None, "with_idle_parameter()")])
+def test_two_processes_have_the_losses_of_one(tmp_path, micro, network):
     script = tmp_path / "worker.py"
     script.write_text(
         f"""
 import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
 from dataclasses import replace
-from small_networks import FAST, trainer
+from small_networks import FAST, trainer, with_idle_parameter
 from skdare.features import Job
-trainer({str(tmp_path / "two")!r}, recipe=replace(FAST, micro_batch={micro}))([Job("a", 0)])
+recipe = replace(FAST, micro_batch={micro})
+trainer({str(tmp_path / "two")!r}, recipe=recipe, network={network})([Job("a", 0)])
 import torch.distributed as dist
 assert dist.get_world_size() == 2
 dist.destroy_process_group()
@@ -197,11 +200,8 @@ def test_splits_are_those_of_the_bench():
 
 
 def test_a_network_stays_in_evaluation_mode():
-    class Normed(torch.nn.Sequential):
-        pass
-
     found = backbone("tiny")
-    found.module = Normed(torch.nn.BatchNorm2d(3), found.module)
+    found.module = torch.nn.Sequential(torch.nn.BatchNorm2d(3), found.module)
     network = Network(found, 3).train()
     before = {name: value.clone() for name, value in network.named_buffers()}
     network(torch.rand(8, 3, 16, 16)).sum().backward()
@@ -212,12 +212,12 @@ def test_a_network_stays_in_evaluation_mode():
 @pytest.mark.parametrize("trial", [0, 1])
 def test_hyperparameters_are_the_given_ones_and_then_domainbeds_ranges(trial):
     usual = Hyperparameters()
-    assert usual.drawn("a", trial, 0) == usual
-    drawn = [usual.drawn("a", trial, i) for i in range(1, 200)]
+    assert usual.drawn(Job("a", trial)) == usual
+    drawn = [usual.drawn(Job("a", trial, i)) for i in range(1, 200)]
     assert all(1e-5 <= h.lr <= 10**-3.5 and 1e-6 <= h.weight_decay <= 1e-2 for h in drawn)
     assert all(8 <= h.batch <= 45 and h.dropout in (0.0, 0.1, 0.5) for h in drawn)
     assert len({h.lr for h in drawn}) == len(drawn)
-    assert usual.drawn("a", 0, 1) != usual.drawn("a", 1, 1)
+    assert usual.drawn(Job("a", 0, 1)) != usual.drawn(Job("a", 1, 1))
 
 
 def test_the_kept_checkpoint_is_the_best_by_the_rule(tmp_path):
@@ -229,14 +229,42 @@ def test_the_kept_checkpoint_is_the_best_by_the_rule(tmp_path):
     assert record.checks[-1]["step"] == FAST.steps
 
 
-def test_no_scored_row_chooses_the_checkpoint_of_a_ceiling(tmp_path):
+def _check(**accuracy: float) -> dict:
+    return {"step": 1, "loss": 1.0, "accuracy": accuracy}
+
+
+def test_no_scored_row_chooses_the_checkpoint_or_the_draw_of_a_ceiling(tmp_path):
     (record,) = trainer(tmp_path)([Job(None, 0)])
-    for domain, score in record.ceilings.items():
-        others = [
-            np.mean([v for name, v in check["accuracy"].items() if name != domain])
-            for check in record.checks
-        ]
-        assert score == record.checks[int(np.argmax(others))]["accuracy"][domain]
+    first = replace(record, checks=[_check(a=0.5, b=0.8, c=0.8), _check(a=0.6, b=0.7, c=0.7)])
+    second = replace(record, draw=1, checks=[_check(a=0.99, b=0.7, c=0.7)])
+    assert ceiling_scores([second, first]) == {("a", 0): 0.5, ("b", 0): 0.7, ("c", 0): 0.7}
+    turned = replace(second, checks=[_check(a=0.0, b=0.7, c=0.7)])
+    assert ceiling_scores([first, turned])["a", 0] == 0.5
+
+
+def test_a_training_that_diverges_says_so_and_leaves_no_record(tmp_path):
+    recipe = replace(FAST, hyperparameters=Hyperparameters(lr=1e20, batch=4))
+    with pytest.raises(ValueError, match=r"the loss at step 5 is not a number; lower --lr"):
+        trainer(tmp_path, recipe=recipe)([WITHOUT_A])
+    assert TrainingFolder(tmp_path).records() == []
+
+
+def test_places_for_a_block_take_the_steps_that_capturing_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr("skdare.features._train.feed", _feed.Staged)
+    monkeypatch.setattr(_feed, "_STAGE", 1)
+    training = trainer(tmp_path)._start(WITHOUT_A).training
+    assert training.block == 1
+    training._load_draws(1)
+    for _ in range(WARM_UPS + 1):
+        training._take_step()
+
+
+def test_what_is_drawn_for_one_purpose_is_not_drawn_for_another():
+    purposes = ("hyperparameters", "last layer", "steps")
+    seeds = [Job("a", 0).seed(purpose) for purpose in purposes]
+    first = [np.random.default_rng(seed).random() for seed in seeds]
+    assert len(set(first)) == 3
+    assert Job("a", 0).seed("steps") != Job(None, 0).seed("steps")
 
 
 def test_the_draw_with_the_best_validation_is_selected(tmp_path):

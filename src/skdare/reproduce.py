@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skdare.bench import Given, Plan, Settings, bench_plan
 from skdare.datasets import read, read_fine_tuned, store_info
+from skdare.datasets._manifest import MANIFEST
 
 if TYPE_CHECKING:
     from skdare.features import Backbone, Examples, Job, Recipe, Source, TrainingRecord
 
-FEATURES, PRETRAINED, BENCH = "features", "pretrained", "bench"
+SETTINGS, FEATURES, PRETRAINED, BENCH = "run.json", "features", "pretrained", "bench"
 
 
 def _silent(what: str, unit: str, total: int) -> AbstractContextManager:
@@ -28,12 +30,13 @@ class Watcher:
 
     Parameters
     ----------
-    say : callable of one str
+    say : callable of one str, optional
+        Without it, what should be heeded is a warning.
     meter : callable of (what, unit, total)
         Gives a context manager, whose value is called with amounts as they are done.
     """
 
-    say: Callable[[str], None] = lambda text: None
+    say: Callable[[str], None] | None = None
     meter: Callable[[str, str, int], AbstractContextManager] = _silent
 
 
@@ -94,7 +97,17 @@ class Reproduction:
         found = backbone(self.backbone, **self.options)
         with self.watcher.meter("decoding", "images", 1) as meter:
             reached = getattr(meter, "reached", None)
-            return Inputs(found, self.source.examples(found, self.watcher.say, reached))
+            examples = self.source.examples(found, self.watcher.say, reached)
+        # A run goes on under its own name, though its images were moved to a folder of another.
+        return Inputs(found, replace(examples, name=self.begun.get("data", examples.name)))
+
+    @property
+    def begun(self) -> dict[str, Any]:
+        """The settings of the run, where it was begun."""
+        from skdare.features import TrainingFolder
+
+        there = (self.folder / SETTINGS).exists()
+        return TrainingFolder(self.folder).settings() if there else {}
 
     @cached_property
     def planned(self) -> list[Job]:
@@ -109,15 +122,28 @@ class Reproduction:
             ceilings=self.ceilings,
         )
 
+    def check(self) -> None:
+        """Refuse, before any work, a device or a folder that cannot be."""
+        from skdare.features import pick_device
+
+        pick_device(self.device)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ValueError(f"{self.folder} is a file; name a folder for the run")
+
     def train(self) -> list[TrainingRecord]:
         """Train what is not trained yet; return the records of all planned networks."""
         from skdare.features import Trainer, TrainingFolder
 
-        records = [TrainingFolder(self.folder).record(job) for job in self.planned]
-        done = [record for record in records if record is not None]
-        if len(done) == len(self.planned):
+        self.check()
+        folder, source, begun = TrainingFolder(self.folder), self._described(), self.begun
+        if begun:
+            asked = {"backbone": self.backbone, "recipe": self.recipe.deciding()}
+            _refuse_other(self.folder, begun, json.loads(json.dumps(asked)))
+        done = [record for job in self.planned if (record := folder.record(job)) is not None]
+        # Examples that lie elsewhere, or are read otherwise, have to be looked at first.
+        if len(done) == len(self.planned) and begun.get("source") == source:
             return done
-        written = {"backbone": self.backbone, "options": dict(self.options)}
+        self._check_examples()
         trainer = Trainer(
             self.inputs.examples,
             self.inputs.backbone,
@@ -125,23 +151,52 @@ class Reproduction:
             self.folder,
             device=self.device,
             at_once=self.at_once,
-            source={**self.source.described(), **written},
+            source=source,
         )
         with self.watcher.meter("training", "images", trainer.remaining(self.planned)) as meter:
             trainer.progress = meter
             return trainer(self.planned)
 
+    def _described(self) -> dict[str, Any]:
+        """Where examples and backbone come from, so that they can be found again."""
+        written = {"backbone": self.backbone, "options": dict(self.options)}
+        return {**self.source.described(), **written}
+
+    def _check_examples(self) -> None:
+        """Refuse others than those of the run, and domains of which no image could be read."""
+        examples = self.inputs.examples
+        if self.begun.get("examples", examples.fingerprint) != examples.fingerprint:
+            raise ValueError(
+                f"{self.folder} was begun with other images or texts, or with another size; "
+                "give the same, or another folder"
+            )
+        left = set(examples.domains.tolist())
+        lost = [job.held_out for job in self.planned if job.held_out not in {None, *left}]
+        if lost:
+            raise ValueError(
+                f"no image of the held-out domain `{lost[0]}` can be read; mend them, or hold out "
+                f"others, of {', '.join(f'`{name}`' for name in sorted(left))}"
+            )
+
     def extract(self) -> list[Path]:
         """Stores of every network that held a domain out, and of the backbone as it was."""
-        from skdare.features import Extractor, TrainingFolder, selected, store_name
+        from skdare.features import Extractor, TrainingFolder, selected
 
+        self.check()
         records = TrainingFolder(self.folder).records()
         chosen = [record for record in selected(records) if record.held_out is not None]
-        paths = [self.folder / FEATURES / store_name(record.job) for record in chosen]
-        paths.append(self.folder / PRETRAINED)
-        if chosen and all(map(_is_whole, paths)):
-            return paths
-        total = len(paths) * len(self.inputs.examples.labels)
+        if not chosen:
+            raise ValueError(
+                f"{self.folder} has no finished network that held a domain out; train it"
+            )
+        stores: dict[Path, str | None] = {
+            self.folder / FEATURES / record.job.place: record.network for record in chosen
+        }
+        stores[self.folder / PRETRAINED] = None
+        whole = [self.is_whole(path, network) for path, network in stores.items()]
+        if all(whole):
+            return list(stores)
+        total = len(stores) * len(self.inputs.examples.labels)
         with self.watcher.meter("extracting", "rows", total) as meter:
             extractor = Extractor(
                 self.inputs.examples,
@@ -153,23 +208,56 @@ class Reproduction:
             )
             extractor.fine_tuned(self.folder, self.folder / FEATURES)
             extractor.pretrained(self.folder / PRETRAINED)
-        return paths
+        return list(stores)
+
+    def is_whole(self, store: Path, network: str | None = None) -> bool:
+        """Whether a store has all features of a network; one of another kind is refused."""
+        if not (store / MANIFEST).exists():
+            return False
+        found = store_info(store)
+        made = dict(found.made or {})
+        kept = {"dtype": found.dtype, "precision": made.get("precision")}
+        asked = {"dtype": self.dtype, "precision": self.recipe.precision}
+        for name, value in asked.items():
+            if value not in ("auto", kept[name]):
+                raise ValueError(
+                    f"{store} has features of {name} {kept[name]}, and {value} is asked for; "
+                    "ask for the same, or remove it"
+                )
+        return found.finished and made.get("network") == network
 
     def plan(self, settings: Settings, **asked: Any) -> Plan:
-        """The bench on the stores, beside the scores of the networks themselves."""
+        """The bench on the stores of this run, beside the scores of the networks themselves."""
+        places = {(job.held_out, job.trial) for job in self.planned}
+        tables = read_fine_tuned(self.folder / FEATURES)
         networks, end_to_end = network_scores(self.folder)
         return bench_plan(
-            read_fine_tuned(self.folder / FEATURES),
+            {place: table for place, table in tables.items() if place in places},
             pretrained=read(self.folder / PRETRAINED),
             settings=settings,
-            networks=networks,
-            end_to_end=end_to_end,
+            networks={place: score for place, score in networks.items() if place in places},
+            end_to_end={place: score for place, score in end_to_end.items() if place in places},
             **asked,
         )
 
 
-def _is_whole(store: Path) -> bool:
-    return (store / "manifest.json").exists() and store_info(store).finished
+def _refuse_other(folder: Path, written: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Name the first setting that differs from those with which a run was begun."""
+    for name, value in asked.items():
+        earlier = written.get(name)
+        if isinstance(value, Mapping) and isinstance(earlier, Mapping):
+            _refuse_other(folder, earlier, value)
+        elif value != earlier:
+            raise ValueError(
+                f"{folder} was begun with {name} {_shown(earlier)}, and {_shown(value)} is asked "
+                "for; give the same settings, or another folder"
+            )
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    return "on" if isinstance(value, Mapping) else str(value)
 
 
 Scores = dict[tuple[str, int], Given]
@@ -180,14 +268,13 @@ def network_scores(folder: str | Path) -> tuple[Scores, Scores]:
 
     First of those that held the domain out, then of those that were trained on all.
     """
-    from skdare.features import TrainingFolder, selected
+    from skdare.features import TrainingFolder, ceiling_scores, selected
 
-    networks: Scores = {}
-    end_to_end: Scores = {}
-    for record in selected(TrainingFolder(folder).records()):
-        if record.held_out is not None:
-            reserved = Given(record.accuracy["reserved"], "reserved")
-            networks[record.held_out, record.trial] = reserved
-        for domain, score in record.ceilings.items():
-            end_to_end[domain, record.trial] = Given(score, "reserved")
-    return networks, end_to_end
+    records = TrainingFolder(folder).records()
+    networks = {
+        (record.held_out, record.trial): Given(record.accuracy["reserved"], "reserved")
+        for record in selected(records)
+        if record.held_out is not None
+    }
+    ceilings = ceiling_scores(records).items()
+    return networks, {place: Given(score, "reserved") for place, score in ceilings}

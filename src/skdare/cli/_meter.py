@@ -32,7 +32,7 @@ class Meter:
 
             def render(self, task: Any) -> Text:
                 speed = task.finished_speed or task.speed
-                return Text("" if speed is None else f"{speed:,.0f} {unit}/s")
+                return Text(f"{speed:,.0f} {unit}/s" if speed else "")
 
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -50,6 +50,8 @@ class Meter:
     def __enter__(self) -> Meter:
         if self._progress is not None:
             self._progress.start()
+            # A rate is taken between two moments: with this one, the first amount has one.
+            self._progress.advance(self._task, 0)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -64,4 +66,6 @@ class Meter:
     def reached(self, done: int, total: int) -> None:
         """So many are done in all."""
         if self._progress is not None:
-            self._progress.update(self._task, completed=done, total=total)
+            # Set by itself: an update of the total forgets the moments that a rate is taken of.
+            self._progress.tasks[0].total = total
+            self._progress.update(self._task, completed=done)

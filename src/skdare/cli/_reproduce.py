@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
-from skdare.bench import DEFAULT_EXTRAS, PROTOCOLS, Log, Settings
+from skdare.bench import DEFAULT_EXTRAS, PROTOCOLS, Log, Settings, bench_plan
 from skdare.cli._config import load_config
-from skdare.cli._errors import mistakes
-from skdare.cli._learn import (
-    DTYPE,
-    QUIET,
-    SOURCE,
-    TRAINING,
-    asked_study,
-    interrupted,
-    table,
-    watching,
-    with_options,
-)
+from skdare.cli._figure1 import FILES
+from skdare.cli._learn import table
 from skdare.cli._options import JOBS, names
 from skdare.cli._progress import follow
+from skdare.cli._session import learning, refuse_processes, watching
 from skdare.cli._show import show
+from skdare.cli._study import DTYPE, QUIET, SOURCE, TRAINING, asked_study, with_options
+from skdare.datasets import make_latent_domains
 from skdare.report import figure_one, read_records, write_figure, write_report
 from skdare.reproduce import BENCH
 from skdare.summary import summarise
@@ -36,6 +31,10 @@ def _study(context: click.Context, parameter: click.Parameter, value: str) -> st
     """Make what the study's file says the defaults; the embedded one has a file of its own."""
     embedded = str(files("skdare") / "studies" / "digits.toml")
     load_config(context, parameter, embedded if value == DIGITS else value)
+    defaults = context.default_map or {}
+    # A file may name the embedded images too, unless something of that name lies beside it.
+    if defaults.get("source") == str(Path(value).parent / DIGITS):
+        defaults["source"] = defaults["source"] if Path(defaults["source"]).exists() else DIGITS
     return value
 
 
@@ -76,10 +75,12 @@ def reproduce(study: str, source: str | None, out: str | None, quick: bool, **gi
     if quick:
         given["trials"], given["steps"] = 1, max(1, given["steps"] // 2)
         given["check_every"] = min(given["check_every"], given["steps"])
-    with mistakes(), interrupted():
+    with learning():
+        refuse_processes("reproduce")
         place = source or (DIGITS if study == DIGITS else None)
         if place is None:
             raise ValueError(f'{study} names no source; add source = "FOLDER", or --source')
+        _check_bench(given)
         stem = Path(study).stem + ("-quick" if quick else "")
         run = asked_study(place, out or f"{stem}.run", given, watching(given["quiet"]))
         click.echo(table(run.train()))
@@ -87,21 +88,45 @@ def reproduce(study: str, source: str | None, out: str | None, quick: bool, **gi
         _bench(run, Path(study).stem, given)
 
 
-def _bench(run: Any, name: str, given: dict[str, Any]) -> None:
-    """Bench what was extracted, and write pages and the first figure."""
-    log = Log(run.folder / BENCH)
+def _check_bench(given: dict[str, Any]) -> None:
+    """Refuse, before any network is trained, what the bench or the report would refuse after."""
+    for settings, extras in _benches(given):
+        made_up = make_latent_domains(3, 20, random_state=0)
+        bench_plan(made_up, settings=settings, heads=given["heads"], extras=extras)
+    missing = [name for name in ("matplotlib", "jinja2") if find_spec(name) is None]
+    if missing:
+        raise ValueError(f"the report needs {' and '.join(missing)}; pip install 'skdare[report]'")
+
+
+def _benches(given: dict[str, Any]) -> Iterator[tuple[Settings, list[str]]]:
+    """Settings and extras under each protocol."""
     for protocol in given["protocols"]:
-        settings = Settings(protocol=protocol, aside=given["aside"])
         extras = [] if given["extras"] == ["none"] else list(given["extras"])
         # The paper's descent is the same fit under both protocols.
         if protocol != "paper" and "paper" in given["protocols"] and "sgd" in extras:
             extras.remove("sgd")
+        yield Settings(protocol=protocol, aside=given["aside"]), extras
+
+
+def _bench(run: Any, name: str, given: dict[str, Any]) -> None:
+    """Bench what was extracted, and write pages and the first figure."""
+    log, keys = Log(run.folder / BENCH), set()
+    for settings, extras in _benches(given):
         plan = run.plan(settings, heads=given["heads"], extras=extras, name=name)
         follow(plan, log, jobs=given["jobs"], retry_failed=False, quiet=given["quiet"])
-    show(log.read())
-    written = write_report(log.folder)
-    summary = summarise(read_records(log.folder), log.unfinished())
-    figure = figure_one(summary, data=None, protocol=None)
-    written += write_figure(figure, [log.folder / f"figure1.{kind}" for kind in ("svg", "png")])
-    for path in written:
+        keys |= {plan.key(trial) for trial in plan.trials}
+    show([record for record in log.read() if record.key in keys])
+    for path in [*write_report(log.folder), *_figure(log, name, given["quiet"])]:
         click.echo(path)
+
+
+def _figure(log: Log, name: str, quiet: bool) -> list[Path]:
+    """Draw the first figure; where the heads that it is of were not asked for, say so."""
+    summary = summarise(read_records(log.folder), log.unfinished())
+    try:
+        figure = figure_one(summary, data=name, protocol=None)
+    except ValueError as error:
+        if not quiet:
+            click.echo(f"note: no first figure, as {error}", err=True)
+        return []
+    return write_figure(figure, [log.folder / file for file in FILES])

@@ -13,15 +13,21 @@ except ImportError as error:
 from skdare.features._augment import Augmentation
 from skdare.features._backbone import Backbone, ImageBackbone, backbone
 from skdare.features._collection import Collection
+from skdare.features._device import pick_device
 from skdare.features._digit_images import digit_images
 from skdare.features._examples import Examples, text_examples
-from skdare.features._extract import Extractor, store_name
+from skdare.features._extract import Extractor
 from skdare.features._layouts import read_collection
 from skdare.features._pixels import decode
 from skdare.features._recipe import Hyperparameters, Job, Recipe
 from skdare.features._source import Source
 from skdare.features._train import Trainer, jobs
-from skdare.features._training_folder import TrainingFolder, TrainingRecord, selected
+from skdare.features._training_folder import (
+    TrainingFolder,
+    TrainingRecord,
+    ceiling_scores,
+    selected,
+)
 
 __all__ = [
     "Augmentation",
@@ -38,11 +44,12 @@ __all__ = [
     "TrainingFolder",
     "TrainingRecord",
     "backbone",
+    "ceiling_scores",
     "decode",
     "digit_images",
     "jobs",
+    "pick_device",
     "read_collection",
     "selected",
-    "store_name",
     "text_examples",
 ]

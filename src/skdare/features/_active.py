@@ -14,8 +14,8 @@ from skdare.features._recipe import RULE, Job, Recipe
 from skdare.features._training import Training
 from skdare.features._training_folder import TrainingFolder, TrainingRecord
 
-# Seconds between states kept while nothing else is due.
-SAVE_EVERY = 30.0
+# Seconds between states that are kept; longer where keeping one takes long.
+SAVE_EVERY, SAVE_SHARE = 30.0, 0.05
 
 
 @dataclass(eq=False)
@@ -37,7 +37,10 @@ class Active:
     recipe: Recipe
     folder: TrainingFolder
     made: Mapping[str, Any]
-    _saved: float = field(default_factory=time.monotonic, init=False)
+    _due: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._due = time.monotonic() + SAVE_EVERY
 
     def advance(self) -> int:
         """Take steps up to the next check, at most a block; say how many rows that were."""
@@ -46,12 +49,16 @@ class Active:
         taken = training.advance(due - training.step)
         if training.step == due:
             training.check()
-        if time.monotonic() - self._saved > SAVE_EVERY and training.step < self.recipe.steps:
-            state = training.state()
-            if training.processes.first:
-                self.folder.save_state(self.job, state)
-            self._saved = time.monotonic()
+        if time.monotonic() > self._due and training.step < self.recipe.steps:
+            self._save()
         return taken * training.sampler.total
+
+    def _save(self) -> None:
+        begin, state = time.monotonic(), self.training.state()
+        if self.training.processes.first:
+            self.folder.save_state(self.job, state)
+        now = time.monotonic()
+        self._due = now + max(SAVE_EVERY, (now - begin) / SAVE_SHARE)
 
     def finished(self) -> bool:
         """Whether the last step is taken; then the record is written."""
@@ -72,19 +79,18 @@ class Active:
         training.network.load_state_dict(training.best)
         kept = training.checks[int(np.argmax([check.value for check in training.checks]))]
         return TrainingRecord(
-            job.held_out,
-            job.trial,
-            job.draw,
-            asdict(self.recipe.hyperparameters.drawn(job.held_out, job.trial, job.draw)),
-            RULE,
-            kept.step,
-            kept.value,
-            self._accuracy(),
-            last,
-            self._ceilings() if job.held_out is None else {},
-            [asdict(check) for check in training.checks],
-            weights_hash(training.network),
-            self.made,
+            held_out=job.held_out,
+            trial=job.trial,
+            draw=job.draw,
+            hyperparameters=asdict(self.recipe.hyperparameters.drawn(job)),
+            rule=RULE,
+            step=kept.step,
+            value=kept.value,
+            accuracy=self._accuracy(),
+            last=last,
+            checks=[asdict(check) for check in training.checks],
+            network=weights_hash(training.network),
+            made=self.made,
         )
 
     def _accuracy(self) -> dict[str, float]:
@@ -95,14 +101,3 @@ class Active:
         correct, aside = self.training.correct(rows.new), rows.aside[rows.new]
         shares = {"reserved": correct[aside], "rest": correct[~aside], "all": correct}
         return {name: float(np.mean(flags)) for name, flags in shares.items()}
-
-    def _ceilings(self) -> dict[str, float]:
-        """For each domain, its accuracy where the other domains' is best."""
-        checks, found = self.training.checks, {}
-        for domain in checks[0].accuracy:
-            others = [
-                np.mean([v for name, v in check.accuracy.items() if name != domain])
-                for check in checks
-            ]
-            found[domain] = float(checks[int(np.argmax(others))].accuracy[domain])
-        return found

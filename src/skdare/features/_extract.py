@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-import skdare
 from skdare.datasets import StoreWriter, store_info
-from skdare.features._backbone import Backbone, weights_hash
+from skdare.features._backbone import Backbone, provenance
 from skdare.features._device import pick_device, pick_precision
 from skdare.features._examples import Examples
 from skdare.features._feed import feed
 from skdare.features._network import Network
 from skdare.features._program import compiling
 from skdare.features._reader import Read, Reader
-from skdare.features._recipe import Job
 from skdare.features._rows import Rows
 from skdare.features._training_folder import TrainingFolder, TrainingRecord, selected
 
-# Rows that a killed extraction may lose.
-_ROWS_PER_SHARD = 8192
+# Rows that a killed extraction may lose: few where they are slow to make. On a GPU as many as a
+# store would hold at once, so that most are one shard, which is read without being loaded.
+_ROWS_PER_SHARD = {"cpu": 2048, "cuda": None}
 
 
 class Extractor:
@@ -57,7 +57,7 @@ class Extractor:
         self.progress = progress or (lambda rows: None)
         self.device = pick_device(device)
         self.precision = pick_precision(precision, self.device)
-        self._pretrained = weights_hash(backbone.module)
+        self._provenance = provenance(backbone, examples)
         self._reader: Reader | None = None
 
     def pretrained(self, path: str | Path) -> Path:
@@ -71,8 +71,8 @@ class Extractor:
         """
         folder = TrainingFolder(run)
         settings = folder.settings()
-        for name, own in (("examples", self.examples.fingerprint), ("weights", self._pretrained)):
-            if settings[name] != own:
+        for name in ("examples", "weights"):
+            if settings[name] != self._provenance[name]:
                 raise ValueError(
                     f"{run} was trained with other {name}; give the data and backbone of its run"
                 )
@@ -81,22 +81,22 @@ class Extractor:
             raise ValueError(f"{run} has no finished network that held a domain out; train it")
         found = []
         for record in chosen:
-            path = Path(out) / store_name(record.job)
+            path = Path(out) / record.job.place
             aside = Rows.of(self.examples, record.job, settings["recipe"]["aside"]).aside
-            found.append(self._store(path, aside, (folder, record)))
+            found.append(self._store(path, aside, _Trained(folder, record)))
         return found
 
     def _store(
         self,
         path: Path,
         aside: np.ndarray | None,
-        trained: tuple[TrainingFolder, TrainingRecord] | None,
+        trained: _Trained | None,
     ) -> Path:
         made = self._made(trained)
         if _finished(path, made):
             self.progress(len(self.examples.labels))
             return path
-        network = self._with({} if trained is None else trained[0].weights(trained[1].job))
+        network = self._with({} if trained is None else trained.weights())
         path.parent.mkdir(parents=True, exist_ok=True)
         examples = self.examples
         with StoreWriter(
@@ -106,12 +106,14 @@ class Extractor:
             classes=examples.classes,
             domains=np.unique(examples.domains),
             made=made,
-            rows_per_shard=_ROWS_PER_SHARD,
+            rows_per_shard=_ROWS_PER_SHARD[self.device.type],
             resume=True,
         ) as writer:
             at, names = writer.rows, np.array(examples.classes)
             self.progress(at)
             for read in self._reading(network, at):
+                if not np.all(np.isfinite(read.features)):
+                    raise ValueError(f"features of {path} are not finite; train with a lower --lr")
                 rows = slice(at, at + len(read.features))
                 labels, domains = names[examples.labels[rows]], examples.domains[rows]
                 split = None if aside is None else aside[rows]
@@ -130,7 +132,9 @@ class Extractor:
             network = Network(self.backbone, len(self.examples.classes)).placed(self.device)
             inputs = self.backbone.encode(self.examples)
             place = feed(inputs, self.examples.labels, self.device)
-            stream = torch.cuda.Stream() if self.device.type == "cuda" else None
+            stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+            if stream is not None:  # inputs and weights came by the usual stream
+                stream.wait_stream(torch.cuda.current_stream(self.device))
             self._reader = Reader(network, place, self.precision, stream)
         network = self._reader.network
         if weights:
@@ -139,19 +143,12 @@ class Extractor:
             network.module.load_state_dict(self.backbone.module.state_dict())
         return self._reader
 
-    def _made(self, trained: tuple[TrainingFolder, TrainingRecord] | None) -> dict[str, Any]:
-        made = {
-            "backbone": self.backbone.name,
-            "weights": self._pretrained,
-            "transform": self.backbone.transform,
-            "precision": str(self.precision).removeprefix("torch."),
-            "data": self.examples.name,
-            "examples": self.examples.fingerprint,
-            "skdare": skdare.__version__,
-        }
+    def _made(self, trained: _Trained | None) -> dict[str, Any]:
+        made: dict[str, Any] = dict(self._provenance)
+        made["precision"] = str(self.precision).removeprefix("torch.")
         if trained is None:
             return made
-        record = trained[1]
+        record = trained.record
         return made | {
             "held_out": record.held_out,
             "trial": record.trial,
@@ -164,9 +161,16 @@ class Extractor:
         }
 
 
-def store_name(job: Job) -> str:
-    """What the store of a network is called."""
-    return job.place
+@dataclass(frozen=True)
+class _Trained:
+    """A network of a run."""
+
+    folder: TrainingFolder
+    record: TrainingRecord
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """The kept ones."""
+        return self.folder.weights(self.record.job)
 
 
 def _finished(path: Path, made: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Protocol
 
 import numpy as np
@@ -29,8 +30,8 @@ class Feed(Protocol):
     labels: Tensor
     most: int
 
-    def stage(self, rows: np.ndarray) -> Tensor:
-        """Make these rows ready, and say where they lie in ``inputs``, in the same shape."""
+    def stage(self, rows: np.ndarray, place: Tensor) -> None:
+        """Make these rows ready, and write to the place where in ``inputs`` each of them lies."""
         ...
 
 
@@ -42,54 +43,58 @@ class Resident:
         self.labels = torch.from_numpy(np.asarray(labels, dtype=np.int64)).to(device)
         self.most = 2**62
 
-    def stage(self, rows: np.ndarray) -> Tensor:
+    def stage(self, rows: np.ndarray, place: Tensor) -> None:
         """The rows themselves."""
-        return _sent(torch.from_numpy(np.ascontiguousarray(rows)), self.inputs.device)
+        put(place, rows)
 
 
 class Staged:
     """Inputs on the host; a few steps' rows at a time are copied to the device."""
 
-    def __init__(self, inputs: np.ndarray, labels: np.ndarray, device: torch.device) -> None:
+    def __init__(
+        self, inputs: np.ndarray, labels: np.ndarray, device: torch.device, least: int = 1
+    ) -> None:
         self._inputs, self._labels = inputs, np.asarray(labels, dtype=np.int64)
         each = int(np.prod(inputs.shape[1:])) * inputs.dtype.itemsize
-        self.most = max(1, _STAGE // each)
+        self.most = max(least, _STAGE // each)
         kind = torch.from_numpy(np.empty(0, inputs.dtype)).dtype
         self.inputs = torch.empty((self.most, *inputs.shape[1:]), dtype=kind, device=device)
         self.labels = torch.empty(self.most, dtype=torch.int64, device=device)
 
-    def stage(self, rows: np.ndarray) -> Tensor:
+    def stage(self, rows: np.ndarray, place: Tensor) -> None:
         """Copy these rows, and number them as they lie there."""
         flat = rows.reshape(-1)
-        if len(flat) > self.most:
-            raise ValueError(f"{len(flat)} rows are asked for at once; {self.most} fit the stage")
-        device = self.inputs.device
         # In the order of the file, so that a memory map is read forwards.
         order = np.argsort(flat, kind="stable")
         inverse = np.empty_like(order)
         inverse[order] = np.arange(len(flat))
-        self.inputs[: len(flat)].copy_(_sent(_tensor(self._inputs[flat[order]]), device))
-        labels = torch.from_numpy(self._labels[flat[order]])
-        self.labels[: len(flat)].copy_(_sent(labels, device))
-        return _sent(torch.from_numpy(inverse.reshape(rows.shape)), device)
+        put(self.inputs[: len(flat)], self._inputs[flat[order]])
+        put(self.labels[: len(flat)], self._labels[flat[order]])
+        put(place, inverse.reshape(rows.shape))
 
 
-def feed(inputs: np.ndarray, labels: np.ndarray, device: torch.device) -> Resident | Staged:
-    """Inputs that stay on the device where they fit, else those that are staged."""
+def feed(
+    inputs: np.ndarray, labels: np.ndarray, device: torch.device, least: int = 1
+) -> Resident | Staged:
+    """Inputs that stay on the device where they fit; else staged, at least so many at once."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         if inputs.nbytes > _ROOM * free:
-            return Staged(inputs, labels, device)
+            return Staged(inputs, labels, device, least)
     return Resident(inputs, labels, device)
 
 
+def put(place: Tensor, values: np.ndarray) -> None:
+    """Copy into a place on the device; from pinned memory the host does not wait for it."""
+    sent = _tensor(np.ascontiguousarray(values))
+    if place.device.type == "cuda":
+        place.copy_(sent.pin_memory(), non_blocking=True)
+    else:
+        place.copy_(sent)
+
+
 def _tensor(values: np.ndarray) -> Tensor:
-    # A memory map opened for reading is not writable, which torch warns of and we never do.
-    return torch.from_numpy(values if values.flags.writeable else np.array(values))
-
-
-def _sent(values: Tensor, device: torch.device) -> Tensor:
-    """On the device; from pinned memory the copy does not wait."""
-    if device.type == "cuda":
-        return values.pin_memory().to(device, non_blocking=True)
-    return values.to(device)
+    """The same memory; nothing ever writes to it, so a map opened for reading will do."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*not writable.*")
+        return torch.from_numpy(values)

@@ -39,7 +39,7 @@ class Repository:
         return {"local_files_only": True} if Path(self.name).is_dir() else {}
 
     def config(self) -> Any:
-        """The configuration, with every dropout at 0."""
+        """The configuration."""
         if self.options and not (Path(self.name) / "config.json").is_file():
             raise FileNotFoundError(
                 f"{self.name} has no config.json; pass a folder that save_pretrained wrote"
@@ -56,7 +56,6 @@ class Repository:
                 f"{self.name!r} is no folder here, and the hub did not give it; "
                 "pass a folder that save_pretrained wrote"
             ) from error
-        _without_dropout(config)
         return config
 
     def file(self, name: str) -> Path | None:
@@ -141,12 +140,3 @@ def quiet(local: object) -> Iterator[Any]:
             logging.set_verbosity(verbosity)
             if bars:
                 logging.enable_progress_bar()
-
-
-def _without_dropout(config: Any) -> None:
-    """Set every number of a configuration that is a rate of dropout to 0, sides included."""
-    for name, value in vars(config).items():
-        if hasattr(value, "model_type"):
-            _without_dropout(value)
-        elif "drop" in name and isinstance(value, float):
-            setattr(config, name, 0.0)

@@ -63,7 +63,8 @@ class Processes:
         if not self.several:
             return values
         nccl = dist.get_backend() == "nccl"
-        sent = torch.from_numpy(values.astype(np.float64)).to("cuda" if nccl else "cpu")
+        place = torch.device("cuda", torch.cuda.current_device()) if nccl else "cpu"
+        sent = torch.from_numpy(values.astype(np.float64)).to(place)
         dist.all_reduce(sent)
         return sent.cpu().numpy()
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import torch
 
-_WARM_UPS = 3
+WARM_UPS = 3
 # Shapes of batches that a sweep may bring before compiling stops to pay.
 _COMPILED = 64
 
@@ -47,7 +47,7 @@ class Program:
         stream = self._stream or torch.cuda.Stream(device)
         stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(stream):
-            for _ in range(_WARM_UPS):
+            for _ in range(WARM_UPS):
                 self._work()
         torch.cuda.synchronize(device)
         graph = torch.cuda.CUDAGraph()

@@ -104,7 +104,7 @@ class Reader:
         with torch.cuda.stream(self.stream):
             # A short last chunk is filled up with its first row.
             full = np.concatenate([rows, np.repeat(rows[:1], self.chunk - len(rows))])
-            self._rows.copy_(self.feed.stage(full))
+            self.feed.stage(full, self._rows)
             if self._program is None:
                 self._program = Program(self._run, self._rows.device, self.stream)
             self._program()

@@ -46,15 +46,15 @@ class Hyperparameters:
         check_count("batch", self.batch, 1)
         check_number("dropout", self.dropout, 0.0, 0.99)
 
-    def drawn(self, held_out: str | None, trial: int, draw: int) -> Hyperparameters:
+    def drawn(self, job: Job) -> Hyperparameters:
         """These for draw 0; for others, a random choice by DomainBed's distributions.
 
         The learning rate and the batch are drawn in proportion to the given ones, which for the
         defaults is DomainBed's 10^U(-5, -3.5) and 2^U(3, 5.5).
         """
-        if draw == 0:
+        if job.draw == 0:
             return self
-        rng = np.random.default_rng([trial, draw, crc32(str(held_out).encode())])
+        rng = np.random.default_rng(job.seed("hyperparameters"))
         usual = Hyperparameters()
         return Hyperparameters(
             lr=float(10 ** rng.uniform(-5, -3.5)) * self.lr / usual.lr,
@@ -138,10 +138,10 @@ class Job:
         """As a file name, the draw included."""
         return f"{self.place}-{self.draw}"
 
-    @property
-    def seed(self) -> list[int]:
-        """For whatever this network draws."""
-        return [self.trial, self.draw, crc32((self.held_out or "").encode())]
+    def seed(self, purpose: str) -> list[int]:
+        """For what this network draws for a purpose; another purpose draws other numbers."""
+        place = crc32((self.held_out or "").encode())
+        return [crc32(purpose.encode()), self.trial, self.draw, place]
 
 
 def place_of(held_out: str | None) -> str:

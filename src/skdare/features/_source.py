@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -42,9 +44,10 @@ class Source:
     cache: str | None = None
 
     def described(self) -> dict[str, Any]:
-        """To be written down; a path is made absolute."""
+        """To be written down; paths are made absolute."""
         path = self.path if self.path == DIGITS else str(Path(self.path).resolve())
-        return {**asdict(self), "path": path}
+        cache = None if self.cache is None else str(Path(self.cache).resolve())
+        return {**asdict(self), "path": path, "cache": cache}
 
     def collection(self) -> Collection | None:
         """What is on disk; None for the digits."""
@@ -63,14 +66,20 @@ class Source:
     def examples(
         self,
         backbone: Backbone,
-        say: Callable[[str], None] = lambda text: None,
+        say: Callable[[str], None] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Examples:
-        """The examples, decoded for this backbone; what is found is said first."""
+        """The examples, decoded for this backbone; what is found is said first.
+
+        To `say`, where it is given, go warnings too.
+        """
         collection = self.collection()
         if collection is None:
+            if say is not None and Path(DIGITS).exists():
+                say(f"the embedded digits are taken; give ./{DIGITS} for what is here")
             return digit_images(backbone.size)
-        say(collection.describe())
+        if say is not None:
+            say(collection.describe())
         if collection.kind != backbone.kind:
             raise ValueError(
                 f"{self.path} has {collection.kind}s, and {backbone.name} takes {backbone.kind}s; "
@@ -78,10 +87,24 @@ class Source:
             )
         if collection.kind == "text":
             return text_examples(collection)
-        return decode(
-            collection,
-            backbone.size,
-            cache=self.cache,
-            skip_unreadable=self.skip_unreadable,
-            progress=progress,
-        )
+        with _told(say):
+            return decode(
+                collection,
+                backbone.size,
+                cache=self.cache,
+                skip_unreadable=self.skip_unreadable,
+                progress=progress,
+            )
+
+
+@contextmanager
+def _told(say: Callable[[str], None] | None) -> Iterator[None]:
+    """Say warnings rather than warn, where someone is to be told."""
+    if say is None:
+        yield
+        return
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        yield
+    for warning in heard:
+        say(f"note: {warning.message}")

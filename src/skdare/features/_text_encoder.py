@@ -176,7 +176,8 @@ def _pooling(repository: Repository, asked: str | None) -> Pooling:
     unit = "Normalize" in modules
     if asked is not None or not modules:
         return Pooling(asked or "mean", unit)
-    written = repository.json(f"{modules['Pooling']}/config.json") if "Pooling" in modules else {}
+    place = modules.get("Pooling")
+    written = (repository.json(f"{place}/config.json") if place is not None else None) or {}
     modes = [key for key, on in written.items() if key.startswith("pooling_mode_") and on]
     mode = modes[0] if len(modes) == 1 else written.get("pooling_mode")
     other = modules.keys() - {"Transformer", "Pooling", "Normalize"}

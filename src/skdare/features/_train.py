@@ -12,7 +12,7 @@ import torch
 import skdare
 from skdare._validation import check_count
 from skdare.features._active import Active
-from skdare.features._backbone import Backbone, weights_hash
+from skdare.features._backbone import Backbone, provenance
 from skdare.features._device import pick_device, pick_precision
 from skdare.features._draws import Sampler
 from skdare.features._examples import Examples
@@ -104,35 +104,30 @@ class Trainer:
         self.at_once = at_once or (1 if self.processes.several else AT_ONCE[self.device.type])
         self.progress, self.source = progress or (lambda images: None), source or {}
         self.precision = pick_precision(recipe.precision, self.device)
-        self._made = {
-            "backbone": backbone.name,
-            "weights": weights_hash(backbone.module),
-            "data": examples.name,
-            "examples": examples.fingerprint,
-            "transform": backbone.transform,
-        }
+        self._made = provenance(backbone, examples)
+        self._made["precision"] = str(self.precision).removeprefix("torch.")
+        self._domains = np.unique(examples.domains)
         self._inputs: np.ndarray | None = None
         self._resident: Resident | None = None
 
     def images(self, job: Job) -> int:
         """How many images a job trains on in all."""
-        domains = len(np.unique(self.examples.domains)) - (job.held_out is not None)
-        hyper = self.recipe.hyperparameters.drawn(job.held_out, job.trial, job.draw)
-        return self.recipe.steps * hyper.batch * domains
+        domains = len(self._domains) - (job.held_out is not None)
+        return self.recipe.steps * self.recipe.hyperparameters.drawn(job).batch * domains
 
     def remaining(self, planned: Iterable[Job]) -> int:
         """How many images are still to be trained on."""
         left = 0
         for job in planned:
             if self.folder.record(job) is None:
-                state = self.folder.state(job)
-                done = 0 if state is None else state["step"]
+                done = self.folder.step(job)
                 left += self.images(job) * (self.recipe.steps - done) // self.recipe.steps
         return left
 
     def __call__(self, planned: Sequence[Job]) -> list[TrainingRecord]:
         """Train what is not done yet; return the records of all."""
         check_trainable(self.examples, {job.held_out for job in planned}, self.recipe.aside)
+        self._check_shares(planned)
         if self.processes.first:
             settings = {**self._made, "recipe": self.recipe.deciding()}
             self.folder.agree(settings, self.source)
@@ -150,6 +145,16 @@ class Trainer:
         found = [self.folder.record(job) for job in planned]
         return [record for record in found if record is not None]
 
+    def _check_shares(self, planned: Sequence[Job]) -> None:
+        """Every process needs a row of every batch."""
+        for job in planned:
+            rows = self.images(job) // self.recipe.steps
+            if rows < self.processes.count:
+                raise ValueError(
+                    f"{job.name} has {rows} rows a step for {self.processes.count} processes; "
+                    "raise --batch, or start fewer"
+                )
+
     def _start(self, job: Job) -> Active:
         rows = Rows.of(self.examples, job, self.recipe.aside)
         training = self._training(job, rows)
@@ -160,13 +165,13 @@ class Trainer:
 
     def _training(self, job: Job, rows: Rows) -> Training:
         recipe, backbone = self.recipe, self.backbone
-        hyper = recipe.hyperparameters.drawn(job.held_out, job.trial, job.draw)
-        seed = int(np.random.default_rng(job.seed).integers(2**31))
+        hyper = recipe.hyperparameters.drawn(job)
+        seed = int(np.random.default_rng(job.seed("last layer")).integers(2**31))
         network = Network(backbone, len(self.examples.classes), hyper.dropout, seed)
         sampler = Sampler(
             list(rows.train.values()),
             hyper.batch,
-            job.seed,
+            job.seed("steps"),
             recipe.augmentation if backbone.kind == "image" else None,
             hyper.dropout,
             backbone.dim,
@@ -174,7 +179,7 @@ class Trainer:
         )
         return Training(
             network.placed(self.device),
-            self.feed(),
+            self.feed(sampler.own),
             sampler,
             rows,
             hyper,
@@ -183,13 +188,13 @@ class Trainer:
             processes=self.processes,
         )
 
-    def feed(self) -> Feed:
-        """The inputs: one place for all trainings, or a stage for each."""
+    def feed(self, least: int) -> Feed:
+        """The inputs: one place for all trainings, or a stage for each, at least of so many."""
         if self._resident is not None:
             return self._resident
         if self._inputs is None:
             self._inputs = self.backbone.encode(self.examples)
-        found = feed(self._inputs, self.examples.labels, self.device)
+        found = feed(self._inputs, self.examples.labels, self.device, least)
         if isinstance(found, Resident):
             self._resident = found
         return found
@@ -199,7 +204,6 @@ class Trainer:
         cuda = self.device.type == "cuda"
         return {
             **self._made,
-            "precision": str(self.precision).removeprefix("torch."),
             "device": torch.cuda.get_device_name(self.device) if cuda else "cpu",
             "processes": self.processes.count,
             "torch": torch.__version__,

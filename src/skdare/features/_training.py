@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,10 +15,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from skdare.features._adam import NamedAdam
 from skdare.features._draws import Sampler
-from skdare.features._feed import Feed
+from skdare.features._feed import Feed, put
 from skdare.features._network import Network
 from skdare.features._processes import Processes
-from skdare.features._program import Program, compiled
+from skdare.features._program import WARM_UPS, Program, compiled
 from skdare.features._reader import Reader
 from skdare.features._recipe import Hyperparameters
 from skdare.features._rows import Rows
@@ -43,19 +43,26 @@ class Check:
         return float(np.mean(list(self.accuracy.values())))
 
 
+class Batch(NamedTuple):
+    """Rows of a step, and what is drawn for them; a tuple, which the compiler looks into."""
+
+    rows: Tensor
+    views: Tensor | None
+    kept: Tensor | None
+
+    def part(self, rows: slice) -> Batch:
+        """Some of the rows."""
+        views = None if self.views is None else self.views[rows]
+        return Batch(self.rows[rows], views, None if self.kept is None else self.kept[rows])
+
+
 def _loss(
-    network: torch.nn.Module,
-    backbone: Any,
-    inputs: Tensor,
-    labels: Tensor,
-    rows: Tensor,
-    drawn: Tensor | None,
-    kept: Tensor | None,
-    precision: torch.dtype,
+    model: torch.nn.Module, network: Network, feed: Feed, batch: Batch, precision: torch.dtype
 ) -> Tensor:
-    """Sum over rows of the cross-entropy."""
-    views = backbone.views(inputs, rows, drawn)
-    return F.cross_entropy(network(views, kept, precision), labels[rows], reduction="sum")
+    """Sum over rows of the cross-entropy; the model is the network, or wraps it."""
+    views = network.backbone.views(feed.inputs, batch.rows, batch.views)
+    scores = model(views, batch.kept, precision)
+    return F.cross_entropy(scores, feed.labels[batch.rows], reduction="sum")
 
 
 class Training:
@@ -105,23 +112,40 @@ class Training:
         self._allocate()
         self._model: torch.nn.Module = network
         if self.processes.several:
-            self._model = DistributedDataParallel(network)
+            self._freeze_idle()
+            self._model = DistributedDataParallel(network, broadcast_buffers=False)
         self._loss = _loss if self.processes.several else compiled(_loss, self.device)
         self._program: Program | None = None
         self.reader = Reader(network, feed, precision, self.stream)
+        self._follow()
+
+    def _follow(self) -> None:
+        """Let this training's stream wait for what was put into the usual one."""
+        if self.stream is not None:
+            self.stream.wait_stream(torch.cuda.current_stream(self.device))
+
+    def _freeze_idle(self) -> None:
+        """Leave out parameters that features do not depend on: processes would wait for them."""
+        views = self.network.backbone.views(self.feed.inputs, torch.zeros_like(self._rows[0, :1]))
+        self.network(views).sum().backward()
+        for parameter in self.network.parameters():
+            parameter.requires_grad_(parameter.grad is not None)
+            parameter.grad = None
 
     def _allocate(self) -> None:
         """Places for what a block of steps reads and writes."""
         own, device = self.sampler.own, self.device
-        self._rows = torch.zeros((self.block, own), dtype=torch.int64, device=device)
+        # Capturing runs a few steps before any is counted.
+        steps = max(self.block, WARM_UPS + 1)
+        self._rows = torch.zeros((steps, own), dtype=torch.int64, device=device)
         self._views = self._kept = None
         if self.sampler.augmentation is not None:
-            self._views = torch.zeros((self.block, own, 10), device=device)
+            self._views = torch.zeros((steps, own, 10), device=device)
         if self.sampler.dropout > 0:
-            kept = (self.block, own, self.sampler.dim)
+            kept = (steps, own, self.sampler.dim)
             self._kept = torch.zeros(kept, dtype=torch.bool, device=device)
         self._counter = torch.zeros(1, dtype=torch.int64, device=device)
-        self._losses = torch.zeros(self.block, device=device)
+        self._losses = torch.zeros(steps, device=device)
 
     def advance(self, most: int) -> int:
         """Take up to so many steps, at most a block; on a GPU, put them into its queue."""
@@ -139,10 +163,10 @@ class Training:
 
     def _load_draws(self, count: int) -> None:
         drawn = self.sampler.draws(self.step, self.step + count)
-        self._rows[:count].copy_(self.feed.stage(drawn.rows))
+        self.feed.stage(drawn.rows, self._rows[:count])
         for place, values in ((self._views, drawn.views), (self._kept, drawn.kept)):
             if place is not None and values is not None:
-                place[:count].copy_(torch.from_numpy(values))
+                put(place[:count], values)
 
     def _prepared(self) -> Program:
         """The step as a program; capturing takes steps, which are undone."""
@@ -155,25 +179,17 @@ class Training:
 
     def _take_step(self) -> None:
         at = self._counter
-        rows = self._rows.index_select(0, at).squeeze(0)
-        drawn, kept = (
+        views, kept = (
             None if place is None else place.index_select(0, at).squeeze(0)
             for place in (self._views, self._kept)
         )
+        batch = Batch(self._rows.index_select(0, at).squeeze(0), views, kept)
         self._adam.clear()
         total = torch.zeros(1, device=self.device)
         for i, part in enumerate(self._parts):
             with self.processes.waiting(self._model, last=i == len(self._parts) - 1):
-                loss = self._loss(
-                    self._model,
-                    self.network.backbone,
-                    self.feed.inputs,
-                    self.feed.labels,
-                    rows[part],
-                    None if drawn is None else drawn[part],
-                    None if kept is None else kept[part],
-                    self.precision,
-                )
+                some = batch.part(part)
+                loss = self._loss(self._model, self.network, self.feed, some, self.precision)
                 # The mean over the batch of all processes, whose gradients are averaged.
                 loss = loss * (self.processes.count / self.sampler.total)
                 loss.backward()
@@ -206,6 +222,8 @@ class Training:
         """Measure accuracy on rows set aside, and keep the weights if they are the best so far."""
         self.wait()
         loss = self.processes.mean(float(np.mean(self._heard)) if self._heard else float("nan"))
+        if not np.isfinite(loss):
+            raise ValueError(f"the loss at step {self.step} is not a number; lower --lr")
         accuracy = {domain: self.accuracy(rows) for domain, rows in self.rows.valid.items()}
         found = Check(self.step, loss, accuracy)
         if all(found.value > earlier.value for earlier in self.checks):
@@ -252,6 +270,7 @@ class Training:
         self._heard = list(state["heard"])
         self.checks = [Check(*entry) for entry in state["checks"]]
         self.best = state["best"]
+        self._follow()
 
 
 def _copied(values: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,6 @@ class TrainingRecord:
         others ("rest"), and of all; empty for a network that was trained on all domains.
     last : dict
         The same at the last step.
-    ceilings : dict
-        Of a network that was trained on all domains: for each domain, accuracy on its rows set
-        aside at the checkpoint that is best on the other domains' ones, so that no scored row has
-        a say in the choice.
     checks : list of dict
         Step, mean loss since the last check, and accuracy by domain on rows set aside.
     network : str
@@ -58,7 +55,6 @@ class TrainingRecord:
     value: float
     accuracy: Mapping[str, float]
     last: Mapping[str, float]
-    ceilings: Mapping[str, float]
     checks: list[Mapping[str, Any]]
     network: str
     made: Mapping[str, Any]
@@ -67,6 +63,23 @@ class TrainingRecord:
     def job(self) -> Job:
         """What was to be trained."""
         return Job(self.held_out, self.trial, self.draw)
+
+
+def ceiling_scores(records: Iterable[TrainingRecord]) -> dict[tuple[str, int], float]:
+    """Of networks trained on all domains, by (domain, trial): accuracy on its rows set aside.
+
+    The checkpoint, and the draw, are those that are best on the other domains' rows set aside, so
+    that no scored row has a say in the choice.
+    """
+    best: dict[tuple[str, int], tuple[float, float]] = {}
+    for record in sorted(records, key=lambda r: r.draw):
+        for check in record.checks if record.held_out is None else ():
+            for domain, score in check["accuracy"].items():
+                others = [v for name, v in check["accuracy"].items() if name != domain]
+                place, value = (domain, record.trial), sum(others) / len(others)
+                if place not in best or value > best[place][0]:
+                    best[place] = value, score
+    return {place: score for place, (_, score) in best.items()}
 
 
 def selected(records: Iterable[TrainingRecord]) -> list[TrainingRecord]:
@@ -106,6 +119,8 @@ class TrainingFolder:
                     f"{self.folder} was begun with {name} {_short(earlier.get(name))}, and this "
                     f"run has {_short(value)}; give the same settings, or another folder"
                 )
+        if source and earlier.get("source") != source:
+            _write(path, json.dumps({**earlier, "source": source}, indent=1).encode())
 
     def settings(self) -> dict[str, Any]:
         """Those of the run."""
@@ -126,6 +141,11 @@ class TrainingFolder:
         path = self._of(job) / STATE
         return _loaded(path) if path.exists() else None
 
+    def step(self, job: Job) -> int:
+        """How far a network is, where there is a state; its arrays are not read."""
+        path = self._of(job) / STATE
+        return _loaded(path, mmap=True)["step"] if path.exists() else 0
+
     def finish(self, record: TrainingRecord, weights: Mapping[str, Tensor]) -> None:
         """Keep the weights, then the record, which says that they are there."""
         folder = self._of(record.job)
@@ -137,12 +157,12 @@ class TrainingFolder:
     def record(self, job: Job) -> TrainingRecord | None:
         """Of a network that is done."""
         path = self._of(job) / RECORD
-        return TrainingRecord(**_json(path)) if path.exists() else None
+        return _record(path) if path.exists() else None
 
     def records(self) -> list[TrainingRecord]:
         """Of all networks that are done."""
         found = sorted(self.folder.glob(f"*/{RECORD}"))
-        return [TrainingRecord(**_json(path)) for path in found]
+        return [_record(path) for path in found]
 
     def weights(self, job: Job) -> dict[str, Tensor]:
         """The kept weights."""
@@ -161,9 +181,17 @@ def _json(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _loaded(path: Path) -> dict[str, Any]:
+def _record(path: Path) -> TrainingRecord:
+    names, found = {f.name for f in fields(TrainingRecord)}, _json(path)
+    if not names <= found.keys():
+        absent = ", ".join(sorted(names - found.keys()))
+        raise ValueError(f"{path} lacks {absent}; train in another folder, or remove it")
+    return TrainingRecord(**{name: found[name] for name in names})
+
+
+def _loaded(path: Path, *, mmap: bool = False) -> dict[str, Any]:
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except Exception as error:
         raise ValueError(
             f"{path} cannot be read ({type(error).__name__}); remove it to do that part again"
@@ -171,17 +199,23 @@ def _loaded(path: Path) -> dict[str, Any]:
 
 
 def _saved(path: Path, value: Mapping[str, Any]) -> None:
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as file:
+    with _replacing(path) as file:
         torch.save(value, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
 
 
 def _write(path: Path, content: bytes) -> None:
+    with _replacing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Any]:
+    """A file that takes the place of another once it is whole, and on the disk."""
     part = path.with_name(path.name + ".part")
-    part.write_bytes(content)
+    with part.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(part, path)
 
 

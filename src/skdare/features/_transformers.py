@@ -29,9 +29,7 @@ def load_transformers(
     """A pretrained network of transformers, with the preparation that its own files state.
 
     It is of images where its configuration has image channels or an image side (CLIP), else of
-    text. The network comes in evaluation mode and float32, with every dropout in its
-    configuration set to 0: dropout would draw from torch's global generator, and a run that was
-    resumed would not repeat one that was not. Gradients flow.
+    text. The network comes in evaluation mode, in which training leaves it, and in float32.
 
     Parameters
     ----------

@@ -16,17 +16,6 @@ from torch import Tensor, nn
 
 from skdare.features._backbone import ImageBackbone
 
-# What leaves out parts of a network at random, and the attribute that says how often. All are set
-# to zero: they draw from torch's global generator, and a resumed run would draw other numbers.
-_RANDOM_PARTS = {
-    "Dropout": "p",
-    "Dropout1d": "p",
-    "Dropout2d": "p",
-    "StochasticDepth": "p",
-    "DropPath": "drop_prob",
-    "PatchDropout": "prob",
-}
-
 
 def load_timm(name: str, *, size: int | None = None, weights: str = "default") -> ImageBackbone:
     """A network of timm: pooled features before the classifier.
@@ -44,7 +33,7 @@ def load_timm(name: str, *, size: int | None = None, weights: str = "default") -
     Returns
     -------
     ImageBackbone
-        In evaluation mode and without dropout.
+        In evaluation mode.
     """
     with torchvision_mismatch_named():
         timm = imported("timm", "timm is not installed; pip install timm")
@@ -83,7 +72,7 @@ def load_torchvision(
     Returns
     -------
     ImageBackbone
-        In evaluation mode and without dropout.
+        In evaluation mode.
     """
     with torchvision_mismatch_named():
         imported(
@@ -193,10 +182,6 @@ def _load(module: nn.Module, path: Path, classifier: tuple[str, ...]) -> None:
 
 
 def _backbone(name: str, module: nn.Module, size: int, mean: Any, deviation: Any) -> ImageBackbone:
-    for part in module.modules():
-        attribute = _RANDOM_PARTS.get(type(part).__name__)
-        if attribute is not None:
-            setattr(part, attribute, 0.0)
     module.eval()
     return ImageBackbone(
         name, size, features_of_zeros(name, module, size), module, tuple(mean), tuple(deviation)

@@ -1,0 +1,708 @@
+"""Commands that learn: train, extract, reproduce; stopped anywhere, they end as if they had not."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+torch = pytest.importorskip("torch", reason="networks are trained with torch")
+Image = pytest.importorskip("PIL.Image", reason="images are read with Pillow")
+from skdare.bench import Log  # noqa: E402
+from skdare.cli import main  # noqa: E402
+from skdare.datasets import read, store_info  # noqa: E402
+from skdare.features import TrainingFolder  # noqa: E402
+
+NETWORK = ("--backbone", "tiny", "--size", "16")
+SMALL = (*NETWORK, "--steps", "6", "--batch", "4", "--trials", "1")
+DOMAINS, CLASSES = ("art", "photo", "sketch"), ("cat", "dog")
+STUDY = """
+source = "pictures"
+backbone = "tiny"
+size = 16
+steps = 6
+batch = 4
+trials = 1
+heads = ["erm", "dare"]
+protocols = "default"
+with = "none"
+jobs = 1
+"""
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments], catch_exceptions=False)
+
+
+def draw_pictures(folder: Path) -> None:
+    """Eight small images of each class in each domain; their redness tells the class."""
+    rng = np.random.default_rng(0)
+    for domain in DOMAINS:
+        for number, name in enumerate(CLASSES):
+            (folder / domain / name).mkdir(parents=True)
+            for i in range(8):
+                pixels = rng.integers(0, 256, (12, 14, 3))
+                pixels[..., 0] = pixels[..., 0] // 2 + 100 * number
+                picture = Image.fromarray(pixels.astype(np.uint8))
+                picture.save(folder / domain / name / f"{i}.png")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The pictures as a folder, a zip and a table, a study, and a run on the folder."""
+    place = tmp_path_factory.mktemp("made")
+    draw_pictures(place / "pictures")
+    files = sorted((place / "pictures").rglob("*.png"))
+    with zipfile.ZipFile(place / "pictures.zip", "w") as archive:
+        for file in files:
+            archive.write(file, file.relative_to(place / "pictures"))
+    rows = [f"{f.relative_to(place)},{f.parts[-2]},{f.parts[-3]}" for f in files]
+    (place / "table.csv").write_text("\n".join(["path,animal,style", *rows]))
+    (place / "study.toml").write_text(STUDY)
+    result = run("train", place / "pictures", *SMALL, "--out", place / "pictures.run")
+    assert result.exit_code == 0, result.output
+    return place
+
+
+@pytest.fixture
+def here(made, tmp_path, monkeypatch):
+    """An empty folder that is the current one, with copies of what was made one level above."""
+    for name in ("pictures", "pictures.run"):
+        shutil.copytree(made / name, tmp_path / name)
+    for name in ("pictures.zip", "table.csv", "study.toml"):
+        shutil.copy(made / name, tmp_path)
+    settings = tmp_path / "pictures.run/run.json"
+    settings.write_text(settings.read_text().replace(str(made), str(tmp_path)))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path
+
+
+def networks(folder) -> dict[str, str]:
+    """A hash of the weights of every network of a run."""
+    return {record.job.name: record.network for record in TrainingFolder(folder).records()}
+
+
+def contents(folder: Path) -> dict[Path, int]:
+    """Every file, and when it was written."""
+    return {p: p.stat().st_mtime_ns for p in Path(folder).rglob("*") if p.is_file()}
+
+
+def results(folder) -> list[str]:
+    """What the records of a bench say, but for how long it took."""
+    own = [json.loads(record.to_line()) | {"seconds": 0} for record in Log(folder).read()]
+    return sorted(json.dumps(one, sort_keys=True) for one in own)
+
+
+def command(*arguments) -> list[str]:
+    return [sys.executable, "-m", "skdare.cli", *map(str, arguments)]
+
+
+def environment() -> dict[str, str]:
+    """As many threads as here, so that sums are taken in the same order."""
+    return {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
+
+
+def stopped(
+    arguments: list[str], pattern: str, by: signal.Signals
+) -> subprocess.CompletedProcess[str]:
+    """A process that was sent a signal as soon as a file of this pattern held something."""
+    process = subprocess.Popen(
+        arguments, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        if any(path.stat().st_size for path in Path().glob(pattern)):
+            break
+        time.sleep(0.002)
+    process.send_signal(by)
+    out, told = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(arguments, process.returncode, out, told)
+
+
+# Training
+
+
+@pytest.mark.parametrize(
+    "source",
+    [("pictures.zip",), ("table.csv", "--label-column", "animal", "--domain-column", "style")],
+)
+def test_a_folder_a_zip_and_a_table_train_the_same_networks(here, source):
+    place, *columns = source
+    result = run("train", here / place, *columns, *SMALL, "--out", "other.run")
+    assert result.exit_code == 0
+    assert networks("other.run") == networks(here / "pictures.run")
+    assert len(networks("other.run")) == len(DOMAINS) + 1
+
+
+def test_the_run_is_called_after_its_source(here):
+    run("train", here / "pictures.zip", *SMALL, "--held-out", "art", "--no-ceilings")
+    assert [path.name for path in Path().iterdir()] == ["pictures.run"]
+    assert list(networks("pictures.run")) == ["without-art-0-0"]
+
+
+def test_the_same_command_again_trains_nothing_and_prints_the_same(here):
+    again = ("train", here / "pictures", *SMALL, "--out", here / "pictures.run")
+    before = contents(here)
+    first, second = run(*again), run(*again)
+    assert contents(here) == before
+    assert first.stdout == second.stdout
+    for domain in DOMAINS:
+        assert domain in first.stdout
+    assert "images" not in second.stderr  # none was looked at
+
+
+def test_a_run_whose_images_were_moved_goes_on(here):
+    before = networks(here / "pictures.run")
+    shutil.rmtree(here / "pictures.run" / "all-0-0")
+    (here / "pictures").rename(here / "elsewhere")
+    result = run("train", here / "elsewhere", *SMALL, "--out", here / "pictures.run")
+    assert result.exit_code == 0
+    assert networks(here / "pictures.run") == before
+
+
+def test_interrupted_training_exits_with_130_and_goes_on_to_the_same_weights(here):
+    arguments = ("train", here / "pictures", *SMALL, "--steps", "60", "--out")
+    process = stopped(command(*arguments, "cut.run"), "cut.run/*/record.json", signal.SIGINT)
+    assert process.returncode == 130
+    assert process.stderr.endswith("stopped; the same command goes on from what is on file\n")
+    assert process.stdout == ""
+    kept = networks("cut.run")
+    assert 0 < len(kept) < len(DOMAINS) + 1
+    assert run(*arguments, "cut.run").exit_code == 0
+    assert run(*arguments, "whole.run").exit_code == 0
+    assert networks("cut.run") == networks("whole.run")
+    assert kept.items() <= networks("cut.run").items()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--lr", "0.1"], "was begun with lr 5e-05, and 0.1 is asked for"),
+        (["--steps", "7"], "was begun with steps 6, and 7 is asked for"),
+        (["--aside", "0.3"], "was begun with aside 0.2"),
+        (["--no-flip"], "was begun with flip 0.5"),
+        (["--no-augment"], "was begun with augmentation on, and none is asked for"),
+        (["--precision", "bfloat16"], "was begun with precision auto"),
+        (["--backbone", "minilm"], "was begun with backbone tiny"),
+        (["--size", "12"], "other images or texts, or with another size"),
+    ],
+)
+def test_a_run_refuses_other_settings_though_it_is_finished(here, change, message):
+    before = contents(here)
+    result = run("train", here / "pictures", *SMALL, *change, "--out", here / "pictures.run")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "hint: give the same" in result.stderr
+    assert result.stdout == ""
+    assert contents(here) == before
+
+
+def test_a_run_refuses_other_images(here):
+    shutil.copy(here / "pictures/art/cat/1.png", here / "pictures/art/cat/8.png")
+    (here / "pictures").rename(here / "more")
+    result = run("train", here / "more", *SMALL, "--out", here / "pictures.run")
+    assert result.exit_code == 2
+    assert "was begun with other images" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["absent"], "absent does not exist"),
+        (["../pictures", "--backbone", "tine"], "there is no backbone 'tine'"),
+        (["../pictures", "--held-out", "zoo"], "`zoo` is not there\n\nhint: there are `art`, `ph"),
+        (["../pictures", "--held-out", ","], "--held-out names no domain"),
+        (["../pictures", "--lr", "-1"], "--lr is -1.0\n\nhint: it must be a number of 0 or more"),
+        (["../pictures", "--lr", "nan"], "--lr is nan"),
+        (["../pictures", "--weight-decay", "-1"], "--weight-decay is -1.0"),
+        (["../pictures", "--dropout", "2"], "--dropout is 2.0\n\nhint: it must be in [0, 0.99]"),
+        (["../pictures", "--aside", "1.5"], "--aside is 1.5"),
+        (["../pictures", "--size", "0"], "'--size': 0 is not in the range"),
+        (["../pictures", "--trials", "0"], "'--trials': 0 is not in the range"),
+        (["../pictures", "--device", "gpu"], "device 'gpu' is not one"),
+        (["../pictures", "--label-column", "animal"], "--label-column names a column, but"),
+        (["../table.csv"], "no column for the label"),
+        (["../table.csv", "--label-column", "x"], "no column 'x'"),
+        (["../study.toml"], "is of no known kind"),
+        (["../pictures", "--out", "../table.csv"], "table.csv is a file"),
+        (["../pictures", "--config", "../study.toml"], "unknown key `heads`"),
+    ],
+)
+def test_a_mistake_ends_training_before_any_work(here, arguments, message):
+    before = contents(here)
+    first, *rest = arguments
+    result = run("train", first, *SMALL, *rest)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "hint: " in result.stderr or "Try " in result.stderr
+    assert "48 images" not in result.stderr  # none was decoded
+    assert result.stdout == ""
+    assert contents(here) == before
+    assert not list(Path().iterdir())
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("arguments", [["train", "../pictures"], ["extract", "../pictures"]])
+def test_a_gpu_that_is_not_there_is_refused_before_any_work(here, arguments):
+    result = run(*arguments, *NETWORK, "--device", "cuda")
+    assert result.exit_code == 2
+    assert "torch sees no GPU\n\nhint: use --device cpu" in result.stderr
+    assert "48 images" not in result.stderr
+    assert not list(Path().iterdir())
+
+
+def test_a_column_that_is_missing_is_asked_for_by_its_option(here):
+    told = run("train", here / "table.csv", *SMALL, "--label-column", "animal").stderr
+    assert "hint: name one with --domain-column" in told
+    both = (here / "table.csv").read_text().splitlines()
+    (here / "both.csv").write_text("\n".join([both[0] + ",text", *(f"{r},x" for r in both[1:])]))
+    told = run("train", here / "both.csv", *SMALL).stderr
+    assert "--image-column or --text-column" in told
+
+
+def test_a_domain_that_is_named_twice_is_held_out_once(here):
+    result = run(
+        "train", here / "pictures", *SMALL, "--held-out", "art,art", "--no-ceilings", "--out", "r"
+    )
+    assert len(result.stdout.splitlines()) == 2
+    assert list(networks("r")) == ["without-art-0-0"]
+
+
+def test_an_unreadable_image_is_named_and_may_be_skipped(here):
+    (here / "pictures/art/cat/3.png").write_text("no picture")
+    arguments = ("train", here / "pictures", *SMALL, "--held-out", "photo", "--no-ceilings")
+    refused = run(*arguments)
+    assert refused.exit_code == 2
+    assert "art/cat/3.png" in refused.stderr
+    assert refused.stderr.endswith("or leave them out with --skip-unreadable\n")
+    assert not list(Path().iterdir())
+    skipped = run(*arguments, "--skip-unreadable")
+    assert skipped.exit_code == 0
+    assert "note: 1 of 48 images" in skipped.stderr
+    assert "Warning" not in skipped.stderr
+    assert run("extract", "pictures.run").exit_code == 0  # the run knows what it skipped
+    assert store_info("pictures.run/pretrained").rows == 47
+
+
+def test_a_held_out_domain_that_nobody_can_read_is_refused(here):
+    for file in (here / "pictures/art").rglob("*.png"):
+        file.write_text("no picture")
+    result = run("train", here / "pictures", *SMALL, "--skip-unreadable")
+    assert result.exit_code == 2
+    assert "no image of the held-out domain `art` can be read" in result.stderr
+    assert not list(Path().iterdir())
+    rest = ("--held-out", "photo", "--no-ceilings")
+    assert run("train", here / "pictures", *SMALL, "--skip-unreadable", *rest).exit_code == 0
+
+
+def test_classes_that_a_domain_lacks_are_told(here):
+    shutil.rmtree(here / "pictures/sketch/dog")
+    result = run("train", here / "pictures", *SMALL, "--held-out", "art", "--no-ceilings")
+    assert result.exit_code == 0
+    assert "domain `sketch` has no `dog`" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments", "hint"),
+    [
+        ("torch", ["../pictures"], "pip install 'skdare[vision]'"),
+        ("PIL", ["../pictures"], "pip install 'skdare[vision]'"),
+        ("pyarrow", ["../table.parquet"], "pip install 'skdare[parquet]'"),
+        ("timm", ["../pictures", "--backbone", "timm:resnet18"], "pip install timm"),
+        ("transformers", ["../pictures", "--backbone", "hf:x"], "pip install 'skdare[text]'"),
+    ],
+)
+def test_a_missing_package_is_a_mistake_that_says_what_to_install(
+    here, monkeypatch, package, arguments, hint
+):
+    (here / "table.parquet").write_bytes(b"PAR1")
+    for name in [m for m in sys.modules if m.startswith(f"{package}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    if package == "torch":
+        monkeypatch.delitem(sys.modules, "skdare.features")
+    first, *rest = arguments
+    result = run("train", first, *SMALL, *rest)
+    assert result.exit_code == 2
+    assert "hint: " in result.stderr
+    assert hint in result.stderr
+    assert not list(Path().iterdir())
+
+
+def test_a_gpu_without_memory_is_a_mistake_and_other_faults_are_not(here, monkeypatch):
+    def failing(message):
+        def train(self):
+            raise RuntimeError(message)
+
+        monkeypatch.setattr("skdare.reproduce.Reproduction.train", train)
+        return run("train", here / "pictures", *SMALL)
+
+    result = failing("CUDA out of memory. Tried to allocate 2.00 GiB")
+    assert result.exit_code == 2
+    assert "hint: give --at-once 1, a --micro-batch" in result.stderr
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        failing("a fault of ours")
+
+
+def test_two_processes_train_as_one_and_only_the_first_speaks(here):
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    held = ("--held-out", "art", "--no-ceilings")
+    asked = ["train", str(here / "pictures"), *SMALL, *held]
+    done = subprocess.run(
+        [*torchrun, "--nproc-per-node=2", "-m", "skdare.cli", *asked, "--out", "two.run"],
+        env=environment() | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    one = run(*asked, "--out", "one.run")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == one.stdout
+    assert done.stderr.count("48 images") == 1
+    assert "destroy_process_group" not in done.stderr
+    (record,) = TrainingFolder("two.run").records()
+    assert record.made["processes"] == 2
+
+
+@pytest.mark.parametrize("arguments", [["extract", "../pictures.run"], ["reproduce", "digits"]])
+def test_what_one_process_does_is_refused_to_several(here, monkeypatch, arguments):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "runs in one process" in result.stderr
+
+
+# Progress
+
+
+@pytest.mark.parametrize("what", ["train", "extract", "reproduce"])
+def test_quiet_changes_stderr_and_nothing_else(here, what):
+    arguments = {
+        "train": (here / "pictures", *SMALL, "--held-out", "art"),
+        "extract": (here / "pictures", *NETWORK),
+        "reproduce": (here / "study.toml", "--held-out", "art"),
+    }[what]
+    told = run(what, *arguments, "--out", "told.out")
+    quiet = run(what, *arguments, "--out", "quiet.out", "--quiet")
+    assert "48 images" in told.stderr
+    assert quiet.stderr == ""
+    assert quiet.stdout.replace("quiet.out", "told.out") == told.stdout != ""
+    assert "48 images" not in told.stdout
+
+
+@contextlib.contextmanager
+def terminal():
+    """A terminal in the place of stderr; when it is left, what was seen there is in the list."""
+    pty = pytest.importorskip("pty", reason="there are no pseudo-terminals")
+    ours, theirs = pty.openpty()
+    seen: list[bytes] = []
+
+    def look() -> None:
+        with contextlib.suppress(OSError):  # how Linux says that nobody writes any more
+            while part := os.read(ours, 1 << 16):
+                seen.append(part)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    with os.fdopen(theirs, "w") as stream, contextlib.redirect_stderr(stream):
+        yield seen
+    looking.join()
+    os.close(ours)
+
+
+def test_a_terminal_sees_images_a_second_and_the_time_left(here, capsys, monkeypatch):
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "100")):
+        monkeypatch.setenv(name, value)
+    with terminal() as parts:
+        main(["train", str(here / "pictures"), *SMALL, "--held-out", "art"], standalone_mode=False)
+    seen, table = b"".join(parts).decode(), capsys.readouterr().out
+    for what in ("decoding", "training"):
+        assert re.search(rf"{what}.*%.* [\d,]+ images/s .*\d:\d\d:\d\d.* left", seen), what
+    # What is told meanwhile has a line of its own, and the bar is taken away in the end.
+    assert "\x1b[2K3 domains" in seen
+    assert re.search(r"\x1b\[2K\s+networks: pictures\.run", seen)
+    assert "\nart " in table
+    assert "left" not in table
+
+
+# Extraction
+
+
+def test_a_run_gives_a_store_for_each_network_and_one_before_fine_tuning(here):
+    result = run("extract", here / "pictures.run")
+    stores = [f"features/without-{domain}-0" for domain in DOMAINS] + ["pretrained"]
+    assert result.stdout.split() == [str(here / "pictures.run" / store) for store in stores]
+    before = contents(here)
+    again = run("extract", here / "pictures.run")
+    assert again.stdout == result.stdout
+    assert contents(here) == before
+    benched = run(
+        *("bench", here / "pictures.run/features", "--heads", "erm,dare", "--jobs", "1"),
+        *("--pretrained", here / "pictures.run/pretrained", "--out", "bench"),
+    )
+    assert benched.exit_code == 0
+    assert {r.held_out for r in Log("bench").read()} == set(DOMAINS)
+    assert "ceiling-exact (pretrained)" in benched.stdout
+
+
+def test_images_give_one_store_of_the_backbone_as_it_is(here):
+    run("extract", here / "pictures.run")
+    result = run("extract", here / "pictures", *NETWORK)
+    assert result.stdout.split() == ["pictures.features"]
+    X = read("pictures.features").X
+    np.testing.assert_array_equal(X, read(here / "pictures.run/pretrained").X)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["../pictures.run", "--out", "x"], "--out is given, but ../pictures.run is a run"),
+        (["../pictures.run", "--backbone", "tiny"], "--backbone is given"),
+        (["../pictures.run", "--size", "16"], "--size is given"),
+        (["../pictures.run", "--text-column", "x"], "--text-column is given"),
+        (["../pictures.run", "--dtype", "int8"], "'--dtype': 'int8' is not one of"),
+        (["../pictures", "--source", "x"], "--source is given, but ../pictures is no run"),
+        (["../pictures", "--out", "../pictures"], "exists and is no feature store"),
+        (["../pictures", "--out", "../table.csv"], "exists and is no feature store"),
+        (["../pictures", "--backbone", "tine"], "there is no backbone 'tine'"),
+        (["absent"], "absent does not exist"),
+    ],
+)
+def test_a_mistake_ends_extraction_before_any_work(here, arguments, message):
+    before = contents(here)
+    result = run("extract", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "48 images" not in result.stderr
+    assert result.stdout == ""
+    assert contents(here) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--dtype", "uint8"], "has features of dtype float32, and uint8 is asked for"),
+        (["--precision", "bfloat16"], "has features of precision float32, and bfloat16"),
+    ],
+)
+def test_finished_stores_are_not_taken_for_others(here, change, message):
+    for source in (["../pictures.run"], ["../pictures", *NETWORK]):
+        assert run("extract", *source).exit_code == 0
+        before = contents(here)
+        result = run("extract", *source, *change)
+        assert result.exit_code == 2
+        assert message in result.stderr
+        assert contents(here) == before
+
+
+def test_features_of_a_network_that_is_no_longer_chosen_are_refused(here):
+    run("extract", here / "pictures.run")
+    path = here / "pictures.run/without-art-0-0/record.json"
+    record = json.loads(path.read_text())
+    (here / "pictures.run/without-art-0-1").mkdir()
+    better = {**record, "draw": 1, "value": 1.1, "network": "another"}
+    (here / "pictures.run/without-art-0-1/record.json").write_text(json.dumps(better))
+    result = run("extract", here / "pictures.run")
+    assert result.exit_code == 2
+    assert "without-art-0 has features made otherwise" in result.stderr
+
+
+@pytest.mark.parametrize("place", ["elsewhere", "pictures.zip"])
+def test_images_that_were_moved_are_found_again(here, place):
+    run("extract", here / "pictures.run")
+    expected = {p.name: read(p).X for p in (here / "pictures.run/features").iterdir()}
+    shutil.rmtree(here / "pictures.run/features")
+    (here / "pictures").rename(here / "elsewhere")
+    lost = run("extract", here / "pictures.run")
+    assert lost.exit_code == 2
+    assert (
+        "does not exist\n\nhint: if it was moved, give its new place with --source" in lost.stderr
+    )
+    result = run("extract", here / "pictures.run", "--source", here / place)
+    assert result.exit_code == 0
+    for name, X in expected.items():
+        np.testing.assert_array_equal(read(here / "pictures.run/features" / name).X, X)
+
+
+def test_finished_stores_are_there_without_their_images(here):
+    first = run("extract", here / "pictures.run")
+    shutil.rmtree(here / "pictures")
+    assert run("extract", here / "pictures.run").stdout == first.stdout
+
+
+def test_other_images_are_not_taken_for_those_of_a_run(here):
+    (here / "pictures/art/cat/0.png").unlink()
+    result = run("extract", here / "pictures.run")
+    assert result.exit_code == 2
+    assert "was trained with other examples" in result.stderr
+    assert not (here / "pictures.run/features").exists()
+
+
+def test_a_run_can_be_taken_up_from_another_folder(here, monkeypatch):
+    result = run(
+        *("train", "../pictures", *SMALL, "--cache", "pixels", "--held-out", "art"),
+        *("--no-ceilings", "--out", "r"),
+    )
+    assert result.exit_code == 0
+    monkeypatch.chdir(here)
+    assert run("extract", "work/r").exit_code == 0
+    assert not (here / "pixels").exists()
+    assert (here / "work/pixels").exists()
+
+
+def test_a_run_that_is_not_trained_yet_is_named(here):
+    for folder in (here / "pictures.run").glob("without-*"):
+        shutil.rmtree(folder)
+    result = run("extract", here / "pictures.run")
+    assert result.exit_code == 2
+    assert "no finished network that held a domain out" in result.stderr
+
+
+# The whole paper
+
+
+REPORT = ("report.html", "report.md", "report.tex", "report.csv", "records.csv")
+
+
+def test_a_study_ends_with_a_report_and_a_figure_and_again_changes_nothing(here):
+    first = run("reproduce", here / "study.toml", "--protocols", "paper,default")
+    assert first.exit_code == 0
+    for word in ("held out", "trained on all domains", "paper protocol", "default protocol"):
+        assert word in first.stdout
+    files = [*REPORT, "figure1.svg", "figure1.png"]
+    assert first.stdout.split()[-len(files) :] == [f"study.run/bench/{name}" for name in files]
+    held = {r.held_out for r in Log("study.run/bench").read()}
+    assert held == set(DOMAINS)
+    before = contents(Path("study.run"))
+    again = run("reproduce", here / "study.toml", "--protocols", "paper,default")
+    assert again.stdout == first.stdout
+    assert "48 images" not in again.stderr
+    changed = {path.name for path, at in contents(Path("study.run")).items() if before[path] != at}
+    assert changed <= {*files, "planned.json"}
+
+
+def test_a_killed_study_goes_on_to_the_same_records(here):
+    arguments = ("reproduce", here / "study.toml", "--steps", "60", "--protocols", "paper,default")
+    killed = command(*arguments, "--out", "killed.run")
+    for pattern in ("*/record.json", "bench/records.jsonl"):
+        process = stopped(killed, f"killed.run/{pattern}", signal.SIGKILL)
+        assert process.returncode == -signal.SIGKILL
+        if pattern == "*/record.json":
+            assert 0 < len(networks("killed.run")) < len(DOMAINS) + 1
+    begun = len(Log("killed.run/bench").read())
+    assert run(*arguments, "--out", "killed.run").exit_code == 0
+    assert run(*arguments, "--out", "whole.run").exit_code == 0
+    assert networks("killed.run") == networks("whole.run")
+    assert results("killed.run/bench") == results("whole.run/bench")
+    assert 0 < begun < len(results("whole.run/bench"))
+
+
+def test_the_embedded_digits_are_a_study(here):
+    Path("digits").mkdir()
+    result = run(
+        *("reproduce", "digits", "--quick", "--steps", "4", "--held-out", "plain", "--batch", "4"),
+        *("--protocols", "default", "--heads", "erm", "--with", "none", "--no-ceilings"),
+    )
+    assert result.exit_code == 0
+    (record,) = TrainingFolder("digits-quick.run").records()
+    assert (record.held_out, record.trial) == ("plain", 0)
+    assert Path("digits-quick.run/bench/figure1.svg").exists()
+    assert "the embedded digits are taken; give ./digits for what is here" in result.stderr
+
+
+def test_a_study_may_name_the_embedded_digits(here):
+    text = STUDY.replace('"pictures"', '"digits"').replace('"erm", "dare"', '"erm"')
+    (here / "mine.toml").write_text(text + 'held-out = "faint"\nceilings = false\n')
+    assert run("reproduce", here / "mine.toml").exit_code == 0
+    assert TrainingFolder("mine.run").settings()["data"] == "digits"
+    shutil.copytree(here / "pictures", here / "digits")
+    result = run("reproduce", here / "mine.toml", "--held-out", "art", "--out", "own.run")
+    assert result.exit_code == 0
+    assert TrainingFolder("own.run").settings()["source"]["path"] == str(here / "digits")
+
+
+@pytest.mark.parametrize(
+    ("change", "heads", "figure"),
+    [
+        (["--held-out", "art"], {"erm", "dare", "network", "end-to-end"}, True),
+        (["--no-ceilings"], {"erm", "dare", "network"}, True),
+        (["--with", "ceilings"], {"erm", "dare", "network", "end-to-end", "ceiling-exact"}, True),
+        (["--heads", "reweighted"], {"reweighted", "network", "end-to-end"}, False),
+        (["--check-every", "100"], {"erm", "dare", "network", "end-to-end"}, True),
+    ],
+)
+def test_a_smaller_study_ends_with_what_there_is(here, change, heads, figure):
+    result = run("reproduce", here / "study.toml", *change)
+    assert result.exit_code == 0
+    assert {record.head for record in Log("study.run/bench").read()} == heads
+    assert all(Path("study.run/bench", name).exists() for name in REPORT)
+    assert Path("study.run/bench/figure1.svg").exists() == figure
+    assert ("note: no first figure" in result.stderr) != figure
+
+
+def test_a_study_grows_in_its_folder_and_shows_what_was_asked_for(here):
+    asked = ("reproduce", here / "study.toml", "--held-out")
+    assert run(*asked, "art").exit_code == 0
+    second = run(*asked, "photo")
+    assert second.exit_code == 0
+    assert "\nphoto " in second.stdout
+    assert "\nart " not in second.stdout
+    assert {record.held_out for record in Log("study.run/bench").read()} == {"art", "photo"}
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        (STUDY, ["--heads", "erm,darre"], "no head is called `darre`\n\nhint: did you mean `dare`"),
+        (STUDY, ["--heads", ","], "no heads are named"),
+        (STUDY, ["--with", "ceiling"], "--with is 'ceiling'"),
+        (STUDY, ["--protocols", "papr"], "'papr' is not among default, paper"),
+        (STUDY, ["--protocols", "paper", "--heads", "dare-cv"], "`dare-cv` is not of the paper"),
+        (STUDY, ["--held-out", "zoo"], "held-out domain `zoo` is not there"),
+        (STUDY, ["--source", "absent"], "absent does not exist"),
+        (STUDY.replace("steps", "step"), [], "has an unknown key `step`; did you mean `steps`?"),
+        (STUDY.replace("pictures", "absent"), [], "absent does not exist"),
+        (STUDY.replace("source", "#"), [], 'names no source\n\nhint: add source = "FOLDER"'),
+        (STUDY.replace("= 6", "= 'six'"), [], "'--steps': 'six' is not a valid integer"),
+        ("steps = ", [], "cannot be read as TOML"),
+    ],
+)
+def test_a_mistake_ends_a_study_before_any_network_is_trained(here, text, arguments, message):
+    (here / "study.toml").write_text(text)
+    result = run("reproduce", here / "study.toml", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "48 images" not in result.stderr
+    assert result.stdout == ""
+    assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize("package", ["matplotlib", "jinja2"])
+def test_a_report_that_cannot_be_written_is_told_first_and_nothing_is_lost(
+    here, monkeypatch, package
+):
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, package, None)
+        early = run("reproduce", here / "study.toml")
+        assert early.exit_code == 2
+        assert f"the report needs {package}\n\nhint: pip install 'skdare[report]'" in early.stderr
+        assert not list(Path().iterdir())
+    assert run("reproduce", here / "study.toml", "--held-out", "art").exit_code == 0
+    before = contents(Path("study.run"))
+    monkeypatch.setitem(sys.modules, package, None)
+    assert run("reproduce", here / "study.toml", "--held-out", "art").exit_code == 2
+    assert contents(Path("study.run")) == before
