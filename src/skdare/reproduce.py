@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skdare.bench import Given, Plan, Settings, bench_plan
-from skdare.datasets import read, read_fine_tuned, store_info
+from skdare.datasets import DomainData, read, read_fine_tuned, store_info
 from skdare.datasets._manifest import MANIFEST
 
 if TYPE_CHECKING:
@@ -46,6 +45,14 @@ class Inputs:
 
     backbone: Backbone
     examples: Examples
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Features by held-out domain and trial, and those before fine-tuning."""
+
+    fine_tuned: Mapping[tuple[str, int], DomainData]
+    pretrained: DomainData
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +144,7 @@ class Reproduction:
         self.check()
         folder, source, begun = TrainingFolder(self.folder), self._described(), self.begun
         if begun:
-            asked = {"backbone": self.backbone, "recipe": self.recipe.deciding()}
-            _refuse_other(self.folder, begun, json.loads(json.dumps(asked)))
+            folder.refuse_other({"backbone": self.backbone, "recipe": self.recipe.deciding()})
         done = [record for job in self.planned if (record := folder.record(job)) is not None]
         # Examples that lie elsewhere, or are read otherwise, have to be looked at first.
         if len(done) == len(self.planned) and begun.get("source") == source:
@@ -226,38 +232,26 @@ class Reproduction:
                 )
         return found.finished and made.get("network") == network
 
+    @cached_property
+    def tables(self) -> Tables:
+        """The features of this run, read once."""
+        places = {(job.held_out, job.trial) for job in self.planned}
+        found = read_fine_tuned(self.folder / FEATURES).items()
+        fine_tuned = {place: table for place, table in found if place in places}
+        return Tables(fine_tuned, read(self.folder / PRETRAINED))
+
     def plan(self, settings: Settings, **asked: Any) -> Plan:
         """The bench on the stores of this run, beside the scores of the networks themselves."""
-        places = {(job.held_out, job.trial) for job in self.planned}
-        tables = read_fine_tuned(self.folder / FEATURES)
+        places = self.tables.fine_tuned
         networks, end_to_end = network_scores(self.folder)
         return bench_plan(
-            {place: table for place, table in tables.items() if place in places},
-            pretrained=read(self.folder / PRETRAINED),
+            places,
+            pretrained=self.tables.pretrained,
             settings=settings,
             networks={place: score for place, score in networks.items() if place in places},
             end_to_end={place: score for place, score in end_to_end.items() if place in places},
             **asked,
         )
-
-
-def _refuse_other(folder: Path, written: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Name the first setting that differs from those with which a run was begun."""
-    for name, value in asked.items():
-        earlier = written.get(name)
-        if isinstance(value, Mapping) and isinstance(earlier, Mapping):
-            _refuse_other(folder, earlier, value)
-        elif value != earlier:
-            raise ValueError(
-                f"{folder} was begun with {name} {_shown(earlier)}, and {_shown(value)} is asked "
-                "for; give the same settings, or another folder"
-            )
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "none"
-    return "on" if isinstance(value, Mapping) else str(value)
 
 
 Scores = dict[tuple[str, int], Given]

@@ -128,7 +128,7 @@ def asked_study(
     return Reproduction(
         Path(out or f"{name_of(source)}.run"),
         place,
-        given["backbone"],
+        _placed(given["backbone"]),
         recipe_of(given),
         {} if given["size"] is None else {"size": given["size"]},
         device=given["device"],
@@ -157,3 +157,11 @@ def name_of(source: str) -> str:
     """What is made of a source is called after it."""
     path = Path(source).resolve()
     return path.name if path.is_dir() else path.name.split(".")[0] or path.name
+
+
+def _placed(backbone: str) -> str:
+    """The name of a backbone; where it is a folder, from wherever it is called later."""
+    family, _, folder = backbone.partition(":")
+    if family == "hf" and Path(folder).is_dir():
+        return f"hf:{Path(folder).resolve()}"
+    return backbone

@@ -29,7 +29,9 @@ def pick_device(name: str = "auto") -> torch.device:
     if device.type == "cuda":
         count = torch.cuda.device_count()
         if (device.index or 0) >= count:
-            raise ValueError(f"device {name!r} is asked for, and torch sees {count} GPUs")
+            raise ValueError(
+                f"device {name!r} is asked for, and torch sees {count} GPUs; use cuda:0"
+            )
         torch.cuda.set_device(device)
     return device
 

@@ -107,20 +107,30 @@ class TrainingFolder:
 
         Where its examples lie (``source``) is written down too, and may change.
         """
-        path, settings = self.folder / SETTINGS, json.loads(json.dumps(settings))
+        path = self.folder / SETTINGS
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             _write(path, json.dumps({**settings, "source": source}, indent=1).encode())
             return
+        self.refuse_other(settings)
         earlier = _json(path)
-        for name, value in settings.items():
-            if earlier.get(name) != value:
-                raise ValueError(
-                    f"{self.folder} was begun with {name} {_short(earlier.get(name))}, and this "
-                    f"run has {_short(value)}; give the same settings, or another folder"
-                )
         if source and earlier.get("source") != source:
             _write(path, json.dumps({**earlier, "source": source}, indent=1).encode())
+
+    def refuse_other(self, asked: Mapping[str, Any]) -> None:
+        """Name the first setting that differs from those with which the run was begun."""
+        self._compare(self.settings(), json.loads(json.dumps(asked)))
+
+    def _compare(self, written: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+        for name, value in asked.items():
+            earlier = written.get(name)
+            if isinstance(value, Mapping) and isinstance(earlier, Mapping):
+                self._compare(earlier, value)
+            elif value != earlier:
+                raise ValueError(
+                    f"{self.folder} was begun with {name} {_shown(earlier)}, and {_shown(value)} "
+                    "is asked for; give the same settings, or another folder"
+                )
 
     def settings(self) -> dict[str, Any]:
         """Those of the run."""
@@ -219,6 +229,7 @@ def _replacing(path: Path) -> Iterator[Any]:
     os.replace(part, path)
 
 
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) < 80 else text[:77] + "…"
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    return "on" if isinstance(value, Mapping) else str(value)
