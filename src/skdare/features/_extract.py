@@ -16,7 +16,7 @@ from skdare.features._device import pick_device, pick_precision
 from skdare.features._examples import Examples
 from skdare.features._feed import feed
 from skdare.features._network import Network
-from skdare.features._program import compiling
+from skdare.features._program import working
 from skdare.features._reader import Read, Reader
 from skdare.features._rows import Rows
 from skdare.features._training_folder import TrainingFolder, TrainingRecord, selected
@@ -123,7 +123,7 @@ class Extractor:
         return path
 
     def _reading(self, reader: Reader, start: int) -> Iterator[Read]:
-        with compiling(self.device):
+        with working(self.device, self.backbone.module):
             yield from reader(np.arange(start, len(self.examples.labels)))
 
     def _with(self, weights: Mapping[str, torch.Tensor]) -> Reader:

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import nn
 
 WARM_UPS = 3
 # Shapes of batches that a sweep may bring before compiling stops to pay.
 _COMPILED = 64
+# Parameters below which one thread does better than several.
+_SMALL = 500_000
 
 
 class Program:
@@ -72,11 +75,21 @@ def compiled(function: Callable, device: torch.device) -> Callable:
 
 
 @contextmanager
-def compiling(device: torch.device) -> Iterator[None]:
-    """Within: many shapes may be compiled, and the compiler keeps its remarks to itself."""
-    if device.type != "cuda":
-        yield
+def working(device: torch.device, module: nn.Module) -> Iterator[None]:
+    """Within: torch is set up for this network; afterwards it is as it was.
+
+    On a GPU many shapes may be compiled, and the compiler keeps its remarks to itself. On a CPU a
+    small network has one thread: its operations are over before a second one has woken up.
+    """
+    if device.type == "cuda":
+        with torch._dynamo.config.patch(recompile_limit=_COMPILED), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"torch\._inductor")
+            yield
         return
-    with torch._dynamo.config.patch(recompile_limit=_COMPILED), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=r"torch\._inductor")
+    threads = torch.get_num_threads()
+    if sum(p.numel() for p in module.parameters()) < _SMALL:
+        torch.set_num_threads(1)
+    try:
         yield
+    finally:
+        torch.set_num_threads(threads)

@@ -19,7 +19,7 @@ from skdare.features._examples import Examples
 from skdare.features._feed import Feed, Resident, feed
 from skdare.features._network import Network
 from skdare.features._processes import Processes
-from skdare.features._program import compiling
+from skdare.features._program import working
 from skdare.features._recipe import Job, Recipe
 from skdare.features._rows import Rows, check_trainable
 from skdare.features._training import Training
@@ -134,7 +134,7 @@ class Trainer:
         self.processes.together()
         waiting = [job for job in planned if self.folder.record(job) is None]
         active: list[Active] = []
-        with compiling(self.device):
+        with working(self.device, self.backbone.module):
             while waiting or active:
                 while waiting and len(active) < self.at_once:
                     active.append(self._start(waiting.pop(0)))
