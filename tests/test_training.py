@@ -305,6 +305,16 @@ def test_a_run_refuses_other_settings_before_any_work(tmp_path, change):
         change(tmp_path)
 
 
+def test_two_trainings_at_once_in_one_folder_are_refused(tmp_path):
+    trainer(tmp_path)([WITHOUT_A])
+    with (
+        TrainingFolder(tmp_path).locked(),
+        pytest.raises(ValueError, match="is being written to"),
+    ):
+        trainer(tmp_path)([Job("b", 0)])
+    assert len(trainer(tmp_path)([Job("b", 0)])) == 1
+
+
 def test_a_run_takes_further_networks(tmp_path):
     trainer(tmp_path)([WITHOUT_A])
     changed = os.stat(tmp_path / WITHOUT_A.name / "record.json").st_mtime_ns

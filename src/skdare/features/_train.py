@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -132,18 +133,21 @@ class Trainer:
             settings = {**self._made, "recipe": self.recipe.deciding()}
             self.folder.agree(settings, self.source)
         self.processes.together()
-        waiting = [job for job in planned if self.folder.record(job) is None]
-        active: list[Active] = []
-        with working(self.device, self.backbone.module):
-            while waiting or active:
-                while waiting and len(active) < self.at_once:
-                    active.append(self._start(waiting.pop(0)))
-                for one in active:
-                    self.progress(one.advance())
-                active = [one for one in active if not one.finished()]
+        alone = self.folder.locked() if self.processes.first else nullcontext()
+        with alone, working(self.device, self.backbone.module):
+            self._train([job for job in planned if self.folder.record(job) is None])
         self.processes.together()
         found = [self.folder.record(job) for job in planned]
         return [record for record in found if record is not None]
+
+    def _train(self, waiting: list[Job]) -> None:
+        active: list[Active] = []
+        while waiting or active:
+            while waiting and len(active) < self.at_once:
+                active.append(self._start(waiting.pop(0)))
+            for one in active:
+                self.progress(one.advance())
+            active = [one for one in active if not one.finished()]
 
     def _check_shares(self, planned: Sequence[Job]) -> None:
         """Every process needs a row of every batch."""

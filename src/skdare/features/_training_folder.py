@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from skdare.datasets._store_files import lock_folder
 from skdare.features._recipe import Job
 
 SETTINGS, STATE, RECORD, WEIGHTS = "run.json", "state.pt", "record.json", "network.pt"
@@ -140,6 +141,16 @@ class TrainingFolder:
                 f"{self.folder} has no {SETTINGS}; make it with `skdare train`, or name a run"
             )
         return _json(path)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Within, no other process trains here; it is refused."""
+        descriptor = lock_folder(self.folder)
+        try:
+            yield
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
 
     def save_state(self, job: Job, state: Mapping[str, Any]) -> None:
         """Keep a state to go on from."""
