@@ -5,7 +5,7 @@
 PACS is a folder of images or of zips, ``domain/class/image``. The plain loop is what one would
 script: a ``DataLoader`` with a worker for every core over JPEG files, torchvision's transforms
 (Pillow's resizing where torchvision does not load), the network of ``efficientnet_lite_pytorch``
-with batch norm in evaluation mode, float32, kernels launched one by one. Ours is `Trainer` and
+(install it) with batch norm in evaluation mode, float32, kernels launched one by one. Ours is `Trainer` and
 `Extractor`; their time is that of steps after the first block, or of a second pass, with the
 images already decoded: decoding happens once and its own rate is shown. The last rows relate ours
 to what the device can do: the bytes that every convolution must read and write at least, and its
@@ -19,7 +19,6 @@ import io
 import os
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +43,7 @@ from skdare.features._feed import feed
 from skdare.features._network import Network
 from skdare.features._reader import Reader
 
-BATCH, DOMAINS = 32, 3
+BATCH = 32
 
 
 class Files(torch.utils.data.Dataset):
@@ -67,13 +66,19 @@ class Files(torch.utils.data.Dataset):
 def transforms(size: int, augment: bool):
     """torchvision's, or Pillow's resizing alone."""
 
+    from PIL import Image
+
     def bytes_to_network(image):
-        pixels = torch.from_numpy(np.array(image.resize((size, size)))).permute(2, 0, 1)
+        pixels = torch.from_numpy(
+            np.array(image.resize((size, size), Image.Resampling.BILINEAR))
+        ).permute(2, 0, 1)
         return (pixels.float() - 127) / 128
 
     try:
         from torchvision import transforms as T
     except (ImportError, RuntimeError):
+        if augment:
+            print("torchvision does not load: the plain loop only resizes", flush=True)
         return bytes_to_network
     if not augment:
         return bytes_to_network
@@ -100,19 +105,23 @@ def plain_network(name: str, device: torch.device) -> nn.Module:
     return net.eval().to(device)
 
 
-def plain_rate(files: Files, net: nn.Module, device, seconds: float, *, train: bool) -> float:
+def plain_rate(
+    files: Files, net: nn.Module, device, seconds: float, batch: int, *, train: bool
+) -> float:
     """Images per second of the plain loop."""
+    # Endless, as DomainBed's: an epoch of a small set would drain the workers at its end.
+    sampler = torch.utils.data.RandomSampler(files, replacement=True, num_samples=10**9)
     loader = torch.utils.data.DataLoader(
         files,
-        batch_size=BATCH * DOMAINS,
-        shuffle=train,
+        batch_size=batch,
+        sampler=sampler,
         num_workers=os.cpu_count() or 1,
         pin_memory=device.type == "cuda",
         drop_last=True,
         persistent_workers=True,
     )
     adam, done, begin = torch.optim.Adam(net.parameters(), lr=5e-5), 0, None
-    for step, (x, y) in enumerate(_forever(loader)):
+    for step, (x, y) in enumerate(loader):
         x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
         if train:
             adam.zero_grad()
@@ -131,11 +140,6 @@ def plain_rate(files: Files, net: nn.Module, device, seconds: float, *, train: b
                 if time.perf_counter() - begin > seconds:
                     return done / (time.perf_counter() - begin)
     raise AssertionError("the loader ends")
-
-
-def _forever(loader) -> Iterator:
-    while True:
-        yield from loader
 
 
 def _wait(device: torch.device) -> None:
@@ -179,11 +183,11 @@ def our_reading(examples: Examples, name: str, device, dtype: torch.dtype) -> fl
 
 
 def floors(name: str) -> tuple[float, float]:
-    """Bytes (2 a number) and operations of one image's convolutions, forward."""
+    """Numbers moved and operations of one image's convolutions, each a pass of its own, forward."""
     net, counted = backbone(name), [0.0, 0.0]
 
     def count(layer: FixedNormConv, given, out) -> None:
-        counted[0] += 2 * (given[0].numel() + out.numel())
+        counted[0] += given[0].numel() + out.numel()
         counted[1] += 2 * out.numel() * layer.weight[0].numel()
 
     for layer in net.module.modules():
@@ -231,10 +235,11 @@ def main() -> None:
     domains = np.unique(examples.domains)
     per_step = BATCH * len(domains)
     print(f"{len(examples.labels):,} images of {len(domains)} domains, {per_step} a step of ours")
+    limits = ceilings(device) if device.type == "cuda" else (0.0, 0.0)
     net = plain_network(name, device)
     for train in (True, False):
         files = Files(collection, transforms(size, train))
-        plain = plain_rate(files, net, device, args.seconds, train=train)
+        plain = plain_rate(files, net, device, args.seconds, per_step, train=train)
         what = "fine-tuning" if train else "extraction"
         print(f"| {what}, plain loop | {plain:,.0f} |", flush=True)
         moved, done = floors(name)
@@ -251,9 +256,13 @@ def main() -> None:
         for kind, ours in rates.items():
             line = f"| {what}, skdare, {kind} | {ours:,.0f} | {ours / plain:.1f} × |"
             if device.type == "cuda":
-                bandwidth, arithmetic = ceilings(device)
-                line += f" {ours * moved / bandwidth:.0%} of the copy's bytes |"
-                line += f" {ours * done / arithmetic:.1%} of the product's operations |"
+                whole = kind == str(torch.float32)
+                line += (
+                    f" {ours * moved * (4 if whole else 2) / limits[0]:.0%} of the copy's bytes |"
+                )
+                line += (
+                    "" if whole else f" {ours * done / limits[1]:.1%} of the product's operations |"
+                )
             print(line, flush=True)
 
 

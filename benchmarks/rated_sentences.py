@@ -4,11 +4,12 @@
     python benchmarks/rated_sentences.py vaderSentiment-3.3.2.tar.gz OUT.csv
 
 The data: English sentences of four sources (the domains): tweets, reviews of five products on
-Amazon, film reviews on Rotten Tomatoes, and opinion pieces of the New York Times. At least twenty
-people rated each from -4 (extremely negative) to 4; the file has the mean. The label is
-``negative`` up to -0.5, ``positive`` from 0.5 on, and ``neutral`` between; ``--classes 2`` leaves
-the neutral rows out, whose share differs most between sources (5 % of films, 43 % of opinions). At
-most 2,000 rows of each source are drawn, with seed 0; texts that occur twice keep their first row.
+Amazon, film reviews on Rotten Tomatoes, and opinion pieces of the New York Times. Fifteen people
+or more rated each film sentence, twenty or more each other, from -4 (extremely negative) to 4; the
+file has the mean. The label is ``negative`` up to -0.5, ``positive`` from 0.5 on, and ``neutral``
+between; ``--classes 2`` leaves the neutral rows out, whose share differs most between sources (5 %
+of films, 43 % of opinions). At most 2,000 rows of each source are drawn, with seed 0; texts that
+occur twice keep their first row.
 The tweets are close to real ones, with names and addresses replaced; 200 of the 4,200 were made up
 by the authors to test rules of grammar, and are not marked.
 

@@ -92,7 +92,6 @@ def test_pretrained_features_are_split_as_the_networks_were_that_drew_theirs_ali
     given, pretrained = folds(fine_tuned(trials=(0, 1, 2)), number, pretrained=rows)
     np.testing.assert_array_equal(given.reserved, pretrained.reserved)
     np.testing.assert_array_equal(given.valid.y, pretrained.valid.y)
-    assert given.split != pretrained.split
 
 
 def test_one_table_has_the_split_of_the_trial_it_was_made_in():
@@ -381,3 +380,19 @@ def test_mistakes_with_a_folder_of_stores_exit_with_two(arguments, message, tmp_
     assert result.exit_code == 2
     assert message in result.stderr
     assert not list(tmp_path.glob("*.bench"))
+
+
+def test_pretrained_features_of_the_same_rows_are_scored_on_the_same_rows():
+    given = table()
+    aside = np.arange(len(given.y)) % 3 == 0
+    plan = ask(
+        {("b", 0): replace(given, split=aside, made={"held_out": "b", "trial": 0})},
+        pretrained=replace(given, X=given.X[:, ::-1].copy()),
+        extras=["ceilings"],
+    )
+    folds = Workspace(plan.sources, plan.settings)
+    ceilings = [trial for trial in plan.trials if trial.head == "ceiling-exact"]
+    assert {trial.features for trial in ceilings} == {"given", "pretrained"}
+    new = given.domains == "b"
+    for trial in ceilings:
+        np.testing.assert_array_equal(folds.fold(trial).reserved, aside[new])

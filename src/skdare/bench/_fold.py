@@ -168,10 +168,20 @@ class Workspace:
         """Which rows are set aside: as the features' file says of this trial, else drawn."""
         number, share = trial.number, self.settings.aside
         own = source.split(trial.held_out, number)
+        if own is None and trial.features != "given":
+            own = self._split_of_given(source, trial)
         if own is not None:
             return np.asarray(own, dtype=bool), "of the file"
         drawn = reserve(source.table(trial.held_out, number).domains, number, share)
         return drawn, f"{share:.0%} of each domain by seed ({number}, domain)"
+
+    def _split_of_given(self, source: Source, trial: Trial) -> np.ndarray | None:
+        """The split of the features in question, for others of the same rows."""
+        place, given = (trial.held_out, trial.number), self.sources["given"]
+        split = given.split(*place)
+        domains = source.table(*place).domains
+        same = split is not None and np.array_equal(given.table(*place).domains, domains)
+        return split if same else None
 
 
 def rows_and_reserved(

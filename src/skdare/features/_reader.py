@@ -102,12 +102,16 @@ class Reader:
     def _send(self, rows: np.ndarray) -> _Sent:
         """Read a chunk; on a GPU, put that into its queue."""
         with torch.cuda.stream(self.stream):
-            # A short last chunk is filled up with its first row.
-            full = np.concatenate([rows, np.repeat(rows[:1], self.chunk - len(rows))])
-            self.feed.stage(full, self._rows)
-            if self._program is None:
-                self._program = Program(self._run, self._rows.device, self.stream)
-            self._program()
+            if self.stream is None:
+                self.feed.stage(rows, self._rows[: len(rows)])
+                self._run(len(rows))
+            else:
+                # A graph has one shape: a short last chunk is filled up with its first row.
+                full = np.concatenate([rows, np.repeat(rows[:1], self.chunk - len(rows))])
+                self.feed.stage(full, self._rows)
+                if self._program is None:
+                    self._program = Program(self._run, self._rows.device, self.stream)
+                self._program()
             return _Sent([out[: len(rows)] for out in self._out], self.stream)
 
     def release(self) -> None:
@@ -115,9 +119,9 @@ class Reader:
         self._program = None
 
     @torch.no_grad()
-    def _run(self) -> None:
-        out = self._work(self.network, self.feed.inputs, self._rows, self.precision)
-        if not self._out:
+    def _run(self, count: int | None = None) -> None:
+        out = self._work(self.network, self.feed.inputs, self._rows[:count], self.precision)
+        if self.stream is None or not self._out:
             self._out = [torch.empty_like(value) for value in out]
         for kept, value in zip(self._out, out, strict=True):
             kept.copy_(value)
