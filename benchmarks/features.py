@@ -5,11 +5,11 @@
 PACS is a folder of images or of zips, ``domain/class/image``. The plain loop is what one would
 script: a ``DataLoader`` with a worker for every core over JPEG files, torchvision's transforms
 (Pillow's resizing where torchvision does not load), the network of ``efficientnet_lite_pytorch``
-(install it) with batch norm in evaluation mode, float32, kernels launched one by one. Ours is `Trainer` and
-`Extractor`; their time is that of steps after the first block, or of a second pass, with the
-images already decoded: decoding happens once and its own rate is shown. The last rows relate ours
-to what the device can do: the bytes that every convolution must read and write at least, and its
-multiplications, over a measured copy and a measured matrix product.
+(install it) with batch norm in evaluation mode, float32, kernels launched one by one. Ours is
+`Trainer` and `Extractor`; their time is that of steps after the first block, or of a second pass,
+with the images already decoded: decoding happens once and its own rate is shown. The last columns
+relate ours to what the device can do: the bytes that every convolution, a pass of its own, must
+read and write at least, and its multiplications, over a measured copy and matrix product.
 """
 
 from __future__ import annotations
@@ -257,12 +257,10 @@ def main() -> None:
             line = f"| {what}, skdare, {kind} | {ours:,.0f} | {ours / plain:.1f} × |"
             if device.type == "cuda":
                 whole = kind == str(torch.float32)
-                line += (
-                    f" {ours * moved * (4 if whole else 2) / limits[0]:.0%} of the copy's bytes |"
-                )
-                line += (
-                    "" if whole else f" {ours * done / limits[1]:.1%} of the product's operations |"
-                )
+                of_copy = ours * moved * (4 if whole else 2) / limits[0]
+                line += f" {of_copy:.0%} of the copy's bytes |"
+                if not whole:
+                    line += f" {ours * done / limits[1]:.1%} of the product's operations |"
             print(line, flush=True)
 
 
