@@ -224,7 +224,7 @@ def test_a_link_back_to_the_folder_above_ends_the_search(files, tmp_path):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ([], r"set has no images but no files; images end in \.jpg, .* or \.pgm"),
+        ([], r"set has no images; images end in \.jpg, .* or \.pgm"),
         (["a/b/c.txt", "d.npy"], r"no images but 2 other files, such as (a/b/c\.txt|d\.npy);"),
         (["a/1.png", "b/1.png"], r"a/1\.png in .*set lies in 1 folder, and images must lie in 2"),
         (["1.png"], r"1\.png in .*set lies in 0 folders.*give the folder above this one"),

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skdare.bench import Given, Plan, Settings, bench_plan
-from skdare.datasets import DomainData, read, read_fine_tuned, store_info
-from skdare.datasets._manifest import MANIFEST
+from skdare.datasets import MANIFEST, DomainData, read, read_fine_tuned, store_info
 
 if TYPE_CHECKING:
     from skdare.features import Backbone, Examples, Job, Recipe, Source, TrainingRecord
@@ -159,8 +158,10 @@ class Reproduction:
             at_once=self.at_once,
             source=source,
         )
+        if done and self.watcher.say is not None:
+            self.watcher.say(f"{len(done)} of {len(self.planned)} networks are trained already")
         with self.watcher.meter("training", "images", trainer.remaining(self.planned)) as meter:
-            trainer.progress = meter
+            trainer.progress, trainer.say = meter, self.watcher.say
             return trainer(self.planned)
 
     def _described(self) -> dict[str, Any]:

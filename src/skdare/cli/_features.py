@@ -14,6 +14,7 @@ import numpy as np
 from skdare.cli._errors import mistakes
 from skdare.cli._options import read_table, table_keys, table_options
 from skdare.datasets import (
+    MANIFEST,
     DomainData,
     StoreInfo,
     guess_task,
@@ -89,20 +90,32 @@ def convert(source: str, target_path: str, dtype: str | None, **given: Any) -> N
 def verify_store(path: str) -> None:
     """Compute the checksums of a feature store anew: exit code 1 where a file is not as written.
 
+    PATH is a store, or a folder of stores.
+
     \b
     Example:
       skdare features verify features/
     """
     with mistakes():
-        result = verify(path)
-    if not result.finished:
-        click.echo("note: the store is unfinished", err=True)
-    for sentence in result.bad:
-        click.echo(sentence)
-    if not result.ok:
-        click.echo(f"error: {len(result.bad)} of {result.files} files are bad", err=True)
+        results = {store: verify(store) for store in _stores(Path(path))}
+    for store, result in results.items():
+        if not result.finished:
+            click.echo(f"note: {store} is unfinished", err=True)
+        for sentence in result.bad:
+            click.echo(sentence if len(results) == 1 else f"{store}: {sentence}")
+    total = sum(result.files for result in results.values())
+    bad = sum(len(result.bad) for result in results.values())
+    if bad:
+        click.echo(f"error: {bad} of {total} files are bad", err=True)
         sys.exit(1)
-    click.echo(f"ok: {result.files} files")
+    click.echo(f"ok: {total} files")
+
+
+def _stores(path: Path) -> list[Path]:
+    """The store, or those in a folder of them."""
+    if (path / MANIFEST).exists() or not path.is_dir():
+        return [path]
+    return sorted(found.parent for found in path.glob(f"*/{MANIFEST}")) or [path]
 
 
 def _of_store(path: str, info: StoreInfo) -> list[str]:

@@ -29,6 +29,8 @@ DIGITS = "digits"
 
 def _study(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """Make what the study's file says the defaults; the embedded one has a file of its own."""
+    if value != DIGITS and not Path(value).is_file():
+        raise click.BadParameter(f"there is no file {value!r}, and no study but `{DIGITS}`")
     embedded = str(files("skdare") / "studies" / "digits.toml")
     load_config(context, parameter, embedded if value == DIGITS else value)
     defaults = context.default_map or {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skdare.datasets._fine_tuned import read_fine_tuned
+from skdare.datasets._manifest import MANIFEST
 from skdare.datasets._natural import natural
 from skdare.datasets._read import read
 from skdare.datasets._split import reserve
@@ -15,6 +16,7 @@ from skdare.datasets._table import DomainData, fingerprint, guess_task
 from skdare.datasets._write import write
 
 __all__ = [
+    "MANIFEST",
     "DomainData",
     "StoreInfo",
     "StoreWriter",

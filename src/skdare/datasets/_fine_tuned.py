@@ -59,8 +59,23 @@ def read_fine_tuned(folder: str | Path) -> dict[Place, DomainData]:
                 "move one of them out of the folder"
             )
         found[place] = path, data
+        _refuse_mixed(paths[0], found, path, data)
     name = folder.resolve().name
     return {place: replace(found[place][1], name=name) for place in sorted(found)}
+
+
+def _refuse_mixed(
+    first: Path, found: dict[Place, tuple[Path, DomainData]], path: Path, data: DomainData
+) -> None:
+    """Refuse features of other rows, or of another network, than those of the first store."""
+    before = next(iter(found.values()))[1]
+    for what in ("examples", "backbone", "weights"):
+        one, other = (dict(table.made or {}).get(what) for table in (before, data))
+        if one != other:
+            raise ValueError(
+                f"{first} and {path} are of different runs: {what} {one} and {other}; keep one "
+                "folder for each"
+            )
 
 
 def _place(path: Path, data: DomainData) -> Place:

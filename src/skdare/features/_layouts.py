@@ -195,9 +195,9 @@ def _arranged(listing: _Listing, domain: str | None = None) -> _Arranged:
     images = listing.images
     others = [str(file) for file in listing.files if file.suffix.lower() not in IMAGE_SUFFIXES]
     if not images:
-        found = f"{len(others):,} other files, such as {others[0]}" if others else "no files"
+        found = f" but {len(others):,} other files, such as {others[0]}" if others else ""
         raise ValueError(
-            f"{listing.where} has no images but {found}; images end in {_or(IMAGE_SUFFIXES)}"
+            f"{listing.where} has no images{found}; images end in {_or(IMAGE_SUFFIXES)}"
         )
     depths = {len(image.parts) for image in images}
     around = 0

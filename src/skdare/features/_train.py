@@ -104,6 +104,7 @@ class Trainer:
         self.processes = Processes.found(self.device)
         self.at_once = at_once or (1 if self.processes.several else AT_ONCE[self.device.type])
         self.progress, self.source = progress or (lambda images: None), source or {}
+        self.say: Callable[[str], None] | None = None
         self.precision = pick_precision(recipe.precision, self.device)
         self._made = provenance(backbone, examples)
         self._made["precision"] = str(self.precision).removeprefix("torch.")
@@ -147,7 +148,10 @@ class Trainer:
                 active.append(self._start(waiting.pop(0)))
             for one in active:
                 self.progress(one.advance())
-            active = [one for one in active if not one.finished()]
+            for one in [one for one in active if one.finished()]:
+                active.remove(one)
+                if self.say is not None:
+                    self.say(f"trained {one.job.name}")
 
     def _check_shares(self, planned: Sequence[Job]) -> None:
         """Every process needs a row of every batch."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -220,24 +221,23 @@ def _loaded(path: Path, *, mmap: bool = False) -> dict[str, Any]:
 
 
 def _saved(path: Path, value: Mapping[str, Any]) -> None:
-    with _replacing(path) as file:
-        torch.save(value, file)
+    # In memory first: on a full disk torch's own writer hides why it failed.
+    content = io.BytesIO()
+    torch.save(value, content)
+    _write(path, content.getbuffer())
 
 
-def _write(path: Path, content: bytes) -> None:
-    with _replacing(path) as file:
-        file.write(content)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Any]:
+def _write(path: Path, content: bytes | memoryview) -> None:
     """A file that takes the place of another once it is whole, and on the disk."""
     part = path.with_name(path.name + ".part")
-    with part.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _shown(value: Any) -> str:
