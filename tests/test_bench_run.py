@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from interrupts import heard
 from skdare.bench import (
     EXTRAS,
     TASKS,
@@ -74,7 +75,12 @@ def begun(tmp_path):
     command = [sys.executable, "-m", "skdare.cli", "bench", "t.npz", "--trials", "40"]
     command += ["--heads", "erm,irm,groupdro", "--with", "none", "--jobs", "2"]
     with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heard,
     ) as process:
         path = tmp_path / "t.bench" / "records.jsonl"
         _wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 4, process)

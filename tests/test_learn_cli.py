@@ -21,6 +21,7 @@ from click.testing import CliRunner
 
 torch = pytest.importorskip("torch", reason="networks are trained with torch")
 Image = pytest.importorskip("PIL.Image", reason="images are read with Pillow")
+from interrupts import heard  # noqa: E402
 from skdare.bench import Log  # noqa: E402
 from skdare.cli import main  # noqa: E402
 from skdare.datasets import read, store_info  # noqa: E402
@@ -121,7 +122,12 @@ def stopped(
 ) -> subprocess.CompletedProcess[str]:
     """A process that was sent a signal as soon as a file of this pattern held something."""
     process = subprocess.Popen(
-        arguments, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        arguments,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heard,
     )
     deadline = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < deadline:
