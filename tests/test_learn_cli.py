@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import zipfile
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +23,16 @@ from click.testing import CliRunner
 torch = pytest.importorskip("torch", reason="networks are trained with torch")
 Image = pytest.importorskip("PIL.Image", reason="images are read with Pillow")
 from interrupts import heard  # noqa: E402
+from skdare import reproduce  # noqa: E402
 from skdare.bench import Log  # noqa: E402
 from skdare.cli import main  # noqa: E402
 from skdare.datasets import read, store_info  # noqa: E402
-from skdare.features import TrainingFolder  # noqa: E402
+from skdare.features import (  # noqa: E402
+    Hyperparameters,
+    Recipe,
+    TrainingFolder,
+    _training_folder,
+)
 
 NETWORK = ("--backbone", "tiny", "--size", "16")
 SMALL = (*NETWORK, "--steps", "6", "--batch", "4", "--trials", "1")
@@ -712,3 +719,14 @@ def test_a_report_that_cannot_be_written_is_told_first_and_nothing_is_lost(
     monkeypatch.setitem(sys.modules, package, None)
     assert run("reproduce", here / "study.toml", "--held-out", "art").exit_code == 2
     assert contents(Path("study.run")) == before
+
+
+def test_options_have_the_defaults_of_the_recipe():
+    usual = Recipe()
+    own = {f.name: getattr(usual, f.name) for f in fields(Recipe)}
+    own |= {f.name: getattr(usual.hyperparameters, f.name) for f in fields(Hyperparameters)}
+    options = {p.name: p.default for p in main.commands["train"].params}
+    shared = own.keys() & options.keys() - {"micro_batch"}
+    assert len(shared) == 9
+    assert {name: options[name] for name in shared} == {name: own[name] for name in shared}
+    assert reproduce.SETTINGS == _training_folder.SETTINGS

@@ -21,7 +21,7 @@ from skdare.cli._study import (
     name_of,
     with_options,
 )
-from skdare.datasets._manifest import MANIFEST
+from skdare.datasets import MANIFEST
 from skdare.reproduce import SETTINGS, Reproduction, Watcher
 
 

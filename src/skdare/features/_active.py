@@ -76,7 +76,7 @@ class Active:
         """Of a training that took its last step; its network then has the kept weights."""
         job, training = self.job, self.training
         last = self._accuracy()
-        training.network.load_state_dict(training.best)
+        training.reader.load(training.best)
         kept = training.checks[int(np.argmax([check.value for check in training.checks]))]
         return TrainingRecord(
             held_out=job.held_out,

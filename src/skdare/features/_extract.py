@@ -133,14 +133,10 @@ class Extractor:
             inputs = self.backbone.encode(self.examples)
             place = feed(inputs, self.examples.labels, self.device)
             stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
-            if stream is not None:  # inputs and weights came by the usual stream
-                stream.wait_stream(torch.cuda.current_stream(self.device))
             self._reader = Reader(network, place, self.precision, stream)
-        network = self._reader.network
-        if weights:
-            network.load_state_dict(weights)
-        else:
-            network.module.load_state_dict(self.backbone.module.state_dict())
+        module = self.backbone.module.state_dict()
+        untrained = {f"module.{name}": value for name, value in module.items()}
+        self._reader.load(weights or {**self._reader.network.state_dict(), **untrained})
         return self._reader
 
     def _made(self, trained: _Trained | None) -> dict[str, Any]:

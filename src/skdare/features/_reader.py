@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +87,7 @@ class Reader:
         self._out: list[Tensor] = []
         self._work = compiled(_read, device)
         self._program: Program | None = None
+        self.follow()
 
     def __call__(self, rows: np.ndarray) -> Iterator[Read]:
         """Features and scores of these rows, chunk by chunk, in order."""
@@ -113,6 +114,17 @@ class Reader:
                     self._program = Program(self._run, self._rows.device, self.stream)
                 self._program()
             return _Sent([out[: len(rows)] for out in self._out], self.stream)
+
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        """Take other weights, in place, before whatever is read next."""
+        self.network.load_state_dict(weights)
+        self.follow()
+
+    def follow(self) -> None:
+        """Let this stream wait for what was put into the usual one: weights, inputs, zeros."""
+        if self.stream is not None:
+            device = self._rows.device
+            self.stream.wait_stream(torch.cuda.current_stream(device))
 
     def release(self) -> None:
         """Let go of the captured program; it is captured anew when it is needed."""

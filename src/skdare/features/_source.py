@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,9 @@ class Source:
         cache = None if self.cache is None else str(Path(self.cache).resolve())
         return {**asdict(self), "path": path, "cache": cache}
 
+    @cached_property
     def collection(self) -> Collection | None:
-        """What is on disk; None for the digits."""
+        """What is on disk, looked at once; None for the digits."""
         if self.path == DIGITS:
             return None
         columns = {"image": self.image, "text": self.text}
@@ -58,7 +60,7 @@ class Source:
 
     def domains(self) -> list[str]:
         """Names of the domains, in order."""
-        collection = self.collection()
+        collection = self.collection
         if collection is None:
             return list(dict.fromkeys(digit_images().domains.tolist()))
         return list(dict.fromkeys(collection.domains.tolist()))
@@ -73,7 +75,7 @@ class Source:
 
         To `say`, where it is given, go warnings too.
         """
-        collection = self.collection()
+        collection = self.collection
         if collection is None:
             if say is not None and Path(DIGITS).exists():
                 say(f"the embedded digits are taken; give ./{DIGITS} for what is here")

@@ -117,12 +117,6 @@ class Training:
         self._loss = _loss if self.processes.several else compiled(_loss, self.device)
         self._program: Program | None = None
         self.reader = Reader(network, feed, precision, self.stream)
-        self._follow()
-
-    def _follow(self) -> None:
-        """Let this training's stream wait for what was put into the usual one."""
-        if self.stream is not None:
-            self.stream.wait_stream(torch.cuda.current_stream(self.device))
 
     def _freeze_idle(self) -> None:
         """Leave out parameters that features do not depend on: processes would wait for them."""
@@ -265,12 +259,11 @@ class Training:
         """Go on from a state; what lies in fixed places is written over, not replaced."""
         self.wait()
         self.step = state["step"]
-        self.network.load_state_dict(state["weights"])
         self._adam.restore(state["adam"])
+        self.reader.load(state["weights"])
         self._heard = list(state["heard"])
         self.checks = [Check(*entry) for entry in state["checks"]]
         self.best = state["best"]
-        self._follow()
 
 
 def _copied(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
