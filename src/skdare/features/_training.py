@@ -113,7 +113,7 @@ class Training:
         self._model: torch.nn.Module = network
         if self.processes.several:
             self._freeze_idle()
-            self._model = DistributedDataParallel(network, broadcast_buffers=False)
+            self._model = DistributedDataParallel(network)
         self._loss = _loss if self.processes.several else compiled(_loss, self.device)
         self._program: Program | None = None
         self.reader = Reader(network, feed, precision, self.stream)
@@ -241,6 +241,8 @@ class Training:
         """Let go of captured programs and their memory; it cannot go on."""
         self.wait()
         self._program = None
+        # Its threads must end before the group of processes does.
+        self._model = self.network
         self.reader.release()
 
     def state(self) -> dict[str, Any]:
