@@ -32,10 +32,10 @@ def images(n: int = 90, seed: int = 0) -> Examples:
 
 
 def trainer(folder, examples: Examples | None = None, recipe: Recipe = FAST, **more) -> Trainer:
-    """A trainer on the CPU."""
+    """A trainer, on the CPU unless it is said otherwise."""
     examples = images() if examples is None else examples
     network = more.pop("network", None) or backbone("tiny")
-    return Trainer(examples, network, recipe, folder, device="cpu", **more)
+    return Trainer(examples, network, recipe, folder, **{"device": "cpu", **more})
 
 
 def with_idle_parameter():

@@ -30,7 +30,7 @@ from skdare.features import (  # noqa: E402
 )
 from skdare.features._draws import Sampler  # noqa: E402
 from skdare.features._network import Network  # noqa: E402
-from skdare.features._program import WARM_UPS  # noqa: E402
+from skdare.features._program import WARM_UPS, working  # noqa: E402
 from skdare.features._rows import Rows  # noqa: E402
 from small_networks import FAST, images, losses, poisoned, trainer  # noqa: E402
 
@@ -49,12 +49,13 @@ def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
 def test_a_training_taken_up_at_any_step_ends_with_the_same_weights(tmp_path, step):
     whole = trainer(tmp_path / "whole")([WITHOUT_A])
     other = trainer(tmp_path / "cut")
-    begun = other._start(WITHOUT_A)
-    while begun.training.step < step:
-        due = 5 * (begun.training.step // 5 + 1)
-        begun.training.advance(min(step, due) - begun.training.step)
-        if begun.training.step == due:
-            begun.training.check()
+    with working(other.device, other.backbone.module):
+        begun = other._start(WITHOUT_A)
+        while begun.training.step < step:
+            due = 5 * (begun.training.step // 5 + 1)
+            begun.training.advance(min(step, due) - begun.training.step)
+            if begun.training.step == due:
+                begun.training.check()
     other.folder.save_state(WITHOUT_A, begun.training.state())
     assert trainer(tmp_path / "cut")([WITHOUT_A]) == whole
     assert same(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
