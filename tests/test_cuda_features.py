@@ -108,7 +108,7 @@ def test_a_store_has_the_features_of_the_kept_network(tmp_path, precision):
     for device, kind in (("cuda", precision), ("cpu", "float32")):
         extractor = Extractor(images(), backbone("tiny"), device=device, precision=kind)
         extractor.fine_tuned(tmp_path / "run", tmp_path / device)
-        pretrained = read(extractor.pretrained(tmp_path / device / "pretrained"))
+        pretrained = read(extractor.pretrained(tmp_path / f"pretrained on {device}"))
         stores[device] = {
             "pretrained": pretrained.X,
             **{at: table.X for at, table in read_fine_tuned(tmp_path / device).items()},

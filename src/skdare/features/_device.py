@@ -32,6 +32,7 @@ def pick_device(name: str = "auto") -> torch.device:
             raise ValueError(
                 f"device {name!r} is asked for, and torch sees {count} GPUs; use cuda:0"
             )
+        device = torch.device("cuda", device.index or 0)
         torch.cuda.set_device(device)
     return device
 
