@@ -1,0 +1,103 @@
+"""What the paper says, what was measured, and the curves behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+VERDICTS = ("holds", "holds in part", "does not hold as printed")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement beside its measurement.
+
+    Parameters
+    ----------
+    where : str
+        Such as "theorem 2".
+    says : str
+        The paper's statement, in a sentence.
+    measured : str
+        What was found, with numbers.
+    verdict : one of `VERDICTS`
+    """
+
+    where: str
+    says: str
+    measured: str
+    verdict: str = "holds"
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A line or points: y against x.
+
+    Parameters
+    ----------
+    x, y : arrays of shape (m,)
+    dots : bool
+        Points that were measured, rather than a line that was computed.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    dots: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """Curves by name over one pair of axes, with a sentence that says what they show.
+
+    Parameters
+    ----------
+    name : str
+        Also that of a file.
+    title, x, y, note : str
+    curves : mapping from name to Curve
+    logarithmic : sequence of "x" and "y"
+    marks : mapping from name to x
+        Upright lines.
+    """
+
+    name: str
+    title: str
+    x: str
+    y: str
+    note: str
+    curves: Mapping[str, Curve]
+    logarithmic: Sequence[str] = ()
+    marks: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """Values over a grid, positive and negative, with a sentence that says what they show.
+
+    Parameters
+    ----------
+    name, title, x, y, value, note : str
+    at_x, at_y : arrays of shape (m,) and (k,)
+    values : array of shape (k, m)
+    """
+
+    name: str
+    title: str
+    x: str
+    y: str
+    value: str
+    note: str
+    at_x: np.ndarray
+    at_y: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Chapter:
+    """The statements of one part of the paper, and their pictures."""
+
+    title: str
+    claims: Sequence[Claim]
+    pictures: Sequence[Chart | Map] = ()
