@@ -192,3 +192,16 @@ def average(
     U = xp.concat([a.U for a in known], axis=1)
     weighted = [w * a.weights for a, w in pairs if a.weights is not None]
     return Adjustment(d, scale, None, U, xp.concat(weighted))
+
+
+def adjustment_error(guess: Adjustment, true: Adjustment) -> float:
+    """``‖Ŵ - W‖² / ‖W‖²`` in the Frobenius norm.
+
+    Examples
+    --------
+    >>> from skdare.adjustment import Adjustment, adjustment_error
+    >>> adjustment_error(Adjustment(3, 1.5), Adjustment(3, 1.0))
+    0.25
+    """
+    W = to_numpy(true.dense()).astype(np.float64)
+    return float(np.sum((to_numpy(guess.dense(true)) - W) ** 2) / np.sum(W**2))

@@ -10,13 +10,13 @@
 ('erm', 'dare')
 """
 
+from skdare.adjustment import adjustment_error
 from skdare.bench._ablations import ABLATIONS, ablation_plan
-from skdare.bench._diagnostics import adjustment_error
 from skdare.bench._given import Given
 from skdare.bench._heads import HEADS
 from skdare.bench._log import Log
 from skdare.bench._plan import DEFAULT_EXTRAS, EXTRAS, bench_plan
-from skdare.bench._preparation import PROJECTIONS
+from skdare.bench._preparation import PROJECTIONS, Preparation
 from skdare.bench._questions import TRIALS
 from skdare.bench._record import (
     ABLATION,
@@ -53,6 +53,7 @@ __all__ = [
     "Given",
     "Log",
     "Plan",
+    "Preparation",
     "Record",
     "Settings",
     "Trial",

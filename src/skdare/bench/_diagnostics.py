@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdare._array import to_numpy
-from skdare.adjustment import Adjustment, average
+from skdare.adjustment import Adjustment, adjustment_error, average
 from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS
 from skdare.bench._paper import OPTIONS
@@ -20,20 +20,6 @@ from skdare.heads import fit_sharing
 
 GUESSES = ("averaged adjustment", "averaged scalar")
 ALIGNMENTS = ("with adjustment", "without adjustment")
-
-
-def adjustment_error(guess: Adjustment, true: Adjustment) -> float:
-    """``‖Ŵ - W‖² / ‖W‖²`` in the Frobenius norm.
-
-    Examples
-    --------
-    >>> from skdare.adjustment import Adjustment
-    >>> from skdare.bench import adjustment_error
-    >>> adjustment_error(Adjustment(3, 1.5), Adjustment(3, 1.0))
-    0.25
-    """
-    W = to_numpy(true.dense()).astype(np.float64)
-    return float(np.sum((to_numpy(guess.dense(true)) - W) ** 2) / np.sum(W**2))
 
 
 def measure_adjustment(

@@ -7,6 +7,7 @@ import click
 import skdare
 from skdare.cli._bench import ablate, bench
 from skdare.cli._demo import demo
+from skdare.cli._diagnose import diagnose
 from skdare.cli._features import features
 from skdare.cli._figure1 import figure1
 from skdare.cli._learn import extract, train
@@ -20,5 +21,6 @@ def main() -> None:
     """Linear predictors on frozen features that hold up on domains nobody has seen."""
 
 
-for command in (bench, ablate, report, figure1, train, extract, reproduce, features, demo):
+COMMANDS = (bench, ablate, report, figure1, diagnose, train, extract, reproduce, features, demo)
+for command in COMMANDS:
     main.add_command(command)

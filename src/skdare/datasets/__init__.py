@@ -5,7 +5,7 @@ from __future__ import annotations
 from skdare.datasets._fine_tuned import read_fine_tuned
 from skdare.datasets._manifest import MANIFEST
 from skdare.datasets._natural import natural
-from skdare.datasets._read import read
+from skdare.datasets._read import read, read_unlabelled
 from skdare.datasets._split import reserve
 from skdare.datasets._store import read_chunks, read_features, read_ids
 from skdare.datasets._store_info import StoreInfo, Verification, store_info, verify
@@ -32,6 +32,7 @@ __all__ = [
     "read_features",
     "read_fine_tuned",
     "read_ids",
+    "read_unlabelled",
     "reserve",
     "store_info",
     "verify",

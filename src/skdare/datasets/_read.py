@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,7 +13,7 @@ from skdare._validation import warn
 from skdare.datasets._arrays import read_npz, read_safetensors, read_torch
 from skdare.datasets._columns import read_csv, read_parquet
 from skdare.datasets._contents import Contents
-from skdare.datasets._roles import NAMES, assemble, decode
+from skdare.datasets._roles import NAMES, assemble, decode, features_alone
 from skdare.datasets._store import read_store
 from skdare.datasets._table import DomainData
 
@@ -91,6 +92,45 @@ def read(
     names_of_features = _feature_names(contents, keys["features"])
     data = assemble(arrays, where, _stem(path), names_of_features)
     return replace(data, made=contents.made)
+
+
+def read_unlabelled(
+    path: str | Path, *, names: Sequence[str] | None = None, key: str | None = None
+) -> np.ndarray:
+    """Read features alone, of rows without labels.
+
+    Labels that a file has all the same are left out.
+
+    Parameters
+    ----------
+    path : str or Path
+        As for `read`, or an array in a ``.npy`` file.
+    names : sequence of str, optional
+        The features in their order: columns of a table are taken by name.
+    key : str, optional
+        As ``features`` in `read`.
+
+    Returns
+    -------
+    array of shape (n, d)
+    """
+    path = Path(path)
+    where = f"features in {path}"
+    if path.suffix == ".npy" and path.exists():
+        return features_alone(np.load(path, allow_pickle=False), where)
+    contents = _open(path, dict.fromkeys(_LABELS))
+    main = _main(contents, {"features": key})
+    if main is not None:
+        return features_alone(_load(contents, [main]), where)
+    if key is None and names is not None:
+        missing = [name for name in names if name not in contents.entries]
+        if missing:
+            raise ValueError(
+                f"{path} has no column {missing[0]!r}, which the training rows have; it has "
+                f"{contents.listing()}"
+            )
+        return features_alone(_load(contents, list(names)), where)
+    return features_alone(_load(contents, _columns(contents, key, set())), where)
 
 
 def _open(path: Path, named: dict[str, str | None]) -> Contents:

@@ -48,6 +48,15 @@ def assemble(
     return DomainData(X, labels["target"], domains, split, name, feature_names)
 
 
+def features_alone(X: np.ndarray, what: str) -> np.ndarray:
+    """Checked features, without anything beside them."""
+    X = _matrix(X, what)
+    if not len(X):
+        raise ValueError(f"{what} has no rows; there is nothing to look at")
+    _refuse_infinity(X, what, None)
+    return X
+
+
 def decode(codes: np.ndarray, names: Sequence, what: str) -> np.ndarray:
     """The labels that integer codes stand for."""
     if not isinstance(names, list):

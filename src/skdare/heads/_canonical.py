@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Self
 
 import numpy as np
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from skdare._validation import warn
+from skdare._array import is_foreign, to_numpy
+from skdare._validation import check_domains, check_features, warn
+from skdare.diagnosis import Diagnosing, Diagnosis, Rehearsal, Rehearsing, TrainingDomains
 from skdare.heads._adaptation import Adaptation, Adapter, warn_of_outliers
 from skdare.heads._adjusted import Form, Plan, fit_adjusted, guess_adjustment
 from skdare.heads._base import ClassifierHead, Head, class_numbers
@@ -47,12 +52,13 @@ class Adjusted(Head):
         self._set_weights(*fitted.weights(W, fitted.mean if plan.form.subtract else None))
         self._canonical, self.canonical_coef_ = fitted.start, fitted.B.T
         self.solution_, self.n_iter_ = fitted.solution, fitted.solution.n_iter
-        self.adjustment_ = W.to_numpy()
+        self.adjustment_, self._whitening = W.to_numpy(), plan.whitening
         self.adjustments_ = {
             label: A.to_numpy() for label, A in zip(labels, fitted.adjustments, strict=True)
         }
         if isinstance(self, ClassifierHead):
             self._set_shares(problem)
+        self.rehearsal_: Rehearsal | None = None
         self.adaptation_ = None
         if adaptation is not None:
             known = fitted.adjustments if adaptation.whitening == plan.whitening else None
@@ -108,6 +114,79 @@ class Adjusted(Head):
         head of the same class
         """
         return self.adapter(prior_rows=prior_rows, min_rows=min_rows).partial_fit(X).head_
+
+    def rehearse(self, X, y, domains=None) -> Self:
+        """Hold each training domain out in turn, and keep what came of it for `diagnose`.
+
+        For every domain a copy of this head is fitted to the others, used on it as it is, after
+        adapting by several numbers of its rows, and after retraining with several numbers of its
+        labels. Only the scores are kept, in ``rehearsal_``; the head predicts as before.
+
+        Parameters
+        ----------
+        X, y, domains
+            The training rows, as given to `fit`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        X = check_features(self, X, reset=False)
+        y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
+        if len(y) != X.shape[0]:
+            raise ValueError(f"y has {len(y)} entries but X has {X.shape[0]} rows")
+        rows = check_domains(domains, len(y), np.ones(len(y)))
+        if set(rows.labels) != set(self.domains_):
+            raise ValueError(
+                f"these rows have the domains {_listed(rows.labels)}, and the head was fitted to "
+                f"{_listed(self.domains_)}; pass the training rows"
+            )
+        if len(rows.labels) < 2:
+            raise ValueError("rehearsing holds a domain out, and there is 1; it needs at least 2")
+        numbers = [np.arange(len(y))[index] for index in rows.index]
+        self.rehearsal_ = Rehearsing(self, X, y, numbers, rows.labels)()
+        return self
+
+    def diagnose(self, X, *, label_cost=0.05, acceptable=None) -> Diagnosis:
+        """Whether this head can be trusted on the domain these unlabelled rows come from.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Rows of the new domain.
+        label_cost : float, default=0.05
+            What a score must rise for labels to be worth collecting.
+        acceptable : float, optional
+            The score below which predictions are worth nothing. Default: half way from guessing
+            to what one is used to.
+
+        Returns
+        -------
+        Diagnosis
+            Print it, or see ``findings`` and ``recommendation``. What a shift costs is only said
+            after `rehearse`.
+        """
+        check_is_fitted(self)
+        X = check_features(self, X, reset=False)
+        labels = list(self.adjustments_)
+        truth = self.canonical_coef_.T
+        if self.adaptation_ is not None and self.adaptation_.plan.whitening == self._whitening:
+            truth = self.adaptation_.fitted.B
+        training = TrainingDomains(
+            labels,
+            [self.moments_[label] for label in labels],
+            [self.adjustments_[label] for label in labels],
+            self.adjustment_,
+            np.asarray(self.canonical_coef_.T, dtype=np.float64),
+            np.asarray(truth, dtype=np.float64),
+            self._whitening,
+        )
+        return Diagnosing(self, X, training, self.rehearsal_)(label_cost, acceptable)
+
+
+def _listed(labels: Iterable) -> str:
+    return ", ".join(f"`{label}`" for label in labels)
 
 
 def _warn_of_offset(moments: Iterable[Moments]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Self
 
 import numpy as np
+from sklearn.base import clone
 
 from skdare._validation import check_choice, check_count, check_number, warn
 from skdare.domain_statistics import SHRINKAGE_TARGETS, Whitening
@@ -90,6 +92,10 @@ class _DARECV(Adjusted):
         self._report(problem, candidates, scores, overall, main, second)
         adaptation = None if second is None else candidates[second].plan
         self._install(problem, statistics, candidates[main].plan, adaptation, "mean")
+
+    def _retrainer(self) -> Self:
+        """Reweighted ERM: what one would retrain with where there are labels of every domain."""
+        return clone(self).set_params(strategies=("reweighted",))
 
     def _candidates(self) -> Iterator[Candidate]:
         """Every combination that makes a difference."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Self
+
+from sklearn.base import clone
 
 from skdare._validation import check_choice, check_domain_weights, check_number
 from skdare.domain_statistics import Whitening, check_whitening
@@ -76,6 +79,11 @@ class _DARE(Adjusted):
             adaptation = Plan(own, second, self.l2)
         plan, start = Plan(whitening, form, self.l2), self._last_weights()
         self._install(problem, statistics, plan, adaptation, self.guess, start)
+
+    def _retrainer(self) -> Self:
+        """Reweighted ERM: what one would retrain with where there are labels of every domain."""
+        plain = {"adjust": False, "mean_penalty": 0.0, "adaptation": None, "guess": "mean"}
+        return clone(self).set_params(**plain, estimate_mean=False)
 
 
 class DAREClassifier(ClassifierHead, _DARE):

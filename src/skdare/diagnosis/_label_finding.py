@@ -1,0 +1,86 @@
+"""Have the class shares changed?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import chi2
+
+from skdare.diagnosis._finding import Finding, cannot_say, percent
+
+NAME, QUESTION = "label shift", "Are the classes as common as in training?"
+# Expected rows of a class below which it is counted together with the next rarer ones.
+_EXPECTED = 5.0
+_LEVEL = 0.01
+
+
+def label_finding(
+    counts: np.ndarray, shares: np.ndarray, reach: float, classes: Sequence[Any]
+) -> Finding:
+    """Predicted classes of the new rows against those predicted in training.
+
+    The test takes rows as independent, so with many rows it finds the smallest difference; hence
+    the alarm also asks that the shares are further away than those of any training domain.
+
+    Parameters
+    ----------
+    counts : array of shape (k,)
+        Rows of the new domain by predicted class.
+    shares : array of shape (k,)
+        In training.
+    reach : float
+        Largest distance of a training domain's shares from these.
+    classes : sequence of k labels
+    """
+    n = int(counts.sum())
+    bins = _bins(shares, n)
+    if len(bins) < 2:
+        rarer = 1.0 - float(shares.max())
+        if rarer <= 0:
+            return cannot_say(NAME, QUESTION, "training has one predicted class only")
+        needed = math.ceil(_EXPECTED / rarer)
+        return cannot_say(NAME, QUESTION, f"needs at least {needed} rows")
+    observed = np.array([counts[b].sum() for b in bins])
+    expected = n * np.array([shares[b].sum() for b in bins])
+    p = float(chi2.sf(float(np.sum((observed - expected) ** 2 / expected)), len(bins) - 1))
+    found = counts / n
+    distance = 0.5 * float(np.abs(found - shares).sum())
+    limit = reach + 0.5 * math.sqrt(len(shares) / n)
+    worst = int(np.argmax(np.abs(found - shares)))
+    if p >= _LEVEL:
+        level, word = "fine", "no sign of a change"
+    elif distance <= limit:
+        level, word = "fine", "changed, no more than between training domains"
+    else:
+        level, word = "look", "changed more than between any training domains"
+    answer = (
+        f"{word}: {percent(distance)} of the predictions would have to move (training domains: up "
+        f"to {percent(reach)}; chi-squared test p = {p:.2g}); class {classes[worst]} has "
+        f"{percent(found[worst])}, in training {percent(shares[worst])}"
+    )
+    numbers = {
+        "distance": distance,
+        "training_distance": reach,
+        "p": p,
+        "shares": {str(c): float(s) for c, s in zip(classes, found, strict=True)},
+        "training_shares": {str(c): float(s) for c, s in zip(classes, shares, strict=True)},
+    }
+    return Finding(NAME, QUESTION, answer, level, numbers)
+
+
+def _bins(shares: np.ndarray, n: int) -> list[np.ndarray]:
+    """Classes, the rare ones together, so that each bin has rows enough to expect."""
+    order = np.argsort(shares)
+    bins: list[np.ndarray] = []
+    held: list[int] = []
+    for number in order:
+        held.append(int(number))
+        if n * shares[held].sum() >= _EXPECTED:
+            bins.append(np.array(held))
+            held = []
+    if held and bins:
+        bins[-1] = np.concatenate([bins[-1], held])
+    return bins

@@ -1,0 +1,78 @@
+"""One of four things to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from skdare.diagnosis._finding import percent
+from skdare.diagnosis._performance_finding import REHEARSE, WORTH, Outlook
+from skdare.diagnosis._rehearsal import Rehearsal
+
+ACTIONS = ("use as is", "adapt", "collect labels", "do not use")
+CANNOT_SAY = "cannot say"
+# Scores within which a smaller number of labelled rows is as good as a larger one.
+_AS_GOOD = 0.01
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to do, and what was weighed.
+
+    Parameters
+    ----------
+    action : one of `ACTIONS`, or "cannot say"
+    reason : str
+    worth : mapping from action to expected score, less the price of labels
+    labelled_rows : int, optional
+        How many to collect.
+    """
+
+    action: str
+    reason: str
+    worth: Mapping[str, float] = field(default_factory=dict)
+    labelled_rows: int | None = None
+
+
+def without_rehearsal() -> Recommendation:
+    """Distances say how unusual a domain is; what that costs, only a rehearsal can."""
+    return Recommendation(CANNOT_SAY, REHEARSE)
+
+
+def recommend(
+    rehearsal: Rehearsal, expected: Outlook, label_cost: float, acceptable: float | None
+) -> Recommendation:
+    """The action with the highest expected score.
+
+    Collecting labels must pay their price; predictions that are not acceptable are worth what
+    `acceptable` says, so that not using the head wins where nothing else reaches it.
+    """
+    if acceptable is None:
+        acceptable = 0.5 * (rehearsal.task.floor + rehearsal.usual)
+    worth = {"use as is": expected.as_is, "do not use": acceptable}
+    if expected.gain is not None:
+        worth["adapt"] = expected.as_is + expected.gain
+    curve, rows = rehearsal.retrained(), None
+    if curve:
+        best = max(curve.values())
+        rows = min(n for n, score in curve.items() if score >= best - _AS_GOOD)
+        worth["collect labels"] = curve[rows] - label_cost
+    action = max(worth, key=lambda name: worth[name] - (WORTH if name == "adapt" else 0.0))
+    return Recommendation(action, _reason(action, worth, rows, label_cost), worth, rows)
+
+
+def _reason(action: str, worth: Mapping[str, float], rows: int | None, cost: float) -> str:
+    labels = ""
+    if "collect labels" in worth:
+        labels = (
+            f"; {rows:,} labelled rows and a retrained last layer would give "
+            f"{percent(worth['collect labels'] + cost)}"
+        )
+    adapted = f", adapted {percent(worth['adapt'])}" if "adapt" in worth else ""
+    expected = f"expected {percent(worth['use as is'])} as it is{adapted}{labels}"
+    return {
+        "use as is": f"{expected}: no other choice is worth its price",
+        "adapt": f"{expected}: adapting helped most training domains when they were held out",
+        "collect labels": f"{expected}: worth more than the price of labels, {percent(cost)}",
+        "do not use": f"{expected}: none reaches the acceptable {percent(worth['do not use'])}",
+    }[action]
