@@ -13,6 +13,7 @@ from skdare.cli._figure1 import figure1
 from skdare.cli._learn import extract, train
 from skdare.cli._report import report
 from skdare.cli._reproduce import reproduce
+from skdare.cli._theory import theory
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -21,6 +22,9 @@ def main() -> None:
     """Linear predictors on frozen features that hold up on domains nobody has seen."""
 
 
-COMMANDS = (bench, ablate, report, figure1, diagnose, train, extract, reproduce, features, demo)
+COMMANDS = (
+    *(bench, ablate, report, figure1, diagnose, theory),
+    *(train, extract, reproduce, features, demo),
+)
 for command in COMMANDS:
     main.add_command(command)

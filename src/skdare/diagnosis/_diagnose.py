@@ -10,7 +10,6 @@ import numpy as np
 from skdare._array import compact, to_numpy
 from skdare._validation import check_number
 from skdare.adjustment import Adjustment
-from skdare.diagnosis._adjustment_finding import NAME as ADJUSTMENT
 from skdare.diagnosis._adjustment_finding import adjustment_finding
 from skdare.diagnosis._assumption_finding import assumption_finding
 from skdare.diagnosis._diagnosis import Diagnosis
@@ -73,8 +72,8 @@ class Diagnosing:
         """Answer every question."""
         check_number("label_cost", label_cost, 0.0, 1.0)
         check_number("acceptable", acceptable, 0.0, 1.0, also=(None,))
-        if self.rows < MIN_ROWS:
-            needed = f"needs at least {MIN_ROWS} rows, and {self.rows} were given"
+        needed = self._needed()
+        if needed is not None:
             finding = cannot_say(*EVERYTHING, needed)
             return Diagnosis(self.rows, (finding,), Recommendation(CANNOT_SAY, needed))
         found = [*self._distances(), *self._labels()]
@@ -88,6 +87,12 @@ class Diagnosing:
         chosen = recommend(self.rehearsal, expected, label_cost, acceptable)
         return Diagnosis(self.rows, tuple(found), chosen)
 
+    def _needed(self) -> str | None:
+        """What is missing for any statement."""
+        if self.rows < MIN_ROWS:
+            return f"needs at least {MIN_ROWS} rows, and {self.rows} were given"
+        return None if self._statistics.moments.scale() > 0 else "needs rows that differ"
+
     def _of(self, numbers: np.ndarray) -> DomainStatistics:
         return DomainStatistics(self.X, compact(numbers), np.ones(len(numbers)))
 
@@ -98,9 +103,6 @@ class Diagnosing:
 
     def _distances(self) -> list[Finding]:
         moments, training = self._statistics.moments.to_numpy(), self.training
-        if training.whitening.adjust and not moments.scale(centered=training.whitening.centered):
-            same = cannot_say(ADJUSTMENT, EVERYTHING[1], "needs rows that differ")
-            return [same]
         D = None
         if training.whitening.adjust:
             D = adjustment_difference(self._own(np.arange(self.rows)), training.guess)

@@ -17,6 +17,8 @@ from skdare.moments import Moments
 
 # Features above which the largest singular value is found by iteration.
 _LARGE = 200
+# Eigenvalues that differ by less than this share of the largest are the same.
+_RTOL = 1e-12
 
 
 def effective_rank(S: np.ndarray) -> float:
@@ -33,16 +35,18 @@ def effective_rank(S: np.ndarray) -> float:
 
 
 def eigengap(S: np.ndarray) -> float:
-    """Smallest difference between consecutive eigenvalues.
+    """Smallest difference between consecutive eigenvalues, all of them: zero if one repeats.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skdare.diagnosis import eigengap
-    >>> eigengap(np.diag([4.0, 3.0, 1.0]))
-    1.0
+    >>> eigengap(np.diag([4.0, 3.0, 1.0])), eigengap(np.diag([4.0, 0.0, 0.0]))
+    (1.0, 0.0)
     """
-    return float(np.min(np.diff(np.linalg.eigvalsh(S))))
+    values = np.linalg.eigvalsh(S)
+    gap = float(np.diff(values).min())
+    return gap if gap > _RTOL * values[-1] else 0.0
 
 
 def adjustment_difference(own: Adjustment, guess: Adjustment) -> np.ndarray:

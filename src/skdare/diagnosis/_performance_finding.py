@@ -64,16 +64,24 @@ def loss_finding(rehearsal: Rehearsal, expected: Outlook) -> Finding:
         f"{percent(high)}), usually {percent(expected.usual)}; held out, the training domains "
         f"lost {points(min(seen.values()))} to {points(max(seen.values()))}"
     )
+    if rehearsal.saturated:
+        answer += (
+            "; they score nearly as well as if they had been seen, as on features fine-tuned on "
+            "them: a new domain may lose much more"
+        )
     worst = max(max(seen.values()), 0.0)
     level = "fine" if expected.loss <= max(worst, 0.05) else "look"
     if expected.as_is <= rehearsal.task.floor:
         level = "alarm"
+    elif rehearsal.saturated:
+        level = "look"
     numbers = {
         "expected": expected.as_is,
         "interval": [low, high],
         "usual": expected.usual,
         "loss": expected.loss,
         "training_losses": seen,
+        "saturated": rehearsal.saturated,
     }
     return Finding(LOSS, LOSS_QUESTION, answer, level, numbers)
 

@@ -123,8 +123,9 @@ class TrainingDomains:
         """Expected squared length, outside the span, of the error of an estimated mean."""
         W = to_numpy(self.guess.dense()).astype(np.float64)
         C = to_numpy(moments.scatter).astype(np.float64) / moments.n
-        spread = W @ C @ W
-        return float(np.trace(spread) - np.trace(Q.T @ spread @ Q)) / moments.n
+        inside = W @ Q
+        covered = float(np.sum(inside * (C @ inside)))
+        return (float(np.sum((C @ W) * W)) - covered) / moments.n
 
     def _moved(self, part: np.ndarray) -> float:
         moved = part @ self.B

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from skdare._validation import check_choice
@@ -13,16 +13,22 @@ from skdare.report._document import document
 from skdare.report._figure_one import FigureOne, figure_one
 from skdare.report._names import as_given, label
 from skdare.report._plot import Plot
+from skdare.report._theory import chapter_text, page
+from skdare.report._theory import heading as theory_heading
 from skdare.summary.groups import Summary, summarise
+from skdare.theory import Chapter
 
 __all__ = [
     "FORMATS",
     "FigureOne",
+    "chapter_text",
     "figure_one",
     "read_records",
     "text",
+    "theory_heading",
     "write_figure",
     "write_report",
+    "write_theory",
 ]
 
 FORMATS = ("html", "md", "tex", "csv")
@@ -92,6 +98,14 @@ def write_figure(figure: FigureOne, paths: Iterable[str | os.PathLike]) -> list[
     caption = f"{figure.title}. {figure.plot.caption}"
     rendered = [_picture(figure.plot, path.suffix.lower()[1:], caption) for path in files]
     return [_written(path, content) for path, content in zip(files, rendered, strict=True)]
+
+
+def write_theory(chapters: Sequence[Chapter], path: str | os.PathLike) -> Path:
+    """Write the theory beside its measurements as one page with figures.
+
+    It needs ``pip install 'skdare[report]'``.
+    """
+    return _written(Path(path), page(chapters))
 
 
 def read_records(run_folder: str | os.PathLike) -> list[Record]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
 
 from skdare.report._svg import INK, PALETTE
 
@@ -16,6 +21,7 @@ from skdare.report._svg import INK, PALETTE
 WIDTH = 340.0
 POINT = 1 / 72
 MARKERS = "osD^vPX<"
+DPI = 220  # of a PNG
 STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "skdare",
@@ -56,6 +62,24 @@ _OWN = {
     "retrain": 3,
     "retrain+sources": 4,
 }
+
+
+def rendered(draw: Callable[[Axes], None], kind: str, background: str = "none") -> bytes:
+    """What is drawn on axes in the style of all figures, as SVG or PNG."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        figure = Figure(layout="constrained", facecolor=background)
+        axes = figure.add_subplot()
+        axes.patch.set_alpha(0.0)
+        draw(axes)
+        out = io.BytesIO()
+        if kind == "svg":
+            FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None})
+        else:
+            figure.set_dpi(DPI)
+            FigureCanvasAgg(figure).print_png(out, metadata={"Software": None})
+    return out.getvalue()
 
 
 def colours(lines: Sequence[str]) -> dict[str, str]:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
 
 from skdare.report._axis import spaced
 from skdare.report._bars import draw_bars, draw_levels, most
 from skdare.report._canvas import (
     MARKERS,
-    STYLE,
     colours,
     guides,
     legend,
     remark,
+    rendered,
     short,
     size,
     strokes,
@@ -32,36 +27,26 @@ from skdare.report._plot import Bars, Dots, Gains, Levels, Lines, Plot, Series
 from skdare.report._svg import INK, inline
 
 ROOM_FOR_WHISKERS = 13  # rows of dots
-DPI = 220  # of a PNG
 
 
 def draw(plot: Plot) -> str:
     """The plot as an SVG element for a page."""
-    return inline(_rendered(plot, "svg").decode(), plot.name, plot.title, plot.alt)
+    svg = rendered(lambda axes: _drawn(axes, plot), "svg").decode()
+    return inline(svg, plot.name, plot.title, plot.alt)
 
 
 def as_file(plot: Plot, kind: str, remarked: str) -> bytes:
     """The plot as an SVG or PNG file by itself, on white, with small print below."""
-    return _rendered(plot, kind, "white", remarked)
+
+    def work(axes: Axes) -> None:
+        _drawn(axes, plot)
+        remark(axes, remarked)
+
+    return rendered(work, kind, "white")
 
 
-def _rendered(plot: Plot, kind: str, background: str = "none", remarked: str = "") -> bytes:
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
-        figure = Figure(layout="constrained", facecolor=background)
-        axes = figure.add_subplot()
-        axes.patch.set_alpha(0.0)
-        _DRAWERS[type(plot.drawing)](axes, plot, plot.drawing)
-        if remarked:
-            remark(axes, remarked)
-        out = io.BytesIO()
-        if kind == "svg":
-            FigureCanvasSVG(figure).print_svg(out, metadata={"Date": None, "Creator": None})
-        else:
-            figure.set_dpi(DPI)
-            FigureCanvasAgg(figure).print_png(out, metadata={"Software": None})
-    return out.getvalue()
+def _drawn(axes: Axes, plot: Plot) -> None:
+    _DRAWERS[type(plot.drawing)](axes, plot, plot.drawing)
 
 
 def _dots(axes: Axes, plot: Plot, dots: Dots) -> None:

@@ -13,7 +13,13 @@ from skdare.report._table import Table, notes
 
 def render(document: Document) -> str:
     """The page."""
-    environment = jinja2.Environment(
+    template = environment().get_template("template.html")
+    return template.render(document=document, figure=_figure, notes=_notes)
+
+
+def environment() -> jinja2.Environment:
+    """Templates beside this module; whatever they are given is escaped."""
+    return jinja2.Environment(
         loader=jinja2.PackageLoader("skdare.report", "."),
         autoescape=True,
         trim_blocks=True,
@@ -21,8 +27,6 @@ def render(document: Document) -> str:
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
     )
-    template = environment.get_template("template.html")
-    return template.render(document=document, figure=_figure, notes=_notes)
 
 
 def _figure(plot: Plot) -> Markup:

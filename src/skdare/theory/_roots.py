@@ -1,0 +1,44 @@
+"""Two square roots of a covariance: the symmetric one, and the paper's from its eigenvectors.
+
+Notation: S (d, d) a covariance with eigenvectors U and eigenvalues s², A (d, d) with A Aᵀ = S.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def symmetric_root(S: np.ndarray) -> np.ndarray:
+    """The one symmetric A without negative eigenvalues such that ``A A = S``.
+
+    It depends on S alone: neither the signs nor the order of eigenvectors matter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdare.theory import symmetric_root
+    >>> bool(np.allclose(symmetric_root(np.diag([4.0, 1.0])), np.diag([2.0, 1.0])))
+    True
+    """
+    values, U = np.linalg.eigh(S)
+    return (U * np.sqrt(np.maximum(values, 0.0))) @ U.T
+
+
+def eigen_root(S: np.ndarray) -> np.ndarray:
+    """``A = U diag(s)``, as the paper recovers it under its assumption 1.
+
+    Columns are in descending order, and the largest entry of each is positive: a choice, since
+    ``A D`` has the same covariance for every diagonal D of signs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdare.theory import eigen_root
+    >>> A = np.diag([-2.0, 1.0])
+    >>> bool(np.allclose(eigen_root(A @ A.T), np.diag([2.0, 1.0])))
+    True
+    """
+    values, U = np.linalg.eigh(S)
+    A = U[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0))
+    largest = np.take_along_axis(A, np.abs(A).argmax(axis=0)[None], axis=0)
+    return A * np.where(largest < 0, -1.0, 1.0)

@@ -1,0 +1,231 @@
+"""Theorem 1: the closed form against quadrature, heads and large samples."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import integrate
+from scipy.special import expit
+
+from skdare.theory import LAWS, LatentModel
+from skdare.theory._adversary import excess_risk
+from skdare.theory._chapter_closed_form import angle, closed_form_chapter
+from skdare.theory._claim import VERDICTS
+from skdare.theory._closed_form import (
+    closed_form,
+    logistic_scale,
+    mean_null_projection,
+    pooled_regression,
+    sampled_logistic,
+)
+from skdare.theory._closed_form_samples import Effort, fitted_coefficients, head_errors
+from skdare.theory._model import orthogonal
+from skdare.theory._roots import eigen_root, symmetric_root
+
+# -- The projection -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3, 5])
+def test_the_projection_takes_away_the_span_of_the_means_and_nothing_else(rank):
+    rng = np.random.default_rng(rank)
+    B = rng.normal(size=(5, rank)) @ rng.normal(size=(rank, 7))
+    P = mean_null_projection(B)
+    np.testing.assert_allclose(P @ B, 0.0, atol=1e-12)
+    np.testing.assert_allclose(P @ P, P, atol=1e-12)
+    np.testing.assert_allclose(P, P.T)
+    assert np.trace(P) == pytest.approx(5 - rank)
+
+
+# -- Regression -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_regression_heads_tend_to_the_projected_truth_for_every_law(law):
+    model = LatentModel.draw(6, 3, law=law, random_state=0)
+    errors = head_errors(model, Effort((1_000, 16_000), 5), seed=0).y
+    assert errors[1] < 0.05 < np.linalg.norm(model.beta - closed_form(model).coef)
+    assert 2.0 < errors[0] / errors[1] < 8.0  # the root of 16 is 4
+
+
+def test_the_regression_intercept_is_the_truth_at_the_average_mean():
+    model = LatentModel.draw(6, 3, random_state=0)
+    assert closed_form(model, intercept=True).intercept == pytest.approx(
+        model.means.mean(axis=1) @ model.beta
+    )
+    assert closed_form(model).intercept == 0.0
+
+
+def test_sampled_means_take_more_away_than_true_ones_unless_the_penalty_grows_slowly():
+    model = LatentModel.draw(6, 3, mean_rank=2, random_state=0)
+    effort = Effort((1_000, 16_000), 4)
+    exact = head_errors(model, effort, seed=0).y
+    penalty = head_errors(model, effort, seed=0, mean_penalty="root").y
+    assert exact[1] > 0.1
+    assert penalty[1] < 0.5 * penalty[0] < 0.1
+
+
+# -- Logistic regression --------------------------------------------------------------------------
+
+CASES = [
+    (1.0, 2.0, [0.0]),
+    (3.0, 0.5, [1.0, -4.0, 0.3]),
+    (0.2, 5.0, [2.0, 2.0]),
+    (4.0, 4.0, [-6.0]),
+]
+
+
+def normal_mean(function, mean, deviation):
+    def integrand(t):
+        return function(mean + deviation * t) * np.exp(-0.5 * t**2) / np.sqrt(2 * np.pi)
+
+    return integrate.quad(integrand, -12, 12, epsabs=1e-13, epsrel=1e-12, limit=500)[0]
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(("kept", "dropped", "shifts"), CASES)
+def test_the_population_gradient_vanishes_at_the_scale_and_intercept(
+    kept, dropped, shifts, intercept
+):
+    found = logistic_scale(kept, dropped, np.array(shifts), intercept=intercept)
+    total = np.hypot(kept, dropped)
+    # The score s = u + τ is N(m, total²), and E[u | s] = (kept/total)² (s - m).
+    wanted = np.mean(
+        [
+            (kept / total) ** 2 * normal_mean(lambda s, m=m: (s - m) * expit(s), m, total)
+            for m in shifts
+        ]
+    )
+    slope = normal_mean(lambda u: u * expit(found.scale * u + found.intercept), 0.0, kept)
+    assert slope == pytest.approx(wanted, abs=1e-10)
+    if intercept:
+        share = normal_mean(lambda u: expit(found.scale * u + found.intercept), 0.0, kept)
+        seen = np.mean([normal_mean(expit, m, total) for m in shifts])
+        assert share == pytest.approx(seen, abs=1e-10)
+    else:
+        assert found.intercept == 0.0
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_scale_lies_between_zero_and_one_whatever_the_means(intercept):
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        kept, dropped = rng.exponential(2.0, size=2)
+        shifts = rng.normal(scale=rng.exponential(3.0), size=3)
+        scale = logistic_scale(kept, dropped, shifts, intercept=intercept).scale
+        centred = logistic_scale(kept, dropped, 0.0 * shifts, intercept=intercept).scale
+        assert 0.0 < scale <= 1.0
+        assert intercept or scale <= centred  # any mean makes the unseen part count for more
+
+
+def test_with_nothing_dropped_the_scale_is_one():
+    assert logistic_scale(1.5, 0.0, np.zeros(2)).scale == pytest.approx(1.0)
+    assert logistic_scale(1.5, 0.0, np.zeros(2), intercept=True).scale == pytest.approx(1.0)
+
+
+def test_means_on_both_sides_need_no_intercept():
+    shifts = np.array([-2.0, 2.0])
+    found = logistic_scale(1.0, 1.0, shifts, intercept=True)
+    assert found.intercept == pytest.approx(0.0, abs=1e-12)
+    assert found.scale == pytest.approx(logistic_scale(1.0, 1.0, shifts).scale)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_classification_heads_find_the_attenuated_projection(intercept):
+    model = LatentModel.draw(5, 3, task="classification", random_state=3)
+    model = replace(model, beta=2.0 * model.beta)
+    expected, n = closed_form(model, intercept=intercept), 40_000
+    found = fitted_coefficients(model, n, 0, intercept=intercept)
+    # A weight has standard error (Σ p(1-p))^{-1/2}, and whitening adds about as much.
+    error = 8 * (3 * n * 0.12) ** -0.5
+    assert np.linalg.norm(found - expected.coef) < error
+    assert np.linalg.norm(found - expected.coef / expected.scale) > 2 * error
+
+
+def test_large_samples_of_gaussian_latents_have_the_closed_form():
+    model = LatentModel.draw(5, 2, task="classification", random_state=1)
+    model = replace(model, beta=3.0 * model.beta)
+    found = sampled_logistic(model, 100_000, random_state=0)
+    np.testing.assert_allclose(found, closed_form(model).coef, atol=0.01)
+
+
+def test_skewed_latents_bend_the_solution_more_than_symmetric_ones():
+    bends = dict.fromkeys(("gaussian", "laplace", "skewed"), 0.0)
+    for law in bends:
+        for seed in range(4):
+            model = LatentModel.draw(8, 2, law=law, task="classification", random_state=seed)
+            model = replace(model, beta=4.0 * model.beta)
+            found = sampled_logistic(model, 30_000, random_state=seed)
+            bends[law] += angle(found, mean_null_projection(model.means) @ model.beta) / 4
+    assert bends["gaussian"] < 0.7 * bends["laplace"]
+    assert bends["laplace"] < 0.5 * bends["skewed"]
+
+
+def test_logistic_regression_on_other_laws_has_no_closed_form():
+    model = LatentModel.draw(4, 2, law="uniform", task="classification", random_state=0)
+    with pytest.raises(ValueError, match="domain 0 has 'uniform' latents"):
+        closed_form(model)
+
+
+# -- Roots ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("root", [symmetric_root, eigen_root])
+def test_a_root_times_its_transpose_is_the_covariance(root):
+    A = np.random.default_rng(0).normal(size=(4, 4))
+    np.testing.assert_allclose(root(A @ A.T) @ root(A @ A.T).T, A @ A.T, atol=1e-12)
+
+
+def test_the_symmetric_root_recovers_symmetric_transformations_of_any_order_and_sign():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        U, s = orthogonal(4, rng), rng.uniform(0.1, 3.0, size=4)
+        A = (U * s) @ U.T
+        np.testing.assert_allclose(symmetric_root(A @ A.T), A, atol=1e-10)
+
+
+def test_one_covariance_belongs_to_two_transformations_with_opposite_latents():
+    first, second = np.diag([2.0, 1.0]), np.diag([-2.0, 1.0])  # both U S with V = I
+    np.testing.assert_array_equal(first @ first.T, second @ second.T)
+    root = np.linalg.inv(eigen_root(first @ first.T))
+    np.testing.assert_allclose((root @ first)[0], -(root @ second)[0])
+
+
+# -- The running example --------------------------------------------------------------------------
+
+
+def test_invariant_prediction_loses_what_varies_and_alignment_loses_nothing():
+    model = LatentModel.invariant_subspace(2, 3, 4, random_state=0)
+    invariant = model.beta * (np.arange(5) < 2)
+    lost, pooled = np.sum(model.beta[2:] ** 2), pooled_regression(model)
+    risks = []
+    for domain in model.domains:
+        W = np.linalg.inv(domain.A)
+        assert excess_risk(invariant, model.beta, W, domain) == pytest.approx(lost)
+        assert excess_risk(closed_form(model).coef, model.beta, W, domain) < 1e-20
+        risks.append(excess_risk(pooled, model.beta, np.eye(5), domain))
+    assert 0.0 < np.mean(risks) < lost
+
+
+def test_no_linear_map_of_raw_features_fits_all_domains_better_than_pooled_least_squares():
+    model, rng = LatentModel.draw(5, 3, random_state=0), np.random.default_rng(0)
+
+    def total(weights):
+        return sum(excess_risk(weights, model.beta, np.eye(5), d) for d in model.domains)
+
+    best = pooled_regression(model)
+    assert all(total(best) < total(best + 0.01 * rng.normal(size=5)) for _ in range(10))
+
+
+# -- The chapter ----------------------------------------------------------------------------------
+
+
+def test_the_chapter_gives_a_verdict_on_every_statement_and_finite_curves():
+    chapter = closed_form_chapter(seed=1, quick=True)
+    verdicts = {claim.where: claim.verdict for claim in chapter.claims}
+    assert set(verdicts.values()) <= set(VERDICTS)
+    assert verdicts["theorem 1, regression"] == "holds"
+    assert verdicts["assumption 1"] == "does not hold as printed"
+    for chart in chapter.pictures:
+        for curve in chart.curves.values():
+            assert len(curve.x) == len(curve.y)
+            assert np.isfinite(curve.y).all()
