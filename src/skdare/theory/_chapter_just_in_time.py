@@ -24,7 +24,7 @@ from skdare.theory._just_in_time import (
 from skdare.theory._just_in_time_pictures import just_in_time_pictures
 from skdare.theory._model import orthogonal
 
-_LEMMA = "theorem 4, lemma on ‖Σ^{1/2}Σ̂^{-1/2} - I‖"
+_LEMMA = "theorem 4, lemma on the root"
 
 
 def just_in_time_chapter(seed: int = 0, quick: bool = False) -> Chapter:
