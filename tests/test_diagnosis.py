@@ -269,10 +269,26 @@ def test_gains_between_numbers_of_rows_are_read_off_a_line_and_beyond_are_the_la
     assert one.gain(10_000) == pytest.approx(0.07)
 
 
+def test_what_a_rehearsal_missed_counts_the_more_the_more_domains_there_were():
+    few = Rehearsal([made(as_is=0.6)] * 2, Classes(0.3))  # lost 0.3, and 0.1 was foreseen
+    many = Rehearsal([made(as_is=0.6)] * 90, Classes(0.3))
+    assert few.offset == pytest.approx(0.2 * 2 / 22)
+    assert many.offset == pytest.approx(0.2 * 90 / 110)
+    assert many.miss == pytest.approx(0.2 * 20 / 110)
+
+
+def test_more_rows_than_there_are_cannot_be_labelled():
+    rehearsal = Rehearsal([made()], Classes(0.3))
+    expected = Outlook(0.9, 0.4, 0.1, None)
+    assert recommend(rehearsal, expected, 120, 0.05, None).labelled_rows == 50
+    assert recommend(rehearsal, expected, 49, 0.05, None).labelled_rows is None
+
+
 def test_adapting_gains_no_more_than_it_changes_nor_more_than_there_is():
     rehearsal = Rehearsal([made(adapted=1.0)], Classes(0.3))
     assert outlook(rehearsal, 0.1, 0.03, 100).gain == pytest.approx(0.03)
-    assert outlook(rehearsal, -0.05, 0.5, 100).gain == pytest.approx(0.05)
+    there_is = 1.0 - outlook(rehearsal, -0.05, 0.5, 100).as_is
+    assert outlook(rehearsal, -0.05, 0.5, 100).gain == pytest.approx(there_is)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +303,7 @@ def test_adapting_gains_no_more_than_it_changes_nor_more_than_there_is():
 )
 def test_the_action_with_the_highest_worth_is_recommended(expected, retrained, action):
     rehearsal = Rehearsal([made(retrained=retrained)], Classes(0.3))
-    chosen = recommend(rehearsal, expected, 0.05, None)
+    chosen = recommend(rehearsal, expected, 1000, 0.05, None)
     assert chosen.action == action
     assert chosen.labelled_rows == 200  # 500 are hardly better
     assert chosen.worth["do not use"] == pytest.approx(0.6)
@@ -296,9 +312,9 @@ def test_the_action_with_the_highest_worth_is_recommended(expected, retrained, a
 def test_labels_for_nothing_are_collected_and_dear_ones_are_not():
     rehearsal = Rehearsal([made()], Classes(0.3))
     expected = Outlook(0.9, 0.04, 0.1, None)
-    assert recommend(rehearsal, expected, 0.0, None).action == "collect labels"
-    assert recommend(rehearsal, expected, 0.5, None).action == "use as is"
-    assert recommend(rehearsal, expected, 0.5, 0.99).action == "do not use"
+    assert recommend(rehearsal, expected, 1000, 0.0, None).action == "collect labels"
+    assert recommend(rehearsal, expected, 1000, 0.5, None).action == "use as is"
+    assert recommend(rehearsal, expected, 1000, 0.5, 0.99).action == "do not use"
 
 
 # -- The whole ------------------------------------------------------------------------------------

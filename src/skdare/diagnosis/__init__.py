@@ -5,7 +5,8 @@ from skdare.diagnosis._diagnosis import Diagnosis
 from skdare.diagnosis._finding import Finding
 from skdare.diagnosis._geometry import effective_rank, eigengap
 from skdare.diagnosis._recommendation import ACTIONS, Recommendation
-from skdare.diagnosis._rehearsal import SATURATED, Rehearsal, Rehearsed, Rehearsing
+from skdare.diagnosis._rehearsal import Rehearsal, Rehearsed, Rehearsing
+from skdare.diagnosis._task import SATURATED
 from skdare.diagnosis._training import TrainingDomains
 
 __all__ = [

@@ -84,7 +84,7 @@ class Diagnosing:
         expected = self._outlook(self.rehearsal)
         found.append(loss_finding(self.rehearsal, expected))
         found.append(gain_finding(self.rehearsal, expected, self.rows))
-        chosen = recommend(self.rehearsal, expected, label_cost, acceptable)
+        chosen = recommend(self.rehearsal, expected, self.rows, label_cost, acceptable)
         return Diagnosis(self.rows, tuple(found), chosen)
 
     def _needed(self) -> str | None:

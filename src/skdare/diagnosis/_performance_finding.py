@@ -46,7 +46,7 @@ def outlook(
 
     Adapting cannot gain more than it changes, nor more than there is to gain.
     """
-    expected = Outlook(rehearsal.usual, foreseen, rehearsal.miss, None)
+    expected = Outlook(rehearsal.usual, foreseen + rehearsal.offset, rehearsal.miss, None)
     gains = list(rehearsal.gains(rows).values())
     if not gains or disagreement is None:
         return expected
@@ -59,15 +59,18 @@ def loss_finding(rehearsal: Rehearsal, expected: Outlook) -> Finding:
     seen = {one.domain: one.loss for one in rehearsal.domains}
     unit = rehearsal.task.unit
     low, high = expected.as_is - expected.miss, min(expected.as_is + expected.miss, 1.0)
+    said = f"expected {unit} {percent(expected.as_is)} (most likely {percent(low)} to "
+    said += f"{percent(high)})"
+    if rehearsal.saturated:
+        low, said = rehearsal.task.floor, f"{unit} at most about {percent(high)}"
     answer = (
-        f"expected {unit} {percent(expected.as_is)} (most likely {percent(low)} to "
-        f"{percent(high)}), usually {percent(expected.usual)}; held out, the training domains "
-        f"lost {points(min(seen.values()))} to {points(max(seen.values()))}"
+        f"{said}, usually {percent(expected.usual)}; held out, the training domains lost "
+        f"{points(min(seen.values()))} to {points(max(seen.values()))}"
     )
     if rehearsal.saturated:
         answer += (
-            "; they score nearly as well as if they had been seen, as on features fine-tuned on "
-            "them: a new domain may lose much more"
+            ", nearly as good as seen ones: the features may have been fine-tuned on them, and "
+            "then a new domain loses much more"
         )
     worst = max(max(seen.values()), 0.0)
     level = "fine" if expected.loss <= max(worst, 0.05) else "look"

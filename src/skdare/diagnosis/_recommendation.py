@@ -40,22 +40,28 @@ def without_rehearsal() -> Recommendation:
 
 
 def recommend(
-    rehearsal: Rehearsal, expected: Outlook, label_cost: float, acceptable: float | None
+    rehearsal: Rehearsal,
+    expected: Outlook,
+    at_hand: int,
+    label_cost: float,
+    acceptable: float | None,
 ) -> Recommendation:
     """The action with the highest expected score.
 
-    Collecting labels must pay their price; predictions that are not acceptable are worth what
-    `acceptable` says, so that not using the head wins where nothing else reaches it.
+    Collecting labels must pay their price, and there must be rows to label; predictions that are
+    not acceptable are worth what `acceptable` says, so that not using the head wins where nothing
+    else reaches it.
     """
     if acceptable is None:
         acceptable = 0.5 * (rehearsal.task.floor + rehearsal.usual)
     worth = {"use as is": expected.as_is, "do not use": acceptable}
     if expected.gain is not None:
         worth["adapt"] = expected.as_is + expected.gain
-    curve, rows = rehearsal.retrained(), None
+    curve, rows = {n: s for n, s in rehearsal.retrained().items() if n <= at_hand}, None
     if curve:
-        best = max(curve.values())
-        rows = min(n for n, score in curve.items() if score >= best - _AS_GOOD)
+        enough = max(curve.values()) - _AS_GOOD
+        # Features fine-tuned on these domains make few labels look enough.
+        rows = max(curve) if rehearsal.saturated else min(n for n in curve if curve[n] >= enough)
         worth["collect labels"] = curve[rows] - label_cost
     action = max(worth, key=lambda name: worth[name] - (WORTH if name == "adapt" else 0.0))
     return Recommendation(action, _reason(action, worth, rows, label_cost), worth, rows)

@@ -9,6 +9,10 @@ import numpy as np
 
 from skdare._array import to_numpy
 
+# Left-out training domains score 0.97 to 0.99 on features fine-tuned on them, and at most 0.94 on
+# the seven other real sets we know.
+SATURATED = 0.95
+
 
 @dataclass(frozen=True, eq=False)
 class Reading:
@@ -26,9 +30,13 @@ class Reading:
 
 
 class Task(Protocol):
-    """Scores lie on one scale: 1 is perfect, `floor` is what one gets without features."""
+    """Scores lie on one scale: 1 is perfect, `floor` is what one gets without features.
+
+    Held-out domains that score above ``saturated`` were hardly unseen.
+    """
 
     unit: str
+    saturated: float
 
     @property
     def floor(self) -> float:
@@ -60,6 +68,7 @@ class Classes:
 
     floor: float
     unit = "accuracy"
+    saturated = SATURATED
 
     def read(self, head: Any, X: Any) -> Reading:
         """Predict classes."""
@@ -87,6 +96,7 @@ class Numbers:
     variance: float
     floor = 0.0
     unit = "R² in units of the training targets"
+    saturated = float("inf")
 
     def read(self, head: Any, X: Any) -> Reading:
         """Predict numbers."""
