@@ -332,16 +332,17 @@ def test_every_question_is_answered_and_one_action_recommended(task):
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_expected_accuracy_follows_the_true_one():
-    data = load_digit_domains()
-    expected, true = [], []
+def test_domains_that_are_hard_are_expected_to_be():
+    data, expected, true = load_digit_domains(), {}, {}
     for new in np.unique(data.domains):
         rows, X = split(data, new)
         head = DAREClassifier().fit(*rows[:2], domains=rows[2])
         head.rehearse(*rows[:2], domains=rows[2])
-        expected.append(head.diagnose(X)["loss"].numbers["expected"])
-        true.append(head.score(X, data.y[data.domains == new]))
-    assert np.corrcoef(expected, true)[0, 1] > 0.7
+        expected[new] = head.diagnose(X)["loss"].numbers["expected"]
+        true[new] = head.score(X, data.y[data.domains == new])
+    assert max(true["faint"], true["tilted"]) < 0.7 < 0.85 < min(true["bold"], true["plain"])
+    hard, easy = ("faint", "tilted"), ("bold", "plain")
+    assert max(expected[d] for d in hard) < min(expected[d] for d in easy) - 0.1
 
 
 @pytest.mark.parametrize("n", [1, 2, 19])
