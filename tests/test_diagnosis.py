@@ -183,7 +183,7 @@ def test_other_class_shares_are_seen_and_named():
     shares = np.array([0.5, 0.3, 0.2])
     finding = label_finding(np.array([20, 20, 160]), shares, 0.05, "abc")
     assert finding.level == "look"
-    assert "class c has 80 %" in finding.answer
+    assert "class c has 80\u00a0%" in finding.answer
 
 
 def test_a_change_no_larger_than_between_training_domains_is_not_alarming():

@@ -39,13 +39,13 @@ def cannot_say(name: str, question: str, needed: str) -> Finding:
 
 
 def percent(share: float) -> str:
-    """A share in percent, with a digit where it is small."""
-    return f"{100 * share:.1f} %" if abs(share) < 0.0995 else f"{100 * share:.0f} %"
+    """A share in percent, with a digit where it is small; no line ends before the sign."""
+    return f"{100 * share:.1f}\u00a0%" if abs(share) < 0.0995 else f"{100 * share:.0f}\u00a0%"
 
 
 def points(difference: float) -> str:
     """A difference of shares in points, with its sign."""
-    return f"{100 * difference:+.1f} points"
+    return f"{100 * difference:+.1f}\u00a0points"
 
 
 def number(value: float) -> str:
