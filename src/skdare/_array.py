@@ -5,6 +5,7 @@ Notation: X (n, d) rows, V (d, k) weights, R (n, k) residuals.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,29 @@ import numpy as np
 from scipy import linalg, sparse
 
 Array = Any
-"""A NumPy array, a SciPy CSR matrix or any array-API array (torch, cupy, ...)."""
+"""A NumPy array, a SciPy CSR matrix, any array-API array (torch, cupy, ...), or a `RowReader`."""
 
 Index = slice | np.ndarray
 """The rows of a domain: a slice where they are contiguous, else their numbers."""
+
+
+class RowReader(ABC):
+    """Rows that lie elsewhere, and of which a chunk at a time is brought into memory.
+
+    Wherever features are taken, one may stand for an array of its ``shape`` and ``dtype``.
+    """
+
+    ndim = 2
+    shape: tuple[int, int]
+    dtype: np.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @abstractmethod
+    def __getitem__(self, index: Index) -> np.ndarray:
+        """Some rows, by a slice without a step or by ascending numbers."""
+
 
 # Rows are visited in chunks of about this many bytes. On a CPU a gathered chunk should still be
 # warm for the second product; on an accelerator launches must be few.
@@ -37,8 +57,10 @@ def is_foreign(X: Array) -> bool:
 
 
 def namespace(X: Array) -> Any:
-    """The array namespace of X; sparse matrices compute in NumPy."""
-    return np if sparse.issparse(X) else array_api_compat.array_namespace(X)
+    """The array namespace of X; sparse matrices and rows that lie elsewhere compute in NumPy."""
+    if sparse.issparse(X) or isinstance(X, RowReader):
+        return np
+    return array_api_compat.array_namespace(X)
 
 
 def like(values: Array, X: Array, dtype: Any = None) -> Array:
@@ -104,18 +126,20 @@ def as_float64(values: Array) -> Array:
 
 
 def _is_floating(X: Array) -> bool:
-    if isinstance(X, np.ndarray) or sparse.issparse(X):
+    if isinstance(X, np.ndarray | RowReader) or sparse.issparse(X):
         return bool(np.issubdtype(X.dtype, np.floating))
     return bool(namespace(X).isdtype(X.dtype, "real floating"))
 
 
 def is_real(X: Array) -> bool:
-    """Whether a foreign array holds real numbers."""
+    """Whether an array holds real numbers."""
+    if isinstance(X, RowReader):
+        return X.dtype.kind in "biuf"
     return bool(namespace(X).isdtype(X.dtype, ("bool", "integral", "real floating")))
 
 
 def all_finite(X: Array) -> bool:
-    """Whether every entry of a foreign array is finite, chunk by chunk."""
+    """Whether every entry is finite, chunk by chunk."""
     xp = namespace(X)
     whole = slice(0, X.shape[0])
     return not _is_floating(X) or all(

@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, validate_data
 
-from skdare._array import Array, Index, all_finite, compact, is_foreign, is_real, to_numpy
+from skdare._array import (
+    Array,
+    Index,
+    RowReader,
+    all_finite,
+    compact,
+    is_foreign,
+    is_real,
+    to_numpy,
+)
 
 _PACKAGE = str(Path(__file__).parent)
 FEATURE_DTYPES = [np.float64, np.float32, np.float16]
@@ -28,8 +37,11 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def check_features(estimator: Any, X: Array, *, reset: bool, min_rows: int = 1) -> Array:
-    """X as a float array or CSR matrix, in its own array library; caller's memory untouched."""
-    if not is_foreign(X):
+    """X as a float array or CSR matrix, in its own array library; caller's memory untouched.
+
+    Rows that lie elsewhere stay there, and are looked through once, chunk by chunk.
+    """
+    if not is_foreign(X) and not isinstance(X, RowReader):
         return validate_data(
             estimator,
             X,

@@ -8,11 +8,11 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from skdare._array import (
     Array,
     Index,
-    is_foreign,
     length,
     like,
     namespace,
@@ -118,7 +118,7 @@ class DomainStatistics:
         """Spectrum of the second moment, through its thin side where it has one."""
         with self._lock:
             if centered not in self._spectra:
-                if self._is_thin and not _is_sparse(self.X):
+                if self._is_thin and not sparse.issparse(self.X):
                     rows = self._deviations(centered)
                     self._spectra[centered] = Spectrum.of_rows(rows, self.moments.n)
                 else:
@@ -183,7 +183,3 @@ def adjustment_among(
 
 # Statistics by domain label, for fits whose domains have the same rows.
 Shared = MutableMapping[Hashable, DomainStatistics]
-
-
-def _is_sparse(X: Array) -> bool:
-    return not is_foreign(X) and not isinstance(X, np.ndarray)

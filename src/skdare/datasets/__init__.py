@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skdare.datasets._fine_tuned import read_fine_tuned
+from skdare.datasets._lazy import ChunkedRows, StoredRows, open_table
 from skdare.datasets._manifest import MANIFEST
 from skdare.datasets._natural import natural
 from skdare.datasets._read import read, read_unlabelled
@@ -17,9 +18,11 @@ from skdare.datasets._write import write
 
 __all__ = [
     "MANIFEST",
+    "ChunkedRows",
     "DomainData",
     "StoreInfo",
     "StoreWriter",
+    "StoredRows",
     "Verification",
     "append_rows",
     "fingerprint",
@@ -27,6 +30,7 @@ __all__ = [
     "load_digit_domains",
     "make_latent_domains",
     "natural",
+    "open_table",
     "read",
     "read_chunks",
     "read_features",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from skdare._array import Array
 from skdare.datasets._contents import Contents, Entry
 from skdare.datasets._manifest import (
     CODEBOOK,
@@ -76,11 +77,15 @@ class Store:
 
     def data(self, start: int, stop: int) -> DomainData:
         """Some rows, labels by their names."""
+        return self.table(self.rows("features", start, stop), start, stop)
+
+    def table(self, X: Array, start: int, stop: int) -> DomainData:
+        """These features beside the labels of some rows, by their names."""
         labels, where = self.rows("labels", start, stop), f"in {self.folder}"
         if self.manifest.classes is not None:
             labels = decode(labels, self.manifest.classes, f"labels {where}")
         return DomainData(
-            self.rows("features", start, stop),
+            X,
             np.asarray(labels, self.dtypes["labels"] if self.manifest.classes is None else None),
             decode(self.rows("domains", start, stop), self.manifest.domains, f"domains {where}"),
             np.array(self.rows("split", start, stop)) if "split" in self.dtypes else None,

@@ -1,0 +1,162 @@
+"""Rows that are never all in memory: those of a feature store, or of a source of chunks."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+
+from skdare._array import Index, RowReader, to_numpy
+from skdare._validation import check_count
+from skdare.datasets._manifest import CODEBOOK, CODES
+from skdare.datasets._store import Store, open_store
+from skdare.datasets._store_codes import decode
+from skdare.datasets._table import DomainData
+
+
+class StoredRows(RowReader):
+    """The features of a store, read from its shards when they are asked for.
+
+    Parameters
+    ----------
+    store : Store
+    """
+
+    def __init__(self, store: Store) -> None:
+        manifest = store.manifest
+        self.store, self.dtype = store, store.dtypes["features"]
+        self.shape = manifest.rows, manifest.features
+        self._ends = [0, *accumulate(shard.rows for shard in manifest.shards)]
+
+    def __repr__(self) -> str:
+        return f"StoredRows({str(self.store.folder)!r}, {self.shape[0]} rows)"
+
+    def __getitem__(self, index: Index) -> np.ndarray:
+        """A copy of some rows, float16 as it is and 8-bit codes decoded."""
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(self.shape[0])
+            return self.store.rows("features", start, max(start, stop))
+        out = np.empty((len(index), self.shape[1]), self.dtype)
+        done = 0
+        while done < len(index):
+            s = bisect_right(self._ends, int(index[done])) - 1
+            until = done + int(np.searchsorted(index[done:], self._ends[s + 1]))
+            self._gather(s, index[done:until] - self._ends[s], out[done:until])
+            done = until
+        return out
+
+    def _gather(self, s: int, numbers: np.ndarray, place: np.ndarray) -> None:
+        """Rows of one shard, by their numbers in it."""
+        shard = self.store.manifest.shards[s]
+        rows = self.store.part(shard, "features")
+        if self.store.manifest.dtype == CODES:
+            decode(rows[numbers], self.store.part(shard, CODEBOOK), place)
+        else:
+            place[...] = rows[numbers]
+
+
+class ChunkedRows(RowReader):
+    """Rows that a function gives anew, chunk after chunk, as often as it is called.
+
+    Every pass over the data calls it once where the rows of each domain lie together, in the
+    order of the domains' labels; else once for each domain. Sort rows by domain.
+
+    Parameters
+    ----------
+    chunks : callable
+        Returns an iterable of arrays of shape (m, d), the same each time.
+    rows, features : int
+        How many there are in all.
+    dtype : dtype
+        Of every chunk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdare import ERMClassifier
+    >>> from skdare.datasets import ChunkedRows, make_latent_domains
+    >>> data = make_latent_domains(random_state=0)
+    >>> X = ChunkedRows(lambda: np.array_split(data.X, 7), *data.X.shape, data.X.dtype)
+    >>> head = ERMClassifier().fit(X, data.y)
+    >>> bool(np.allclose(head.coef_, ERMClassifier().fit(data.X, data.y).coef_))
+    True
+    """
+
+    def __init__(
+        self,
+        chunks: Callable[[], Iterable],
+        rows: int,
+        features: int,
+        dtype: np.dtype | type = np.float32,
+    ) -> None:
+        check_count("rows", rows, 1)
+        check_count("features", features, 1)
+        self.chunks, self.shape, self.dtype = chunks, (rows, features), np.dtype(dtype)
+        self._source: Iterator = iter(())
+        self._at, self._chunk = rows, np.empty((0, features), self.dtype)
+
+    def __repr__(self) -> str:
+        return f"ChunkedRows({self.shape[0]} rows, {self.shape[1]} features)"
+
+    def __getitem__(self, index: Index) -> np.ndarray:
+        """A copy of some rows."""
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(self.shape[0])
+            index = np.arange(start, max(start, stop))
+        out = np.empty((len(index), self.shape[1]), self.dtype)
+        done = 0
+        while done < len(index):
+            self._seek(int(index[done]))
+            end = self._at + len(self._chunk)
+            until = done + int(np.searchsorted(index[done:], end))
+            out[done:until] = self._chunk[index[done:until] - self._at]
+            done = until
+        return out
+
+    def _seek(self, row: int) -> None:
+        """Go on to the chunk that has this row; back to the start where it has gone by."""
+        if row < self._at:
+            self._source, self._at = iter(self.chunks()), 0
+            self._chunk = self._chunk[:0]
+        while row >= self._at + len(self._chunk):
+            self._at += len(self._chunk)
+            self._chunk = self._next()
+
+    def _next(self) -> np.ndarray:
+        try:
+            chunk = to_numpy(next(self._source))
+        except StopIteration:
+            raise ValueError(
+                f"the chunks end after {self._at} rows, and {self.shape[0]} were announced; they "
+                "must be the same each time"
+            ) from None
+        if chunk.ndim != 2 or chunk.shape[1] != self.shape[1]:
+            raise ValueError(
+                f"a chunk has shape {chunk.shape}, and {self.shape[1]} features were announced; "
+                "give rows by features"
+            )
+        return chunk
+
+
+def open_table(path: str | Path) -> DomainData:
+    """A feature store as a table whose features stay on disk.
+
+    Labels and domains are read, features when a head asks for them: a chunk at a time, however
+    many there are. Every head takes such a table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from skdare import DAREClassifier
+    >>> from skdare.datasets import make_latent_domains, open_table, write_store
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_store(f"{folder}/latent", make_latent_domains(random_state=0))
+    ...     table = open_table(f"{folder}/latent")
+    ...     DAREClassifier().fit(table.X, table.y, domains=table.domains).coef_.shape
+    (1, 8)
+    """
+    store = open_store(path)
+    return store.table(StoredRows(store), 0, store.manifest.rows)

@@ -1,0 +1,192 @@
+"""Rows that are never all in memory give the heads that rows in memory give."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import skdare
+from skdare.datasets import (
+    ChunkedRows,
+    DomainData,
+    StoreWriter,
+    make_latent_domains,
+    open_table,
+    write_store,
+)
+
+HEADS = {
+    "classification": (
+        "ERMClassifier",
+        "ReweightedClassifier",
+        "GroupDROClassifier",
+        "IRMClassifier",
+        "DAREClassifier",
+    ),
+    "regression": (
+        "ERMRegressor",
+        "GroupDRORegressor",
+        "AnchorRegressor",
+        "DARERegressor",
+    ),
+}
+EVERY = [(task, name) for task, names in HEADS.items() for name in names]
+
+
+def problem(task: str, *, sorted_rows: bool = False, dtype=np.float32) -> DomainData:
+    data = make_latent_domains(3, 700, 6, task=task, random_state=0)
+    order = np.arange(len(data.y))
+    if not sorted_rows:
+        order = np.random.default_rng(0).permutation(len(order))
+    # Exact in float16, so that every way of keeping them keeps the same numbers.
+    X = data.X[order].astype(np.float16).astype(dtype)
+    return DomainData(X, data.y[order], data.domains[order])
+
+
+def in_shards(path, data: DomainData, dtype: str = "float32", rows: int = 400):
+    with StoreWriter(path, features=data.X.shape[1], dtype=dtype, rows_per_shard=rows) as writer:
+        writer.append(data.X, data.y, data.domains)
+    return open_table(path)
+
+
+def chunked(data: DomainData, rows: int = 130):
+    made = []
+
+    def chunks():
+        made.append(1)
+        return (data.X[i : i + rows] for i in range(0, len(data.X), rows))
+
+    return ChunkedRows(chunks, *data.X.shape, data.X.dtype), made
+
+
+def fit(name: str, X, data: DomainData):
+    return getattr(skdare, name)().fit(X, data.y, domains=data.domains)
+
+
+def mapped(tmp_path, data: DomainData):
+    np.save(tmp_path / "X.npy", data.X)
+    return np.load(tmp_path / "X.npy", mmap_mode="r")
+
+
+WAYS = {
+    "store": lambda path, data: in_shards(path / "store", data).X,
+    "float16 store": lambda path, data: in_shards(path / "store", data, "float16").X,
+    "memory map": mapped,
+    "chunks": lambda path, data: chunked(data)[0],
+}
+
+
+@pytest.mark.parametrize("sorted_rows", [True, False])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("task", "name"), EVERY)
+@pytest.mark.filterwarnings("ignore:.*IRM")
+def test_a_head_does_not_depend_on_where_its_rows_lie(tmp_path, task, name, way, sorted_rows):
+    data = problem(task, sorted_rows=sorted_rows)
+    want, found = fit(name, data.X, data), fit(name, WAYS[way](tmp_path, data), data)
+    np.testing.assert_array_equal(found.coef_, want.coef_)
+    np.testing.assert_array_equal(found.intercept_, want.intercept_)
+
+
+def test_codes_are_decoded_chunk_by_chunk(tmp_path):
+    data = problem("classification")
+    table = in_shards(tmp_path / "store", data, "uint8")
+    X = np.concatenate([table.X[i : i + 100] for i in range(0, len(data.y), 100)])
+    assert np.max(np.abs(X - data.X)) < np.ptp(data.X, axis=0).max() / 500
+    rows = np.array([0, 3, 399, 400, 401, 1999])
+    np.testing.assert_array_equal(table.X[rows], X[rows])
+    want, found = fit("DAREClassifier", X, data), fit("DAREClassifier", table.X, data)
+    np.testing.assert_array_equal(found.coef_, want.coef_)
+
+
+@pytest.mark.parametrize("way", ["store", "chunks"])
+def test_rows_that_lie_elsewhere_are_predicted_and_adapted_to(tmp_path, way):
+    data = problem("classification")
+    head, X = fit("DAREClassifier", data.X, data), WAYS[way](tmp_path, data)
+    np.testing.assert_array_equal(head.predict_proba(X), head.predict_proba(data.X))
+    np.testing.assert_array_equal(head.adapt(X).coef_, head.adapt(data.X).coef_)
+    few = data.X[:4]
+    assert head.adapt(ChunkedRows(lambda: [few], 4, 6, few.dtype)).coef_.shape == (1, 6)
+
+
+def test_a_pass_over_sorted_rows_reads_every_chunk_once():
+    data = problem("classification", sorted_rows=True)
+    X, made = chunked(data)
+    head = fit("DAREClassifier", X, data)
+    passes = len(made)
+    X, made = chunked(problem("classification"))
+    fit("DAREClassifier", X, problem("classification"))
+    # Value and gradient of one fit and of the one for adapt, moments, and a few sums.
+    assert passes < 3 * (head.solution_.n_evaluations + head.adaptation_.fitted.solution.n_iter)
+    assert len(made) > 2 * passes
+
+
+def test_a_fit_needs_a_fraction_of_the_memory_of_its_rows(tmp_path):
+    """240 MB of features, in a process that may have 150 MB beyond what imports take."""
+    script = f"""
+import resource
+import numpy as np
+from skdare import DAREClassifier
+from skdare.datasets import StoreWriter, open_table
+rng = np.random.default_rng(0)
+path = {str(tmp_path / "store")!r}
+with StoreWriter(path, features=300, dtype="float32", rows_per_shard=50_000) as writer:
+    for domain in "abcd":
+        for part in range(5):
+            X = rng.normal(size=(10_000, 300)).astype(np.float32)
+            y = (X[:, 0] + rng.logistic(size=10_000) > 0).astype(int)
+            writer.append(X, y, np.full(10_000, domain))
+used = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_DATA, (used + 150_000_000, resource.RLIM_INFINITY))
+table = open_table(path)
+try:
+    np.asarray(table.X[0:200_000]) + 1
+    raise SystemExit("the limit does not bind")
+except MemoryError:
+    pass
+head = DAREClassifier().fit(table.X, table.y, domains=table.domains)
+print(head.score(table.X, table.y))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout) > 0.6
+
+
+# -- Bad input ------------------------------------------------------------------------------------
+
+
+def test_chunks_that_end_early_or_have_another_width_are_told(tmp_path):
+    data = problem("classification")
+    short = ChunkedRows(lambda: [data.X[:100]], *data.X.shape)
+    with pytest.raises(ValueError, match="end after 100 rows, and 2100 were announced"):
+        fit("ERMClassifier", short, data)
+    narrow = ChunkedRows(lambda: [data.X[:, :5]], *data.X.shape)
+    with pytest.raises(ValueError, match=r"a chunk has shape \(2100, 5\), and 6 features"):
+        fit("ERMClassifier", narrow, data)
+
+
+def test_rows_that_are_not_finite_are_refused_wherever_they_lie(tmp_path):
+    data = problem("classification")
+    X = data.X.copy()
+    X[1500, 2] = np.nan
+    bad = ChunkedRows(lambda: np.array_split(X, 9), *X.shape)
+    with pytest.raises(ValueError, match="contains NaN or infinity"):
+        fit("DAREClassifier", bad, data)
+
+
+def test_labels_shorter_than_features_are_refused(tmp_path):
+    data = problem("classification")
+    table = in_shards(tmp_path / "store", data)
+    with pytest.raises(ValueError, match="y has 2099 entries but X has 2100 rows"):
+        skdare.DAREClassifier().fit(table.X, table.y[:-1], domains=table.domains)
+
+
+def test_a_shard_that_is_not_there_is_named(tmp_path):
+    write_store(tmp_path / "store", problem("classification"))
+    next((tmp_path / "store").glob("features*.npy")).unlink()
+    with pytest.raises((ValueError, OSError), match="features"):
+        open_table(tmp_path / "store")
