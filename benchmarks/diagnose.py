@@ -31,11 +31,12 @@ from sklearn.preprocessing import StandardScaler
 from real_data import LOADERS, Fold, Rows, data_root
 from skdare import DAREClassifier, DARERegressor
 from skdare.datasets import DomainData, load_digit_domains, read_fine_tuned
+from skdare.diagnosis._performance_finding import WORTH
+from skdare.diagnosis._recommendation import LABEL_COST
 
 CHOSEN_ON = ("pacs", "gas", "office", "heart", "digits", "wisdm:third")
 UNSEEN = ("wisdm:rest", "stores")
 REGRESSION = ("gas-log-ppm", "prsa", "crime:third")
-WORTH = 0.005
 MOST = 1500
 
 
@@ -115,7 +116,9 @@ def measure(fold: Fold) -> dict:
         "do not use": chosen.worth["do not use"],
     }
     if chosen.labelled_rows and 2 * chosen.labelled_rows <= len(new.y):
-        true["collect labels"] = retrained(head, train, new, chosen.labelled_rows, task) - 0.05
+        true["collect labels"] = (
+            retrained(head, train, new, chosen.labelled_rows, task) - LABEL_COST
+        )
     confidence = rehearsal.usual_confidence
     record = {
         "set": fold.name,

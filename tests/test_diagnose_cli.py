@@ -30,6 +30,11 @@ def files(tmp_path_factory):
     np.save(folder / "new.npy", new)
     np.savez(folder / "new.npz", X=new)
     np.save(folder / "few.npy", new[:5])
+    holes = data.X.copy()
+    holes[-3:, 0] = np.nan
+    np.savez(folder / "missing.npz", X=holes, y=data.y, domain=data.domains)
+    two = data.domains < 2
+    np.savez(folder / "two.npz", X=data.X[two], y=data.y[two], domain=data.domains[two])
     np.save(folder / "narrow.npy", new[:, :3])
     names = [f"f{i}" for i in range(4)]
     for name, rows, columns in (
@@ -53,14 +58,31 @@ def told(files, *arguments: str) -> dict:
 
 def test_a_file_of_new_rows_and_a_held_out_domain_are_diagnosed_alike(files):
     held_out = told(files, files / "all.npz", "--held-out", "5")
+    assert held_out.pop("labels")["unit"] == "accuracy"
     for name in ("new.npy", "new.npz"):
-        assert told(files, files / "train.npz", "--new", files / name) == held_out
+        found = told(files, files / "train.npz", "--new", files / name)
+        assert found.pop("labels") is None
+        assert found == held_out
 
 
 def test_columns_are_taken_by_name(files):
     turned = told(files, files / "train.csv", "--new", files / "turned.csv")
     want = told(files, files / "train.npz", "--new", files / "new.npy")
     assert turned["recommendation"] == want["recommendation"]
+
+
+def test_columns_are_taken_by_name_whatever_named_those_in_training(files):
+    keyed = told(files, files / "train.csv", "--new", files / "turned.csv", "--feature-key", "f*")
+    want = told(files, files / "train.csv", "--new", files / "turned.csv")
+    assert keyed == want
+
+
+def test_domains_of_few_rows_are_left_out(files, tmp_path):
+    data = np.load(files / "all.npz")
+    keep = (data["domain"] > 0) | (np.arange(900) < 3)
+    np.savez(tmp_path / "f.npz", **{name: data[name][keep] for name in data})
+    found = told(files, tmp_path / "f.npz", "--held-out", "5", "--min-rows", "10")
+    assert set(found["findings"]["loss"]["numbers"]["training_losses"]) == set("1234")
 
 
 def test_labels_of_a_held_out_domain_are_told_apart(files):
@@ -76,12 +98,14 @@ def test_a_page_is_written(files, tmp_path):
     result = run("diagnose", files / "all.npz", "--held-out", "5", "--html", page)
     assert result.exit_code == 0
     assert "Recommended:" in page.read_text()
+    assert "<h1" in page.read_text()
 
 
 def test_preparation_is_learnt_from_training_rows(files):
     options = ["--standardize", "--clip", "3", "--impute", "median"]
     held_out = told(files, files / "all.npz", "--held-out", "5", *options)
-    assert told(files, files / "train.npz", "--new", files / "new.npy", *options) == held_out
+    found = told(files, files / "train.npz", "--new", files / "new.npy", *options)
+    assert found["findings"] == held_out["findings"]
 
 
 def test_without_a_rehearsal_distances_are_told_only(files):
@@ -105,8 +129,12 @@ def test_a_regression_is_diagnosed(files, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["all.npz"], "either --new or --held-out is needed"),
-        (["all.npz", "--held-out", "5", "--new", "new.npy"], "either --new or --held-out"),
+        (["all.npz"], "one of --new and --held-out is needed"),
+        (["all.npz", "--held-out", "5", "--new", "new.npy"], "one of --new and --held-out"),
+        (["all.npz", "--held-out", "5", "--html", "absent/x.html"], "cannot be written"),
+        (["all.npz", "--held-out", "5", "--set", "shrinkage"], "is not OPTION=VALUE"),
+        (["missing.npz", "--held-out", "5"], "3 of the new rows have missing values"),
+        (["two.npz", "--held-out", "1"], "there is 1 training domain"),
         (["all.npz", "--held-out", "9"], "held-out domain `9` is not in"),
         (["train.npz", "--new", "absent.npy"], "absent.npy does not exist"),
         (["train.npz", "--new", "narrow.npy"], "has 3 features and the training rows 4"),

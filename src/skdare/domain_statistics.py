@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, MutableMapping, Sequence
+from collections.abc import Hashable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any
@@ -20,8 +20,8 @@ from skdare._array import (
     to_numpy,
     work_dtype,
 )
-from skdare._validation import check_choice, check_number
-from skdare.adjustment import Adjustment, Spectrum
+from skdare._validation import check_choice, check_domain_weights, check_number
+from skdare.adjustment import Adjustment, Spectrum, average
 from skdare.deflation import MIN_FEATURES, MIN_SHRINKAGE, deflated_inverse_root
 from skdare.moments import SHRINKAGE_RULES, Moments, pooled_second_moment
 from skdare.row_sums import mean_and_variances
@@ -179,6 +179,31 @@ def adjustment_among(
         return own.adjustment(whitening)
     moments = [other.moments for other in others] or [own.moments]
     return own.adjustment(whitening, pooled_second_moment(moments, centered=whitening.centered))
+
+
+def guess_adjustment(
+    guess: str | Mapping,
+    adjustments: list[Adjustment],
+    labels: Sequence,
+    moments: Sequence[Moments],
+    whitening: Whitening,
+) -> Adjustment:
+    """The adjustment of a domain nobody has seen.
+
+    ``"mean"`` averages the adjustments; ``"covariance"`` is the inverse root of the averaged
+    shrunk second moments; a mapping weighs the domains it names.
+    """
+    if isinstance(guess, str) and guess == "covariance" and whitening.adjust:
+        total = 0.0
+        # Towards the others' pool, shrinkage moves weight between domains and not their mean.
+        pooled = whitening.target == "pooled"
+        target = "scaled" if pooled else whitening.target
+        for m in moments:
+            rho = 0.0 if pooled else whitening.shrinkage
+            total = total + m.covariance(rho, target, centered=whitening.centered)
+        return Spectrum.of_matrix(total / len(moments)).inverse_root()
+    weights = None if isinstance(guess, str) else check_domain_weights(guess, list(labels))
+    return average(adjustments, weights)
 
 
 # Statistics by domain label, for fits whose domains have the same rows.

@@ -30,6 +30,9 @@ from skdare.row_sums import (
 )
 
 SHRINKAGE_RULES = ("ledoit-wolf", "oas")
+# The square of the share that one row must hold of the total variance to be called an outlier.
+_DOMINATED = 0.25
+_MANY_ROWS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +123,11 @@ class Moments:
         if self.quartic is None or not self.trace > 0:
             return 0.0
         return self.quartic / self.trace / self.trace
+
+    @property
+    def dominated(self) -> bool:
+        """Whether one or two of many rows hold most of the variance, and decide adjustments."""
+        return self.n >= _MANY_ROWS and self.concentration > _DOMINATED
 
     def second_moment(self, *, centered: bool = True) -> Array:
         """Covariance with divisor n, or the raw second moment about the origin."""

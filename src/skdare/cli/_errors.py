@@ -7,10 +7,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from pathlib import Path
 
 import click
 
 from skdare.bench import Settings
+
+
+def check_writable(path: str) -> None:
+    """Refuse a file that cannot be written, before the work that would go into it."""
+    file = Path(path).resolve()
+    if file.is_dir() or not file.parent.is_dir():
+        raise ValueError(f"{path} cannot be written; name a file in a folder that is there")
 
 
 @contextmanager

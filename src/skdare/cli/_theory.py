@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import click
 
-from skdare.cli._errors import mistakes
+from skdare.cli._errors import check_writable, mistakes
 from skdare.report import chapter_text, theory_heading, write_theory
 from skdare.theory import CHAPTERS
 
@@ -41,6 +41,8 @@ def theory(quick: bool, seed: int, report: str | None, as_json: bool) -> None:
     with mistakes():
         if report is not None and not (find_spec("matplotlib") and find_spec("jinja2")):
             raise ValueError("--report needs figures; pip install 'skdare[report]'")
+        if report is not None:
+            check_writable(report)
         width = min(shutil.get_terminal_size().columns, _WIDEST)
         if not as_json:
             click.echo(theory_heading(width))
@@ -54,7 +56,7 @@ def theory(quick: bool, seed: int, report: str | None, as_json: bool) -> None:
                 click.echo(f"\n{chapter_text(chapter, width)}")
         if as_json:
             claims = [
-                {"chapter": chapter.title, **asdict(claim)}
+                {"chapter": chapter.title, **asdict(claim), "told": claim.told}
                 for chapter in found
                 for claim in chapter.claims
             ]

@@ -106,9 +106,9 @@ def read_unlabelled(
     path : str or Path
         As for `read`, or an array in a ``.npy`` file.
     names : sequence of str, optional
-        The features in their order: columns of a table are taken by name.
+        The features in their order: columns of a table are taken by these names.
     key : str, optional
-        As ``features`` in `read`.
+        As ``features`` in `read`, where no names are known.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def read_unlabelled(
     main = _main(contents, {"features": key})
     if main is not None:
         return features_alone(_load(contents, [main]), where)
-    if key is None and names is not None:
+    if names is not None:
         missing = [name for name in names if name not in contents.entries]
         if missing:
             raise ValueError(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from skdare._array import compact, to_numpy
+from skdare._array import Array, to_numpy
 from skdare._validation import check_number
 from skdare.adjustment import Adjustment
 from skdare.diagnosis._adjustment_finding import adjustment_finding
@@ -31,13 +32,16 @@ from skdare.diagnosis._performance_finding import (
 from skdare.diagnosis._recommendation import (
     CANNOT_SAY,
     Recommendation,
+    beyond_use,
     recommend,
     without_rehearsal,
 )
 from skdare.diagnosis._rehearsal import Rehearsal, foreseen_loss
+from skdare.diagnosis._rehearsing import own_adjustment
+from skdare.diagnosis._task import Classes, Task
 from skdare.diagnosis._training import TrainingDomains
-from skdare.domain_statistics import DomainStatistics
-from skdare.moments import pooled_second_moment
+from skdare.moments import Moments
+from skdare.objective import linear_scores
 
 # Rows below which nothing is said: halves of them still have moments.
 MIN_ROWS = 20
@@ -58,20 +62,15 @@ class Diagnosing:
     """
 
     def __init__(
-        self, head: Any, X: Any, training: TrainingDomains, rehearsal: Rehearsal | None
+        self, head: Any, X: Array, training: TrainingDomains, rehearsal: Rehearsal | None
     ) -> None:
         self.head, self.X, self.training, self.rehearsal = head, X, training, rehearsal
         self.rows = int(X.shape[0])
-        self._statistics = self._of(np.arange(self.rows))
-        self._pool = None
-        whitening = training.whitening
-        if whitening.target == "pooled":
-            self._pool = pooled_second_moment(training.moments, centered=whitening.centered)
 
     def __call__(self, label_cost: float, acceptable: float | None) -> Diagnosis:
         """Answer every question."""
         check_number("label_cost", label_cost, 0.0, 1.0)
-        check_number("acceptable", acceptable, 0.0, 1.0, also=(None,))
+        check_number("acceptable", acceptable, also=(None,))
         needed = self._needed()
         if needed is not None:
             finding = cannot_say(*EVERYTHING, needed)
@@ -85,49 +84,61 @@ class Diagnosing:
         found.append(loss_finding(self.rehearsal, expected))
         found.append(gain_finding(self.rehearsal, expected, self.rows))
         chosen = recommend(self.rehearsal, expected, self.rows, label_cost, acceptable)
+        if found[0].numbers.get("absurd"):
+            chosen = beyond_use(chosen)
         return Diagnosis(self.rows, tuple(found), chosen)
+
+    @cached_property
+    def _moments(self) -> Moments:
+        return Moments.of(self.X).to_numpy()
 
     def _needed(self) -> str | None:
         """What is missing for any statement."""
         if self.rows < MIN_ROWS:
             return f"needs at least {MIN_ROWS} rows, and {self.rows} were given"
-        return None if self._statistics.moments.scale() > 0 else "needs rows that differ"
+        distinct = self._distinct()
+        if distinct < MIN_ROWS:
+            return f"needs at least {MIN_ROWS} rows that differ, and {distinct} do"
+        if self._moments.dominated:
+            return "needs rows without outliers: one or two hold most of the variance; clip them"
+        return None
 
-    def _of(self, numbers: np.ndarray) -> DomainStatistics:
-        return DomainStatistics(self.X, compact(numbers), np.ones(len(numbers)))
+    def _distinct(self) -> int:
+        """How many rows differ, by one random score of each."""
+        v = np.random.default_rng(0).standard_normal((self.X.shape[1], 1))
+        return len(np.unique(to_numpy(linear_scores(self.X, slice(0, self.rows), v, 0.0))))
+
+    @cached_property
+    def _whole(self) -> Adjustment:
+        return own_adjustment(self.training, self.X, np.arange(self.rows))
 
     def _own(self, numbers: np.ndarray) -> Adjustment:
         """The adjustment of some of the rows."""
-        statistics = self._statistics if len(numbers) == self.rows else self._of(numbers)
-        return statistics.adjustment(self.training.whitening, self._pool).to_numpy()
+        if len(numbers) == self.rows:
+            return self._whole
+        return own_adjustment(self.training, self.X, numbers)
 
     def _distances(self) -> list[Finding]:
-        moments, training = self._statistics.moments.to_numpy(), self.training
-        D = None
+        training, D = self.training, None
         if training.whitening.adjust:
-            D = adjustment_difference(self._own(np.arange(self.rows)), training.guess)
+            D = adjustment_difference(self._whole, training.guess)
         return [
-            adjustment_finding(training, self._own, self.rows),
-            mean_finding(training, moments, self._spread()),
+            adjustment_finding(training, self.rehearsal, self._own, D, self.rows),
+            mean_finding(training, self.rehearsal, self._moments),
             more_domains_finding(training),
             assumption_finding(training, D),
         ]
 
-    def _spread(self) -> float:
-        """Deviation of scores within the new domain, over classes measured from their mean."""
-        C = self._statistics.moments.to_numpy().second_moment()
-        V = np.atleast_2d(self.head.coef_).T.astype(np.float64)
-        if V.shape[1] > 1:
-            V = V - V.mean(axis=1, keepdims=True)
-        return float(np.sqrt(np.mean(np.sum(V * (C @ V), axis=0)))) or 1.0
-
     def _labels(self) -> list[Finding]:
-        if not hasattr(self.head, "classes_"):
+        classes = getattr(self.head, "classes_", None)
+        if classes is None:
             return []
-        numbers = np.searchsorted(self.head.classes_, to_numpy(self.head.predict(self.X)))
-        counts = np.bincount(numbers, minlength=len(self.head.classes_))
+        task: Task = Classes(0.0)
+        numbers = np.searchsorted(classes, task.read(self.head, self.X).values)
+        counts = np.bincount(numbers, minlength=len(classes))
         shares, reach = self.head.predicted_shares_, self.head.predicted_share_range_
-        return [label_finding(counts, shares, reach, self.head.classes_)]
+        trained_on = sum(m.n for m in self.training.moments)
+        return [label_finding(counts, shares, trained_on, reach, classes)]
 
     def _outlook(self, rehearsal: Rehearsal) -> Outlook:
         task = rehearsal.task
@@ -137,8 +148,6 @@ class Diagnosing:
                 warnings.simplefilter("ignore")  # the findings say it
                 adapted = self.head.adapt(self.X)
             disagreement = task.disagreement(read.values, task.read(adapted, self.X).values)
-        foreseen = foreseen_loss(rehearsal.usual_confidence, read, disagreement)
-        if foreseen is None:
-            # A regression that cannot adapt shows no sign: what the rehearsal lost must do.
-            foreseen = float(np.median([one.loss for one in rehearsal.domains]))
-        return outlook(rehearsal, foreseen, disagreement, self.rows)
+        foreseen = foreseen_loss(rehearsal.usual_confidence, read.confidence, disagreement)
+        loss = rehearsal.expected_loss(foreseen)
+        return outlook(rehearsal, loss, disagreement, self.rows)

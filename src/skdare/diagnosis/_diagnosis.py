@@ -12,11 +12,12 @@ from skdare.diagnosis._finding import Finding
 from skdare.diagnosis._recommendation import Recommendation
 
 _MARKS = {"fine": "·", "look": "!", "alarm": "!!", "unknown": "?"}
+_LEGEND = "·  as expected   !  look   !!  alarm   ?  cannot say"
 _COLOURS = {"fine": "#2a7", "look": "#b80", "alarm": "#c33", "unknown": "#888"}
 _CELL = "padding:.4em .8em .4em 0;vertical-align:top;text-align:left"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Diagnosis:
     """Whether a head can be trusted on a new domain.
 
@@ -42,16 +43,13 @@ class Diagnosis:
 
     def text(self, width: int = 88) -> str:
         """For a terminal."""
-        lines = [f"a new domain, {self.rows:,} unlabelled rows", ""]
+        lines = [f"a new domain, {_rows(self.rows)}", "", f"recommended: {self._action()}"]
+        lines += [*textwrap.wrap(self.recommendation.reason, width), ""]
         for finding in self.findings:
             lines.append(f"{_MARKS[finding.level]:<3}{finding.question}")
-            lines += textwrap.wrap(
-                finding.answer, width, initial_indent="   ", subsequent_indent="   "
-            )
+            lines += [f"   {line}" for line in textwrap.wrap(finding.answer, width - 3)]
             lines.append("")
-        lines.append(f"recommended: {self._action()}")
-        lines += textwrap.wrap(self.recommendation.reason, width)
-        return "\n".join(lines)
+        return "\n".join([*lines, _LEGEND])
 
     def _action(self) -> str:
         chosen = self.recommendation
@@ -72,10 +70,10 @@ class Diagnosis:
         )
         return (
             '<div style="max-width:46em;font-family:sans-serif;line-height:1.4">'
-            f"<p>A new domain, {self.rows:,} unlabelled rows.</p>"
-            f'<table style="border-collapse:collapse">{rows}</table>'
+            f"<p>A new domain, {_rows(self.rows)}.</p>"
             f"<p><b>Recommended: {html.escape(self._action())}.</b> "
-            f"{html.escape(self.recommendation.reason)}</p></div>"
+            f"{html.escape(self.recommendation.reason)}</p>"
+            f'<table style="border-collapse:collapse">{rows}</table></div>'
         )
 
     def _repr_html_(self) -> str:
@@ -88,3 +86,7 @@ class Diagnosis:
             "findings": {finding.name: asdict(finding) for finding in self.findings},
             "recommendation": asdict(self.recommendation),
         }
+
+
+def _rows(count: int) -> str:
+    return "1 unlabelled row" if count == 1 else f"{count:,} unlabelled rows"

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from skdare._validation import check_choice
+
 # From harmless to not; the last says that there is nothing to go by.
 LEVELS = ("fine", "look", "alarm", "unknown")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Finding:
     """One answer.
 
@@ -31,6 +33,9 @@ class Finding:
     answer: str
     level: str = "fine"
     numbers: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_choice("level", self.level, LEVELS)
 
 
 def cannot_say(name: str, question: str, needed: str) -> Finding:

@@ -6,16 +6,14 @@ D (d, d) the adjustment's error Δ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from scipy.sparse.linalg import svds
 
-from skdare._array import to_numpy
+from skdare._array import symmetric_eigen, to_numpy
 from skdare.adjustment import Adjustment
 from skdare.moments import Moments
 
-# Features above which the largest singular value is found by iteration.
+# Features above which iteration finds the largest singular value sooner than a decomposition.
 _LARGE = 200
 # Eigenvalues that differ by less than this share of the largest are the same.
 _RTOL = 1e-12
@@ -44,23 +42,31 @@ def eigengap(S: np.ndarray) -> float:
     >>> eigengap(np.diag([4.0, 3.0, 1.0])), eigengap(np.diag([4.0, 0.0, 0.0]))
     (1.0, 0.0)
     """
+    if len(S) < 2:
+        raise ValueError("S has one eigenvalue, and a gap needs 2; give a larger matrix")
     values = np.linalg.eigvalsh(S)
     gap = float(np.diff(values).min())
     return gap if gap > _RTOL * values[-1] else 0.0
 
 
 def adjustment_difference(own: Adjustment, guess: Adjustment) -> np.ndarray:
-    """The paper's Δ: the own adjustment undone, then the guess, minus the identity."""
-    W = to_numpy(own.dense(guess)).astype(np.float64)
+    """The paper's Δ: the own adjustment undone, then the guess, minus the identity.
+
+    Directions that the own adjustment maps to zero were without variance, and stay at zero.
+    """
+    values, vectors = symmetric_eigen(to_numpy(own.dense(guess)).astype(np.float64))
+    kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
+    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
     guessed = to_numpy(guess.dense(own)).astype(np.float64)
-    return np.linalg.solve(W, guessed) - np.eye(own.d)
+    within = vectors @ (kept[:, None] * vectors.T)
+    return vectors @ (inverse[:, None] * (vectors.T @ guessed)) - within
 
 
 def spectral_norm(D: np.ndarray) -> float:
     """Largest singular value."""
-    if len(D) <= _LARGE:
-        return float(np.linalg.norm(D, 2))
-    start = np.ones(len(D)) / np.sqrt(len(D))
+    if len(D) <= _LARGE or not D.any():
+        return float(np.linalg.norm(D, 2)) if len(D) <= _LARGE else 0.0
+    start = np.random.default_rng(0).standard_normal(len(D))
     return float(svds(D, k=1, v0=start, tol=1e-4, return_singular_vectors=False)[0])
 
 
@@ -74,10 +80,3 @@ def span(M: np.ndarray) -> np.ndarray:
     """An orthonormal basis of the columns."""
     Q, values, _ = np.linalg.svd(M, full_matrices=False)
     return Q[:, values > values.max(initial=0.0) * max(M.shape) * 2.3e-16]
-
-
-def gram_of_means(means: Sequence[np.ndarray]) -> np.ndarray:
-    """The covariance of the means through its thin side, (E, E), with its non-zero eigenvalues."""
-    M = np.stack(means, axis=1)
-    centred = M - M.mean(axis=1, keepdims=True)
-    return centred.T @ centred / len(means)

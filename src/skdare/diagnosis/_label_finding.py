@@ -18,7 +18,11 @@ _LEVEL = 0.01
 
 
 def label_finding(
-    counts: np.ndarray, shares: np.ndarray, reach: float, classes: Sequence[Any]
+    counts: np.ndarray,
+    shares: np.ndarray,
+    trained_on: float,
+    reach: float,
+    classes: Sequence[Any],
 ) -> Finding:
     """Predicted classes of the new rows against those predicted in training.
 
@@ -31,6 +35,8 @@ def label_finding(
         Rows of the new domain by predicted class.
     shares : array of shape (k,)
         In training.
+    trained_on : float
+        Rows that these are from.
     reach : float
         Largest distance of a training domain's shares from these.
     classes : sequence of k labels
@@ -45,7 +51,9 @@ def label_finding(
         return cannot_say(NAME, QUESTION, f"needs at least {needed} rows")
     observed = np.array([counts[b].sum() for b in bins])
     expected = n * np.array([shares[b].sum() for b in bins])
-    p = float(chi2.sf(float(np.sum((observed - expected) ** 2 / expected)), len(bins) - 1))
+    # Shares in training are estimates, too: the difference has 1/n + 1/N of the variance.
+    statistic = float(np.sum((observed - expected) ** 2 / expected)) / (1.0 + n / trained_on)
+    p = float(chi2.sf(statistic, len(bins) - 1))
     found = counts / n
     distance = 0.5 * float(np.abs(found - shares).sum())
     limit = reach + 0.5 * math.sqrt(len(shares) / n)
@@ -53,13 +61,13 @@ def label_finding(
     if p >= _LEVEL:
         level, word = "fine", "no sign of a change"
     elif distance <= limit:
-        level, word = "fine", "changed, no more than between training domains"
+        level, word = "fine", "changed, within what sets training domains apart"
     else:
-        level, word = "look", "changed more than between any training domains"
+        level, word = "look", "changed more than any training domain differs from the others"
     answer = (
-        f"{word}: {percent(distance)} of the predictions would have to move (training domains: up "
-        f"to {percent(reach)}; chi-squared test p = {p:.2g}); class {classes[worst]} has "
-        f"{percent(found[worst])}, in training {percent(shares[worst])}"
+        f"{word}: predicted shares differ by {percent(distance)} (training domains from their "
+        f"average: up to {percent(reach)}; chi-squared test p = {p:.2g}); class {classes[worst]} "
+        f"has {percent(found[worst])}, in training {percent(shares[worst])}"
     )
     numbers = {
         "distance": distance,

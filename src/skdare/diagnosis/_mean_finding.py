@@ -5,47 +5,53 @@ from __future__ import annotations
 import numpy as np
 
 from skdare.diagnosis._finding import Finding, cannot_say, number, percent
-from skdare.diagnosis._geometry import effective_rank, eigengap, gram_of_means
+from skdare.diagnosis._geometry import effective_rank, eigengap
+from skdare.diagnosis._rehearsal import Rehearsal
 from skdare.diagnosis._training import TrainingDomains
 from skdare.moments import Moments
 
 SHIFT, SHIFT_QUESTION = "mean shift", "Does its mean move where training means already moved?"
 MORE, MORE_QUESTION = "more domains", "Would more training domains help?"
+# Moves of the scores by less than this share of their deviation change few predictions.
+_SMALL = 0.25
+# As for adjustments: beyond twice the largest among training domains, and by a whole deviation.
+_FAR = 2.0
 # Share of a training domain's shift that the others cover, above which one more adds little.
 _COVERED = 0.8
+# In canonical units features are of order one: means that vary by less are the same.
+_RTOL = 1e-12
 
 
-def mean_finding(training: TrainingDomains, moments: Moments, spread: float) -> Finding:
-    """What of the shift is covered by the constraint, and what the uncovered part does.
+def mean_finding(
+    training: TrainingDomains, rehearsal: Rehearsal | None, moments: Moments
+) -> Finding:
+    """What of the shift lies where training means varied, and what both parts do to the scores.
 
-    Parameters
-    ----------
-    training : TrainingDomains
-    moments : Moments
-        Of the new domain.
-    spread : float
-        Standard deviation of the head's scores within the new domain, their unit here.
+    Held-out training domains are measured by the copies of the head that had not seen them.
     """
     if len(training.labels) < 2:
         return cannot_say(SHIFT, SHIFT_QUESTION, "needs at least 2 training domains")
-    shift, seen = training.shift(moments), training.shifts
-    new, most = shift.new_scores / spread, max(s.new_scores for s in seen.values()) / spread
-    level = "fine" if new <= max(most, 0.1) else "look" if new <= 2 * most else "alarm"
+    shift = training.shift(moments)
+    seen = {} if rehearsal is None else {one.domain: one.moved for one in rehearsal.domains}
+    most = max(seen.values(), default=0.0)
+    level = "fine" if shift.at_least <= max(most, _SMALL) else "look"
+    if shift.at_least > max(_FAR * most, 1.0):
+        level = "alarm"
+    told = f" (rehearsed: {number(min(seen.values()))} to {number(most)} in all)" if seen else ""
     answer = (
-        f"{percent(shift.share)} of its squared length lies in the span of the training means, "
-        f"where the constraint makes it harmless; the other {percent(1 - shift.share)} is new, "
-        f"outside the guarantee, and moves the scores by {number(new)} of their deviation (for "
-        f"training domains held out: covered {percent(min(s.share for s in seen.values()))} to "
-        f"{percent(max(s.share for s in seen.values()))}, moved by at most {number(most)})"
+        f"{percent(shift.share)} of its squared length lies where training means varied, which "
+        f"the penalty on means damps, and moves the scores by {number(shift.covered_moves)} of "
+        f"their deviation; the rest is new, outside the paper's guarantee, and moves them by "
+        f"{number(shift.new_moves)}{told}"
     )
     numbers = {
         "covered_share": shift.share,
         "covered_length": float(np.sqrt(shift.covered)),
         "new_length": float(np.sqrt(shift.new)),
-        "covered_scores": shift.covered_scores / spread,
-        "new_scores": new,
-        "training_covered_shares": {label: s.share for label, s in seen.items()},
-        "training_new_scores": {label: s.new_scores / spread for label, s in seen.items()},
+        "covered_moves": shift.covered_moves,
+        "new_moves": shift.new_moves,
+        "moves_at_least": shift.at_least,
+        "training_moves": seen,
     }
     return Finding(SHIFT, SHIFT_QUESTION, answer, level, numbers)
 
@@ -55,18 +61,18 @@ def more_domains_finding(training: TrainingDomains) -> Finding:
     count = len(training.labels)
     if count < 3:
         return cannot_say(MORE, MORE_QUESTION, "needs at least 3 training domains")
-    G = gram_of_means(list(training.means.T))
-    rank = effective_rank(G)
-    # One eigenvalue of the thin side is zero, as the means are centred; it is not a direction.
-    values = np.linalg.eigvalsh(G)[1:]
-    gap = eigengap(np.diag(values)) if len(values) > 1 else float(values[0])
-    covered = float(np.mean([s.share for s in training.shifts.values()]))
+    centred = training.means - training.means.mean(axis=1, keepdims=True)
+    # The thin side has the non-zero eigenvalues, and one zero more, as the means are centred.
+    values = np.linalg.eigvalsh(centred.T @ centred / count)[1:]
+    if not values[-1] > _RTOL * len(centred):
+        return cannot_say(MORE, MORE_QUESTION, "needs training domains whose means differ")
+    S = np.diag(np.maximum(values, 0.0))
+    rank, gap = effective_rank(S), eigengap(S)
+    covered = float(np.mean([one.covered for one in training.held_out]))
     helps = covered < _COVERED
-    tail = (
-        "each brings directions of its own, so more domains would help"
-        if helps
-        else "one more would add little"
-    )
+    tail = "each brings directions of its own, so more would help"
+    if not helps:
+        tail = "one more would add little"
     answer = (
         f"the means of {count} domains vary in about {number(rank)} directions (effective rank; "
         f"smallest eigengap {number(gap / values[-1])} of the largest eigenvalue), and on average "

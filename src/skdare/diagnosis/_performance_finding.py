@@ -11,9 +11,11 @@ from skdare.diagnosis._rehearsal import Rehearsal
 
 LOSS, LOSS_QUESTION = "loss", "How much worse than usual will it predict?"
 GAIN, GAIN_QUESTION = "adapting", "What would adapting gain?"
+# Losses of scores that are worth a look, and an alarm.
+_NOTABLE, _LARGE = 0.05, 0.15
 # Gains below this are not worth a change of head.
 WORTH = 0.005
-REHEARSE = "needs a rehearsal: call head.rehearse(X, y, domains=domains) with the training rows"
+REHEARSE = "needs a rehearsal (head.rehearse) with the training rows"
 
 
 @dataclass(frozen=True)
@@ -26,27 +28,32 @@ class Outlook:
         What one is used to, what is lost here, and how far such a forecast was off.
     gain : float, optional
         Of adapting.
+    least : float
+        No score is below.
     """
 
     usual: float
     loss: float
     miss: float
     gain: float | None
+    least: float = float("-inf")
 
     @property
     def as_is(self) -> float:
         """Expected score."""
-        return min(self.usual - self.loss, 1.0)
+        return self.within(self.usual - self.loss)
+
+    def within(self, score: float) -> float:
+        """The score, or the nearest that there is."""
+        return min(max(score, self.least), 1.0)
 
 
-def outlook(
-    rehearsal: Rehearsal, foreseen: float, disagreement: float | None, rows: int
-) -> Outlook:
-    """From the signs on the new rows and what the rehearsal made of such signs.
+def outlook(rehearsal: Rehearsal, loss: float, disagreement: float | None, rows: int) -> Outlook:
+    """From the loss that is expected and what adapting did in the rehearsal.
 
     Adapting cannot gain more than it changes, nor more than there is to gain.
     """
-    expected = Outlook(rehearsal.usual, foreseen + rehearsal.offset, rehearsal.miss, None)
+    expected = Outlook(rehearsal.usual, loss, rehearsal.miss, None, rehearsal.task.least)
     gains = list(rehearsal.gains(rows).values())
     if not gains or disagreement is None:
         return expected
@@ -58,26 +65,21 @@ def loss_finding(rehearsal: Rehearsal, expected: Outlook) -> Finding:
     """The expected score, beside what the rehearsal lost."""
     seen = {one.domain: one.loss for one in rehearsal.domains}
     unit = rehearsal.task.unit
-    low, high = expected.as_is - expected.miss, min(expected.as_is + expected.miss, 1.0)
-    said = f"expected {unit} {percent(expected.as_is)} (most likely {percent(low)} to "
-    said += f"{percent(high)})"
-    if rehearsal.saturated:
-        low, said = rehearsal.task.floor, f"{unit} at most about {percent(high)}"
+    low, high = (expected.within(expected.as_is + s * expected.miss) for s in (-1, 1))
     answer = (
-        f"{said}, usually {percent(expected.usual)}; held out, the training domains lost "
-        f"{points(min(seen.values()))} to {points(max(seen.values()))}"
+        f"expected {unit} {percent(expected.as_is)}, usually {percent(expected.usual)} (rehearsed "
+        f"forecasts were off by up to {abs(100 * expected.miss):.0f}\u00a0points); held out, "
+        f"training domains scored {percent(expected.usual - max(seen.values()))} to "
+        f"{percent(expected.usual - min(seen.values()))}"
     )
     if rehearsal.saturated:
         answer += (
-            ", nearly as good as seen ones: the features may have been fine-tuned on them, and "
-            "then a new domain loses much more"
+            ", nearly as well as seen ones: the features may have been fine-tuned on them, for "
+            "which the expected loss is tripled, and what adapting and labels gain is not known"
         )
-    worst = max(max(seen.values()), 0.0)
-    level = "fine" if expected.loss <= max(worst, 0.05) else "look"
-    if expected.as_is <= rehearsal.task.floor:
+    level = "fine" if expected.loss <= _NOTABLE else "look"
+    if expected.loss > _LARGE or expected.as_is <= rehearsal.task.floor:
         level = "alarm"
-    elif rehearsal.saturated:
-        level = "look"
     numbers = {
         "expected": expected.as_is,
         "interval": [low, high],
@@ -92,7 +94,7 @@ def loss_finding(rehearsal: Rehearsal, expected: Outlook) -> Finding:
 def gain_finding(rehearsal: Rehearsal, expected: Outlook, rows: int) -> Finding:
     """What adapting gained for the training domains, at as many rows."""
     if expected.gain is None:
-        return cannot_say(GAIN, GAIN_QUESTION, "this head was fitted with adaptation=None")
+        return cannot_say(GAIN, GAIN_QUESTION, "needs a head that can adapt")
     gains = rehearsal.gains(rows)
     better = sum(gain > 0 for gain in gains.values())
     answer = (

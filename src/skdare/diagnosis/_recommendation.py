@@ -11,6 +11,8 @@ from skdare.diagnosis._rehearsal import Rehearsal
 
 ACTIONS = ("use as is", "adapt", "collect labels", "do not use")
 CANNOT_SAY = "cannot say"
+# What a score must rise for labels to be worth collecting, unless one says otherwise.
+LABEL_COST = 0.05
 # Scores within which a smaller number of labelled rows is as good as a larger one.
 _AS_GOOD = 0.01
 
@@ -37,6 +39,15 @@ class Recommendation:
 def without_rehearsal() -> Recommendation:
     """Distances say how unusual a domain is; what that costs, only a rehearsal can."""
     return Recommendation(CANNOT_SAY, REHEARSE)
+
+
+def beyond_use(chosen: Recommendation) -> Recommendation:
+    """Whatever scores were expected: they were expected of other features."""
+    reason = (
+        "the features lie so far outside anything seen that their units or preparation must "
+        "differ; mend that, and ask again"
+    )
+    return Recommendation("do not use", reason, chosen.worth, chosen.labelled_rows)
 
 
 def recommend(
@@ -71,14 +82,16 @@ def _reason(action: str, worth: Mapping[str, float], rows: int | None, cost: flo
     labels = ""
     if "collect labels" in worth:
         labels = (
-            f"; {rows:,} labelled rows and a retrained last layer would give "
-            f"{percent(worth['collect labels'] + cost)}"
+            f"; {rows:,} labelled rows and a retrained last layer gave "
+            f"{percent(worth['collect labels'] + cost)} when rehearsed, and cost "
+            f"{100 * cost:.3g}\u00a0points"
         )
     adapted = f", adapted {percent(worth['adapt'])}" if "adapt" in worth else ""
     expected = f"expected {percent(worth['use as is'])} as it is{adapted}{labels}"
     return {
         "use as is": f"{expected}: no other choice is worth its price",
-        "adapt": f"{expected}: adapting helped most training domains when they were held out",
-        "collect labels": f"{expected}: worth more than the price of labels, {percent(cost)}",
-        "do not use": f"{expected}: none reaches the acceptable {percent(worth['do not use'])}",
+        "adapt": f"{expected}: the best of these",
+        "collect labels": f"{expected}: the best of these after their price",
+        "do not use": f"{expected}: after that price none is worth the acceptable "
+        f"{percent(worth['do not use'])}",
     }[action]

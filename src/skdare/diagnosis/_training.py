@@ -1,48 +1,73 @@
-"""What a fitted head says of its training domains, each seen as if it were new."""
+"""What a fitted head says of its training domains, each seen as if it were new.
+
+Notation: W (d, d) adjustment, M (d, E) adjusted means, B (d, k) canonical weights, Q (d, r) a
+basis of M, C (d, d) covariance.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from skdare._array import to_numpy
-from skdare.adjustment import Adjustment, adjustment_error, average
+from skdare._array import Array, float64, like, to_numpy
+from skdare.adjustment import Adjustment, adjustment_error
 from skdare.diagnosis._geometry import (
     adjusted_mean,
     adjustment_difference,
     span,
     spectral_norm,
 )
-from skdare.domain_statistics import Whitening
-from skdare.moments import Moments
+from skdare.domain_statistics import Whitening, guess_adjustment
+from skdare.moments import Moments, pooled_second_moment
 
 
-@dataclass(frozen=True, eq=False)
+def names_of(labels: Sequence[Hashable]) -> list[str]:
+    """Labels as text, told apart by their type where they look alike."""
+    told = [str(label) for label in labels]
+    return [repr(a) if told.count(t) > 1 else t for a, t in zip(labels, told, strict=True)]
+
+
+@dataclass(frozen=True)
 class MeanShift:
     """How far a domain's adjusted mean is from the average of the others, and in which directions.
 
     Parameters
     ----------
     covered, new : float
-        Squared length inside and outside the span of the others' means; outside, sampling noise
-        is taken off.
-    covered_scores, new_scores : float
-        Root mean square, over classes, by which each part moves the scores.
+        Squared length along and across the directions in which the others' means vary; across,
+        sampling noise is taken off.
+    covered_moves, new_moves : float
+        Root mean square, over classes, by which each part moves the scores, noise taken off, over
+        the deviation of the scores within the domain.
+    at_least : float
+        By how much both move them together, less two standard errors.
     """
 
     covered: float
     new: float
-    covered_scores: float
-    new_scores: float
+    covered_moves: float
+    new_moves: float
+    at_least: float
 
     @property
     def share(self) -> float:
         """Of the squared length that is covered."""
         whole = self.covered + self.new
         return 1.0 if whole <= 0 else self.covered / whole
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A training domain beside the others: their guess for it, and what of its shift they cover."""
+
+    name: str
+    error: float
+    norm: float
+    covered: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,21 +79,41 @@ class TrainingDomains:
     labels : list of domain labels
     moments : list of Moments
     adjustments : list of Adjustment
-    guess : Adjustment
+    rule : str or mapping
+        How the guess is made; see `guess_adjustment`.
     B : array of shape (d, k)
         Canonical weights of the head.
     truth : array of shape (d, k)
-        Canonical weights without the constraint on the means, an estimate of the paper's β*.
+        An estimate of the paper's β*: canonical weights without the constraint on the means, where
+        the head has any, else B.
     whitening : Whitening
     """
 
     labels: list[Hashable]
     moments: list[Moments]
     adjustments: list[Adjustment]
-    guess: Adjustment
+    rule: str | Mapping
     B: np.ndarray
     truth: np.ndarray
     whitening: Whitening
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Labels as text."""
+        return names_of(self.labels)
+
+    @cached_property
+    def guess(self) -> Adjustment:
+        """For an unseen domain."""
+        given = (self.adjustments, self.labels, self.moments, self.whitening)
+        return guess_adjustment(self.rule, *given).to_numpy()
+
+    def pool_like(self, X: Array) -> Array | None:
+        """Their pooled second moment beside X, where adjustments are shrunk towards it."""
+        if self.whitening.target != "pooled":
+            return None
+        pool = pooled_second_moment(self.moments, centered=self.whitening.centered)
+        return like(pool, X, float64(X))
 
     @cached_property
     def means(self) -> np.ndarray:
@@ -77,66 +122,76 @@ class TrainingDomains:
         return np.stack([adjusted_mean(W, m) for W, m in pairs], axis=1)
 
     def without(self, e: int) -> TrainingDomains:
-        """The other domains, with their own guess."""
+        """The other domains; a guess that weighs domains weighs those that are left."""
         rest = [i for i in range(len(self.labels)) if i != e]
-        adjustments = [self.adjustments[i] for i in rest]
-        return TrainingDomains(
-            [self.labels[i] for i in rest],
-            [self.moments[i] for i in rest],
-            adjustments,
-            average(adjustments),
-            self.B,
-            self.truth,
-            self.whitening,
+        labels = [self.labels[i] for i in rest]
+        rule = self.rule
+        if isinstance(rule, Mapping):
+            rule = {label: rule[label] for label in labels if rule.get(label, 0) > 0} or "mean"
+        return replace(
+            self,
+            labels=labels,
+            moments=[self.moments[i] for i in rest],
+            adjustments=[self.adjustments[i] for i in rest],
+            rule=rule,
         )
 
     @cached_property
-    def errors(self) -> dict[str, float]:
-        """Normalised error of the others' guess for each domain."""
-        return {
-            str(label): adjustment_error(self.without(e).guess, self.adjustments[e])
-            for e, label in enumerate(self.labels)
-        }
+    def held_out(self) -> list[HeldOut]:
+        """Each domain beside the others."""
+        return [self._held_out(e) for e in range(len(self.labels))]
 
-    @cached_property
-    def norms(self) -> dict[str, float]:
-        """‖Δ‖ of the others' guess for each domain."""
-        return {
-            str(label): spectral_norm(
-                adjustment_difference(self.adjustments[e], self.without(e).guess)
-            )
-            for e, label in enumerate(self.labels)
-        }
+    def _held_out(self, e: int) -> HeldOut:
+        others, own = self.without(e), self.adjustments[e]
+        norm = spectral_norm(adjustment_difference(own, others.guess))
+        error = adjustment_error(others.guess, own)
+        return HeldOut(self.names[e], error, norm, others.shift(self.moments[e]).share)
 
     def shift(self, moments: Moments) -> MeanShift:
         """Of a domain with these moments, adjusted by the guess."""
-        Q = span(self.means)
-        delta = adjusted_mean(self.guess, moments) - self.means.mean(axis=1)
+        centre = self.means.mean(axis=1)
+        # Directions of the differences, so that a common offset of all features does not count.
+        Q, W = span(self.means - centre[:, None]), to_numpy(self.guess.dense()).astype(np.float64)
+        C = to_numpy(moments.second_moment()).astype(np.float64)
+        delta = adjusted_mean(self.guess, moments) - centre
         inside = Q @ (Q.T @ delta)
-        outside = delta - inside
-        covered = float(inside @ inside)
-        noise = max(self._noise(moments, Q), 0.0)
-        new = max(float(outside @ outside) - noise, 0.0)
-        return MeanShift(covered, new, self._moved(inside), self._moved(outside))
+        outside, B = delta - inside, self._told_apart
+        # The estimated mean is off by a covariance of C/n.
+        WQ = W @ Q
+        noise = float(np.sum((C @ W) * W) - np.sum(WQ * (C @ WQ))) / moments.n
+        along = Q @ (Q.T @ B)
+        moves = [
+            self._moves(part, B, self._variance(W @ weights, C) / moments.n)
+            for part, weights in ((inside, along), (outside, B - along), (delta, B))
+        ]
+        spread = self._variance(W @ B, C) ** 0.5 or 1.0
+        return MeanShift(
+            float(inside @ inside),
+            max(float(outside @ outside) - noise, 0.0),
+            moves[0].value / spread,
+            moves[1].value / spread,
+            moves[2].at_least / spread,
+        )
 
-    def _noise(self, moments: Moments, Q: np.ndarray) -> float:
-        """Expected squared length, outside the span, of the error of an estimated mean."""
-        W = to_numpy(self.guess.dense()).astype(np.float64)
-        C = to_numpy(moments.scatter).astype(np.float64) / moments.n
-        inside = W @ Q
-        covered = float(np.sum(inside * (C @ inside)))
-        return (float(np.sum((C @ W) * W)) - covered) / moments.n
+    @staticmethod
+    def _moves(part: np.ndarray, B: np.ndarray, noise: float) -> _Moves:
+        square = float(np.mean((part @ B) ** 2))
+        low = max(square**0.5 - 2.0 * noise**0.5, 0.0)
+        return _Moves(max(square - noise, 0.0) ** 0.5, low)
 
-    def _moved(self, part: np.ndarray) -> float:
-        moved = part @ self.B
-        if len(moved) > 1:  # a common change of all scores changes nothing
-            moved = moved - moved.mean()
-        return float(np.sqrt(np.mean(moved**2)))
+    @property
+    def _told_apart(self) -> np.ndarray:
+        """Canonical weights without what is common to all classes, which changes nothing."""
+        return self.B if self.B.shape[1] == 1 else self.B - self.B.mean(axis=1, keepdims=True)
 
-    @cached_property
-    def shifts(self) -> dict[str, MeanShift]:
-        """Of each domain, beside the others."""
-        return {
-            str(label): self.without(e).shift(self.moments[e])
-            for e, label in enumerate(self.labels)
-        }
+    @staticmethod
+    def _variance(V: np.ndarray, C: np.ndarray) -> float:
+        """Mean over columns of the variance of scores V within a domain of covariance C."""
+        return float(np.mean(np.sum(V * (C @ V), axis=0)))
+
+
+class _Moves(NamedTuple):
+    """How far scores are moved, noise taken off, and at least."""
+
+    value: float
+    at_least: float

@@ -14,14 +14,11 @@ from sklearn.exceptions import NotFittedError
 from skdare._array import take, to_numpy
 from skdare._validation import check_count, check_features, check_number, warn
 from skdare.adjustment import Adjustment, Spectrum, average
-from skdare.heads._adjusted import Fitted, Plan, guess_adjustment
+from skdare.domain_statistics import guess_adjustment
+from skdare.heads._adjusted import Fitted, Plan
 from skdare.heads._base import class_numbers
 from skdare.moments import Moments, pooled_second_moment
 from skdare.objective import linear_scores
-
-# The square of the share that one row must hold of the total variance to be called an outlier.
-DOMINATED = 0.25
-MANY_ROWS = 20
 
 
 class LabelShiftWarning(UserWarning):
@@ -212,7 +209,7 @@ class Adapter:
 def warn_of_outliers(moments: Mapping[Hashable, Moments]) -> None:
     """Say where one or two rows decide a domain's second moment."""
     for label, m in moments.items():
-        if m.n >= MANY_ROWS and m.concentration > DOMINATED:
+        if m.dominated:
             warn(
                 f"one or two of the rows of domain {label} hold most of their variance, and decide "
                 "how the others are adjusted; look for outliers, or clip the features"

@@ -5,20 +5,18 @@ Notation: B (d, k) canonical weights, W (d, d) adjustment, M (d, E) adjusted dom
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
 from skdare._array import as_float64, like, to_numpy, work_dtype
-from skdare._validation import check_domain_weights
-from skdare.adjustment import Adjustment, Spectrum, average
+from skdare.adjustment import Adjustment
 from skdare.domain_statistics import Whitening
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
-from skdare.moments import Moments
 from skdare.objective import Block, Objective
 from skdare.solvers import Solution
 
@@ -155,28 +153,3 @@ def mean_directions(
             )
         return span, np.zeros(len(values))
     return span, (1.0 + (1.0 + float(penalty)) * values**2 / M.shape[1]) ** -0.5
-
-
-def guess_adjustment(
-    guess: str | Mapping,
-    adjustments: list[Adjustment],
-    labels: Sequence,
-    moments: Sequence[Moments],
-    whitening: Whitening,
-) -> Adjustment:
-    """The adjustment of a domain nobody has seen.
-
-    ``"mean"`` averages the adjustments; ``"covariance"`` is the inverse root of the averaged
-    shrunk second moments; a mapping weighs the domains it names.
-    """
-    if isinstance(guess, str) and guess == "covariance" and whitening.adjust:
-        total = 0.0
-        # Towards the others' pool, shrinkage moves weight between domains and not their mean.
-        pooled = whitening.target == "pooled"
-        target = "scaled" if pooled else whitening.target
-        for m in moments:
-            rho = 0.0 if pooled else whitening.shrinkage
-            total = total + m.covariance(rho, target, centered=whitening.centered)
-        return Spectrum.of_matrix(total / len(moments)).inverse_root()
-    weights = None if isinstance(guess, str) else check_domain_weights(guess, list(labels))
-    return average(adjustments, weights)

@@ -177,13 +177,15 @@ class Head(BaseEstimator, ABC):
         return tags
 
 
-def fit_sharing(head: Any, shared: Shared, X: Array, y: Array, domains: Any) -> Any:
+def fit_sharing(
+    head: Any, shared: Shared, X: Array, y: Array, domains: Any, sample_weight: Array | None = None
+) -> Any:
     """Fit a head with statistics that other fits share, by domain label.
 
     Only for fits in which a label always stands for the same rows: the moments, spectra and
     adjustments of a domain are then computed once for all heads and all sets of training domains.
     """
-    return head._fit_sharing(shared, X, y, domains)
+    return head._fit_sharing(shared, X, y, domains, sample_weight)
 
 
 class ClassifierHead(ClassifierMixin, Head):

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from skdare._array import is_foreign, to_numpy
-from skdare._validation import check_domains, check_features, warn
-from skdare.diagnosis import Diagnosing, Diagnosis, Rehearsal, Rehearsing, TrainingDomains
+from skdare._validation import (
+    check_domains,
+    check_features,
+    check_finite_targets,
+    check_weights,
+    warn,
+)
+from skdare.diagnosis import Diagnosis, Rehearsal
+from skdare.diagnosis._diagnose import Diagnosing
+from skdare.diagnosis._recommendation import LABEL_COST
+from skdare.diagnosis._rehearsing import Copies, Rehearsing
+from skdare.diagnosis._training import TrainingDomains
+from skdare.domain_statistics import guess_adjustment
 from skdare.heads._adaptation import Adaptation, Adapter, warn_of_outliers
-from skdare.heads._adjusted import Form, Plan, fit_adjusted, guess_adjustment
-from skdare.heads._base import ClassifierHead, Head, class_numbers
+from skdare.heads._adjusted import Form, Plan, fit_adjusted
+from skdare.heads._base import ClassifierHead, Head, class_numbers, fit_sharing
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
@@ -59,6 +72,8 @@ class Adjusted(Head):
         if isinstance(self, ClassifierHead):
             self._set_shares(problem)
         self.rehearsal_: Rehearsal | None = None
+        self._training: TrainingDomains | None = None
+        self._fitted_with = self.get_params()
         self.adaptation_ = None
         if adaptation is not None:
             known = fitted.adjustments if adaptation.whitening == plan.whitening else None
@@ -115,40 +130,54 @@ class Adjusted(Head):
         """
         return self.adapter(prior_rows=prior_rows, min_rows=min_rows).partial_fit(X).head_
 
-    def rehearse(self, X, y, domains=None) -> Self:
+    @abstractmethod
+    def _retrainer(self) -> Self:
+        """An unfitted head that neither adjusts nor adapts, for rows that have labels."""
+
+    def rehearse(self, X, y, domains=None, sample_weight=None, *, progress=None) -> Self:
         """Hold each training domain out in turn, and keep what came of it for `diagnose`.
 
         For every domain a copy of this head is fitted to the others, used on it as it is, after
         adapting by several numbers of its rows, and after retraining with several numbers of its
-        labels. Only the scores are kept, in ``rehearsal_``; the head predicts as before.
+        labels: five fits a domain. Only scores are kept, in ``rehearsal_``; the head predicts as
+        before.
 
         Parameters
         ----------
-        X, y, domains
+        X, y, domains, sample_weight
             The training rows, as given to `fit`.
+        progress : callable, optional
+            Called with the name of each domain before it is held out.
 
         Returns
         -------
         self
         """
-        check_is_fitted(self)
+        self._check_diagnosable()
+        if self.get_params() != self._fitted_with:
+            raise ValueError("parameters were changed since fit; fit again, then rehearse")
         X = check_features(self, X, reset=False)
         y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
-        if len(y) != X.shape[0]:
-            raise ValueError(f"y has {len(y)} entries but X has {X.shape[0]} rows")
-        rows = check_domains(domains, len(y), np.ones(len(y)))
-        if set(rows.labels) != set(self.domains_):
+        self._check_rehearsed(y, X.shape[0])
+        weight = check_weights(sample_weight, len(y))
+        rows = check_domains(domains, len(y), weight)
+        training = self.training_domains()
+        if set(rows.labels) != set(training.labels):
             raise ValueError(
                 f"these rows have the domains {_listed(rows.labels)}, and the head was fitted to "
-                f"{_listed(self.domains_)}; pass the training rows"
+                f"{_listed(training.labels)}; pass the training rows"
             )
         if len(rows.labels) < 2:
             raise ValueError("rehearsing holds a domain out, and there is 1; it needs at least 2")
-        numbers = [np.arange(len(y))[index] for index in rows.index]
-        self.rehearsal_ = Rehearsing(self, X, y, numbers, rows.labels)()
+        place = dict(zip(rows.labels, rows.index, strict=True))
+        numbers = [np.arange(len(y))[place[label]] for label in training.labels]
+        classes = getattr(self, "classes_", None)
+        copies = Copies(self._copy, self._retrainer, fit_sharing)
+        given = (training, X, y, weight, numbers, classes, progress)
+        self.rehearsal_ = Rehearsing(copies, *given)()
         return self
 
-    def diagnose(self, X, *, label_cost=0.05, acceptable=None) -> Diagnosis:
+    def diagnose(self, X, *, label_cost=LABEL_COST, acceptable=None) -> Diagnosis:
         """Whether this head can be trusted on the domain these unlabelled rows come from.
 
         Parameters
@@ -165,24 +194,58 @@ class Adjusted(Head):
         -------
         Diagnosis
             Print it, or see ``findings`` and ``recommendation``. What a shift costs is only said
-            after `rehearse`.
+            after `rehearse`; until then those findings have the level "unknown".
         """
-        check_is_fitted(self)
+        self._check_diagnosable()
         X = check_features(self, X, reset=False)
-        labels = list(self.adjustments_)
-        truth = self.canonical_coef_.T
-        if self.adaptation_ is not None and self.adaptation_.plan.whitening == self._whitening:
-            truth = self.adaptation_.fitted.B
-        training = TrainingDomains(
-            labels,
-            [self.moments_[label] for label in labels],
-            [self.adjustments_[label] for label in labels],
-            self.adjustment_,
-            np.asarray(self.canonical_coef_.T, dtype=np.float64),
-            np.asarray(truth, dtype=np.float64),
-            self._whitening,
-        )
+        training = self.training_domains()
         return Diagnosing(self, X, training, self.rehearsal_)(label_cost, acceptable)
+
+    def _check_diagnosable(self) -> None:
+        check_is_fitted(self)
+        if hasattr(self, "adapted_rows_"):
+            raise ValueError("this head was adapted; diagnose the head that it came from")
+
+    def _check_rehearsed(self, y: np.ndarray, rows: int) -> None:
+        """The checks that fit makes of targets, and that they are those of this head."""
+        if len(y) != rows:
+            raise ValueError(f"y has {len(y)} entries but X has {rows} rows; give one a row")
+        check_finite_targets(y)
+        if isinstance(self, ClassifierHead):
+            unknown = np.setdiff1d(y, self.classes_)
+            if len(unknown):
+                raise ValueError(
+                    f"y has the class {unknown[0]!r}, which the head was not fitted to; pass the "
+                    "training rows"
+                )
+        elif not np.var(y) > 0:
+            raise ValueError("y is the same in every row; there is nothing to rehearse")
+
+    def _copy(self) -> Self:
+        """An unfitted head with the same options; a guess cannot name a domain that is away."""
+        head = clone(self)
+        if isinstance(getattr(head, "guess", None), Mapping):
+            head.set_params(guess="mean")
+        return head
+
+    def training_domains(self) -> TrainingDomains:
+        """What is known of the training domains, computed once after a fit."""
+        if self._training is None:
+            labels = list(self.adjustments_)
+            B = np.asarray(self.canonical_coef_.T, dtype=np.float64)
+            truth, adaptation = B, self.adaptation_
+            if adaptation is not None and adaptation.plan.whitening == self._whitening:
+                truth = np.asarray(adaptation.fitted.B, dtype=np.float64)
+            self._training = TrainingDomains(
+                labels,
+                [self.moments_[label] for label in labels],
+                [self.adjustments_[label] for label in labels],
+                getattr(self, "guess", "mean"),
+                B,
+                truth,
+                self._whitening,
+            )
+        return self._training
 
 
 def _listed(labels: Iterable) -> str:

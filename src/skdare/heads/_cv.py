@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdare._validation import check_choice, check_count, check_number, warn
-from skdare.diagnosis import SATURATED
+from skdare.diagnosis._task import SATURATED
 from skdare.domain_statistics import SHRINKAGE_TARGETS, Whitening
 from skdare.heads._adjusted import CENTERED, RAW, Plan
 from skdare.heads._base import ClassifierHead, RegressorHead, check_solver

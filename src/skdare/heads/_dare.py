@@ -139,6 +139,8 @@ class DAREClassifier(ClassifierHead, _DARE):
     adjustments_ : dict of Adjustment by domain
     adjustment_ : Adjustment
         The guess for an unseen domain.
+    rehearsal_ : Rehearsal or None
+        What `rehearse` learnt.
     solution_ : Solution
     n_iter_ : int
 
@@ -200,7 +202,7 @@ class DARERegressor(RegressorHead, _DARE):
     intercept_ : float
     canonical_coef_ : array of shape (1, d)
         The weights on whitened features, for standardised targets.
-    domains_, moments_, adjustments_, adjustment_, solution_, n_iter_
+    domains_, moments_, adjustments_, adjustment_, rehearsal_, solution_, n_iter_
         As in `DAREClassifier`.
 
     Examples
