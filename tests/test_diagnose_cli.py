@@ -174,7 +174,7 @@ def short_theory(monkeypatch):
         Chart("chart", "A chart", "x", "y", "Shows <x>.", curves, ("x", "y"), {"here": 10.0}),
         Map("map", "A map", "x", "y", "gain", "Signs.", x, x[:2], np.array([[1, -2, 0.0]] * 2)),
     ]
-    claims = [Claim("theorem 0", "1 < 2 holds.", "Σ̄ measured.", "does not hold as printed")]
+    claims = [Claim("theorem 0", "1 < 2 holds.", "Σ̄ measured.", True, "does not hold as printed")]
     chapter = Chapter("A <chapter>", claims, pictures)
     monkeypatch.setattr(_theory, "CHAPTERS", {"short": lambda seed, quick: chapter})
 

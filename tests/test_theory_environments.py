@@ -8,7 +8,6 @@ import pytest
 from skdare.diagnosis import effective_rank, eigengap
 from skdare.theory._adversary import excess_risk
 from skdare.theory._chapter_environments import environments_chapter, head_error
-from skdare.theory._claim import VERDICTS
 from skdare.theory._closed_form import mean_null_projection
 from skdare.theory._environments import (
     environment_bound,
@@ -171,7 +170,6 @@ def test_the_risk_grows_with_the_new_mean_and_the_bound_does_not():
 def test_chapter_is_whole_and_repeats_itself():
     chapter, again = environments_chapter(3, quick=True), environments_chapter(3, quick=True)
     assert [c.measured for c in chapter.claims] == [c.measured for c in again.claims]
-    assert all(c.verdict in VERDICTS for c in chapter.claims)
     for picture in chapter.pictures:
         for curve in picture.curves.values():
             assert curve.x.shape == curve.y.shape

@@ -35,7 +35,7 @@ def _columns(width: int) -> tuple[int, int, int, int]:
 
 
 def _claim(claim: Claim, width: int) -> list[str]:
-    texts = (claim.where, claim.says, claim.measured, claim.verdict)
+    texts = (claim.where, claim.says, claim.measured, claim.told)
     columns = _columns(width)
     cells = [textwrap.wrap(text, wide - _GAP) for text, wide in zip(texts, columns, strict=True)]
     return [

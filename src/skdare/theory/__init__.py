@@ -2,16 +2,14 @@
 
 from collections.abc import Callable
 
-from skdare.diagnosis import effective_rank, eigengap
-from skdare.theory._adjustment_error import adjustment_error_bound, adjustment_spread, condition_m
-from skdare.theory._adversary import Adversary, adjustment_difference, averaged_guess, excess_risk
+from skdare.theory._adversary import Adversary, averaged_guess, excess_risk, guess_error
 from skdare.theory._anchors import (
     population_anchor,
     population_dare,
     population_whitened_anchor,
 )
-from skdare.theory._attack import attack, supremum_with_means
-from skdare.theory._budget import Block, attack_blocks, worst_case
+from skdare.theory._attack import attack
+from skdare.theory._budget import worst_case
 from skdare.theory._chapter_adversary import adversary_chapter
 from skdare.theory._chapter_anchors import anchors_chapter
 from skdare.theory._chapter_closed_form import closed_form_chapter
@@ -25,9 +23,8 @@ from skdare.theory._closed_form import (
     logistic_scale,
     mean_null_projection,
     pooled_regression,
-    sampled_logistic,
 )
-from skdare.theory._environments import environment_bound, environment_risk, expected_kept
+from skdare.theory._environments import environment_bound, environment_risk
 from skdare.theory._just_in_time import (
     JustInTime,
     just_in_time_bound,
@@ -37,6 +34,7 @@ from skdare.theory._just_in_time import (
 from skdare.theory._laws import LAWS
 from skdare.theory._model import LatentDomain, LatentModel
 from skdare.theory._roots import eigen_root, symmetric_root
+from skdare.theory._whitening_error import condition_m, whitening_error_bound
 
 __all__ = [
     "CHAPTERS",
@@ -44,7 +42,6 @@ __all__ = [
     "VERDICTS",
     "Adversary",
     "Attenuation",
-    "Block",
     "Chapter",
     "Chart",
     "Claim",
@@ -54,21 +51,15 @@ __all__ = [
     "LatentDomain",
     "LatentModel",
     "Map",
-    "adjustment_difference",
-    "adjustment_error_bound",
-    "adjustment_spread",
     "attack",
-    "attack_blocks",
     "averaged_guess",
     "closed_form",
     "condition_m",
-    "effective_rank",
     "eigen_root",
-    "eigengap",
     "environment_bound",
     "environment_risk",
     "excess_risk",
-    "expected_kept",
+    "guess_error",
     "just_in_time_bound",
     "just_in_time_expected",
     "just_in_time_risk",
@@ -78,9 +69,8 @@ __all__ = [
     "population_anchor",
     "population_dare",
     "population_whitened_anchor",
-    "sampled_logistic",
-    "supremum_with_means",
     "symmetric_root",
+    "whitening_error_bound",
     "worst_case",
 ]
 

@@ -39,5 +39,17 @@ def adapting_gain(d: int, shift: float, n_target: int, draws: Draws) -> float:
 def break_even_rows(d: int, shift: float, draws: Draws) -> float:
     """Rows from which adapting beats the averaged guess, between 1.5 and 12 a feature."""
     rows = d * np.array([1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0])
-    gains = [adapting_gain(d, shift, int(n), draws) for n in rows]
-    return float(np.exp(np.interp(0.0, gains, np.log(rows))))
+    gains = np.array([adapting_gain(d, shift, int(n), draws) for n in rows])
+    return float(np.exp(first_crossing(np.log(rows), gains)))
+
+
+def first_crossing(x: np.ndarray, y: np.ndarray) -> float:
+    """Where y, in order of x, first reaches zero from below: on the line to the point before.
+
+    Noise may take y below zero again. The first x if y starts above, the last if it stays below.
+    """
+    above = np.flatnonzero(y >= 0.0)
+    if not len(above):
+        return float(x[-1])
+    k = int(above[0])
+    return float(x[0]) if k == 0 else float(np.interp(0.0, y[k - 1 : k + 1], x[k - 1 : k + 1]))

@@ -13,7 +13,7 @@ import numpy as np
 
 from skdare._validation import check_number
 from skdare.adjustment import inverse_sqrt
-from skdare.theory._model import LatentDomain, LatentModel
+from skdare.theory._model import LatentDomain, LatentModel, latent_risk
 
 # Of ‖Πβ‖: what an optimiser may overstep in assumption 2.
 _TOLERANCE = 1e-7
@@ -32,11 +32,10 @@ def excess_risk(beta: np.ndarray, truth: np.ndarray, W: np.ndarray, domain: Late
     >>> excess_risk(np.array([1.0, 0.0]), np.array([1.0, 0.0]), np.eye(2), domain)
     2.0
     """
-    v = domain.A.T @ (W.T @ beta) - truth
-    return float(v @ v + (v @ domain.b) ** 2)
+    return float(latent_risk(domain.A.T @ (W.T @ beta) - truth, domain.b))
 
 
-def adjustment_difference(W: np.ndarray, domain: LatentDomain) -> np.ndarray:
+def guess_error(W: np.ndarray, domain: LatentDomain) -> np.ndarray:
     """Δ, by which adjusted latents differ from the domain's own: ``v = (I + Δ) β - truth``.
 
     It is ``AᵀWᵀ - I``; the paper prints ``A W - I``, which is the same for symmetric roots.
@@ -44,8 +43,8 @@ def adjustment_difference(W: np.ndarray, domain: LatentDomain) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdare.theory import LatentDomain, adjustment_difference
-    >>> bool(adjustment_difference(np.eye(2), LatentDomain(np.eye(2), np.zeros(2))).any())
+    >>> from skdare.theory import LatentDomain, guess_error
+    >>> bool(guess_error(np.eye(2), LatentDomain(np.eye(2), np.zeros(2))).any())
     False
     """
     return domain.A.T @ W.T - np.eye(len(domain.b))
@@ -109,7 +108,8 @@ class Adversary:
             check_number(name, getattr(self, name))
         if not self.norms[0] > 0:
             raise ValueError(
-                "the projection takes all of the truth away, and then no domain meets assumption 3"
+                "the projection takes all of the truth away, and then no domain meets assumption "
+                "3; use one that keeps a part of it"
             )
 
     @property
@@ -140,7 +140,7 @@ class Adversary:
 
     def admits(self, W: np.ndarray, domain: LatentDomain) -> bool:
         """Whether the domain is in the set, when the guess is W."""
-        w, (p, _) = adjustment_difference(W, domain) @ self.kept, self.norms
+        w, (p, _) = guess_error(W, domain) @ self.kept, self.norms
         across = self.scale * np.linalg.norm(w - self.projection @ w)
         return bool(
             across <= (self.interaction + _TOLERANCE) * p
@@ -175,7 +175,7 @@ class Adversary:
         Parameters
         ----------
         W : array of shape (d, d)
-            The guess, symmetric and positive definite.
+            The guess.
         error, b : arrays of shape (d,)
             w, and the latent mean.
         stretch : float
@@ -186,11 +186,11 @@ class Adversary:
         -------
         LatentDomain
         """
-        start, target = W @ self.kept, self.kept + error
+        start, target = W.T @ self.kept, self.kept + error
         meet = float(start @ target)
         if not meet > 0:
             raise ValueError(
-                "no symmetric positive definite A has this error: it takes W Πβ to a vector at an "
+                "no symmetric positive definite A has this error: it takes WᵀΠβ to a vector at an "
                 "obtuse angle; use a guess nearer to a multiple of the identity"
             )
         # The first term takes start to target, the second leaves it alone.
@@ -215,9 +215,13 @@ class Adversary:
         -------
         LatentDomain
         """
+        check_number("slack", slack, 0.0, 1.0)
         a = self._factor(self.solution if beta is None else beta)
         if a is None:
-            raise ValueError("beta is not along the projected truth, and its risk has no bound")
+            raise ValueError(
+                "beta is not along the projected truth, and its risk has no bound; pass a multiple "
+                "of adversary.kept"
+            )
         error = (1.0 - slack) * self._worst_error(a)
         v = a * (self.kept + error) - self.truth
         return self.domain(W, error, along(v, self.rho))

@@ -11,6 +11,7 @@ from skdare.theory._adversary import averaged_guess
 from skdare.theory._budget import Block, attack_blocks, worst_case
 from skdare.theory._claim import Chart, Claim, Curve
 from skdare.theory._closed_form import closed_form, pooled_regression
+from skdare.theory._measurement import ROUNDING, near
 from skdare.theory._model import LatentDomain, LatentModel
 
 
@@ -45,7 +46,7 @@ class Budget:
     def blocks(self, error: float) -> Sequence[Block]:
         """The invariant latents are known, and assumption 3 bounds the error on the next two."""
         radii = (0.0, min(error, 1.0), error)
-        return [Block(np.diag((np.arange(6) // 2 == k) * 1.0), r) for k, r in enumerate(radii)]
+        return [(np.diag((np.arange(6) // 2 == k) * 1.0), r) for k, r in enumerate(radii)]
 
     def worst(self, name: str, error: float) -> float:
         """The largest risk of a predictor."""
@@ -66,14 +67,24 @@ def budget_claim(budget: Budget) -> Claim:
         return ", ".join(values)
 
     grid = np.linspace(0.0, 2.0, 201)
-    better = [e for e in grid if budget.worst("pooled least squares", e) < budget.worst("DARE", e)]
+    dare, free, pooled, invariant = (
+        np.array([budget.worst(name, e) for e in grid])
+        for name in ("DARE", "DARE, no constraint", "pooled least squares", "invariant")
+    )
+    below, above, better = grid < 1.0 - ROUNDING, grid > 1.0 + ROUNDING, pooled < dare
     return Claim(
         "theorem 2, remark",
         "Where limited new variation is allowed, DARE should outperform invariant prediction.",
         f"Worst risk when the guess errs by ‖Δ‖ ≤ 0.5: {row(0.5)}. By ‖Δ‖ ≤ 1.5: {row(1.5)}. DARE "
         "is below the invariant predictor as long as ‖Δ‖ < 1 and equal to it beyond; its "
         "constraint on the means pays only beyond ‖Δ‖ = 1. Pooled least squares is below DARE up "
-        f"to ‖Δ‖ = {max(better, default=0.0):.3g} here.",
+        f"to ‖Δ‖ = {grid[better].max(initial=0.0):.3g} here.",
+        near(dare[~below], invariant[~below], ROUNDING)
+        and bool(np.all(dare[below] < invariant[below]))
+        and bool(np.all(free[below] < dare[below]))
+        and bool(np.all(dare[above] < free[above]))
+        # Once above, pooled least squares stays above.
+        and not np.any(np.diff(better.astype(int)) > 0),
     )
 
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from skdare.theory._adversary import Adversary, adjustment_difference, averaged_guess, excess_risk
+from skdare.theory._adversary import Adversary, averaged_guess, excess_risk, guess_error
 from skdare.theory._attack import attack, supremum_with_means
 from skdare.theory._claim import Claim
 from skdare.theory._closed_form import mean_null_projection
+from skdare.theory._measurement import ROUNDING, VISIBLE, near
 from skdare.theory._model import LatentDomain, LatentModel
 from skdare.theory._roots import eigen_root, symmetric_root
 
@@ -32,18 +33,20 @@ def _definition_claim(seed: int) -> Claim:
     model = LatentModel.draw(3, 2, random_state=rng)
     beta, truth = rng.standard_normal(3), model.beta
     new, old = (domain.covariance for domain in model.domains)
-    parts = []
+    pairs = []
     for root in (symmetric_root, eigen_root):
         A, W = root(new), np.linalg.inv(root(old))
         risk = excess_risk(beta, truth, W, LatentDomain(A, np.zeros(3)))
         printed = float(np.sum((A @ W @ beta - truth) ** 2))
-        parts.append(f"{risk:.3g} and {printed:.3g}")
+        pairs.append((risk, printed))
+    parts = [f"{risk:.3g} and {printed:.3g}" for risk, printed in pairs]
     return Claim(
         "section 4, definition of Δ",
         "The error of the guess is Δ = Σ'^½ Σ̄^-½ - I, and the risk is ‖(I + Δ)β̂ - β‖².",
         "With the symmetric root it is. With the root U S of assumption 1 the risk has "
         "Δ = S' U'ᵀ Ū S̄⁻¹ - I, the transpose in another order. The risk itself and the printed "
         f"expression, for a random domain: {parts[0]} with symmetric roots, {parts[1]} with U S.",
+        near(*pairs[0], ROUNDING) and not near(*pairs[1], VISIBLE),
         "holds in part",
     )
 
@@ -67,6 +70,9 @@ def _mean_claim(seed: int) -> Claim:
         f"{risks[1]:.3g}. The supremum is the same for B = 0 (found {found[0]:.3g}, theorem "
         f"{none.supremum():.3g}, ρ = 1), and smaller for B > 0 (found {found[1]:.3g}, theorem "
         f"{some.supremum():.3g}, zero predictor {some.supremum(np.zeros(3)):.3g}, B = 0.5).",
+        risks[0] > risks[1]
+        and near(found[0], none.supremum(), VISIBLE)
+        and some.supremum(np.zeros(3)) < found[1] < (1.0 - VISIBLE) * some.supremum(),
         "holds in part",
     )
 
@@ -79,7 +85,7 @@ def _freedom_claim(seed: int, n_guesses: int) -> Claim:
     domain = attack(stiff, _STIFF_GUESS, starts=10, size=50.0, random_state=seed)
     found = excess_risk(stiff.solution, stiff.truth, _STIFF_GUESS, domain)
     turned = excess_risk(stiff.solution, stiff.truth, _STIFF_GUESS, _turned(stiff, _STIFF_GUESS))
-    reached = np.mean([_reaches(seed + k) for k in range(n_guesses)])
+    reached = float(np.mean([_reaches(seed + k) for k in range(n_guesses)]))
     return Claim(
         "lemma on choosing Δ",
         "To choose a covariance is to choose the blocks of Δ, freely.",
@@ -89,6 +95,10 @@ def _freedom_claim(seed: int, n_guesses: int) -> Claim:
         f"{100 * reached:.3g}% of {n_guesses} random guesses. For a guess of condition number 990 "
         f"and B = 1 symmetric A reach {found:.3g} of {stiff.supremum():.3g}; a multiple of an "
         f"orthogonal matrix, which has V = I, reaches {turned:.3g}.",
+        near(back, (np.sqrt(2.0) - 1.0) * np.eye(2), ROUNDING)
+        and reached > 0.5
+        and found < (1.0 - VISIBLE) * stiff.supremum()
+        and near(turned, stiff.supremum(), VISIBLE),
         "does not hold as printed",
     )
 
@@ -125,11 +135,14 @@ def _index_claim() -> Claim:
         return LatentDomain(np.eye(4) + size * shape, np.zeros(4))
 
     inside = [adversary.admits(np.eye(4), at(shape, grow)) for shape in (printed, swapped)]
-    error = adjustment_difference(np.eye(4), at(printed, grow)) @ adversary.kept
+    error = guess_error(np.eye(4), at(printed, grow)) @ adversary.kept
     risks = [
         excess_risk(oracle, oracle, np.eye(4), at(swapped, size)) for size in (grow, 10.0 * grow)
     ]
-    dare = excess_risk(adversary.solution, oracle, np.eye(4), at(swapped, 10.0 * grow))
+    near_by, dare = (
+        excess_risk(adversary.solution, oracle, np.eye(4), at(swapped, size))
+        for size in (grow, 10.0 * grow)
+    )
     return Claim(
         "theorem 2, proof, the adversaries",
         "Δ₁ = λ u uᵀ with u outside Π, and later Δ₂ = λ δ δᵀ with δ inside, are allowed for any λ.",
@@ -138,6 +151,7 @@ def _index_claim() -> Claim:
         f"has {np.linalg.norm(adversary.kept):.3g} ({_words(inside[0])}); swapped it is "
         f"{_words(inside[1])}. It then does what the proof needs: the risk of β itself is "
         f"{risks[0]:.3g} at λ = 10 and {risks[1]:.3g} at λ = 100, DARE's stays {dare:.3g}.",
+        inside == [False, True] and risks[1] > 10.0 * risks[0] and near(near_by, dare, ROUNDING),
         "does not hold as printed",
     )
 

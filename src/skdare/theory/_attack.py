@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
+from skdare._validation import check_count
 from skdare.theory._adversary import Adversary, along
-from skdare.theory._model import LatentDomain
+from skdare.theory._model import LatentDomain, latent_risk
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,12 @@ def attack(
     >>> round(excess_risk(adversary.solution, adversary.truth, np.eye(2), domain), 2)
     1.48
     """
+    check_count("starts", starts, 1)
+    if not (np.allclose(W, W.T) and np.linalg.eigvalsh(W)[0] > 0):
+        raise ValueError(
+            "W is not symmetric and positive definite, and the search starts at its inverse; pass "
+            "a guess such as averaged_guess(model)"
+        )
     rng, beta = np.random.default_rng(random_state), adversary.solution if beta is None else beta
     search = _Search(adversary, W, beta, size)
     found = [search.climb(rng) for _ in range(starts)]
@@ -174,38 +182,62 @@ def supremum_with_means(
     Examples
     --------
     >>> import numpy as np
-    >>> from skdare.theory import Adversary, supremum_with_means
+    >>> from skdare.theory import Adversary
+    >>> from skdare.theory._attack import supremum_with_means
     >>> adversary = Adversary(np.array([0.6, 0.8]), np.diag([1.0, 0.0]), 0.5, rho=1.0)
     >>> supremum_with_means(adversary, random_state=0) < 0.95 * adversary.supremum()
     True
     """
-    rng, d = np.random.default_rng(random_state), len(adversary.truth)
-    kept, limit = adversary.kept, adversary.interaction * adversary.norms[0]
-    vectors = np.linalg.eigh(adversary.projection)[1][:, ::-1]
-    rank = round(np.trace(adversary.projection))
-    # Without interaction w has no part across, and a ball of radius zero has no normal.
-    basis = vectors if limit > 0 else vectors[:, :rank]
-    r = basis.shape[1]
-
-    def risk(v: np.ndarray, b: np.ndarray) -> float:
-        return float(v @ v + (v @ b) ** 2)
-
-    def loss(x: np.ndarray) -> float:
-        v = adversary.scale * (basis @ x[:r] + kept) - adversary.truth
-        return -risk(v, x[r:])
-
-    def room(x: np.ndarray) -> list[float]:
-        bounds = [
-            risk(kept, x[r:]) - risk(x[:r], basis.T @ x[r:]),
-            adversary.rho**2 - x[r:] @ x[r:],
-        ]
-        across = adversary.scale * float(np.linalg.norm(x[rank:r]))
-        return [*bounds, limit**2 - across**2] if limit > 0 else bounds
-
-    best = 0.0
+    check_count("starts", starts, 1)
+    rng, search, best = np.random.default_rng(random_state), _WithMeans(adversary), 0.0
+    limits = {"type": "ineq", "fun": search.room}
     for _ in range(starts):
-        start = 0.3 * rng.standard_normal(r + d)
-        found = minimize(loss, start, method="SLSQP", constraints={"type": "ineq", "fun": room})
-        if min(room(found.x)) > -1e-6:
+        start = 0.3 * rng.standard_normal(search.size)
+        found = minimize(search.loss, start, method="SLSQP", constraints=limits)
+        if min(search.room(found.x)) > -1e-6:
             best = max(best, -float(found.fun))
     return best
+
+
+@dataclass(frozen=True, eq=False)
+class _WithMeans:
+    """Risk and limits as functions of x: first w in an orthonormal basis, then b."""
+
+    adversary: Adversary
+
+    @property
+    def limit(self) -> float:
+        """Of the part of w outside Π."""
+        return self.adversary.interaction * self.adversary.norms[0]
+
+    @property
+    def rank(self) -> int:
+        """Of Π."""
+        return round(np.trace(self.adversary.projection))
+
+    @cached_property
+    def basis(self) -> np.ndarray:
+        """For w, what Π keeps first."""
+        vectors = np.linalg.eigh(self.adversary.projection)[1][:, ::-1]
+        # Without interaction w has no part across, and a ball of radius zero has no normal.
+        return vectors if self.limit > 0 else vectors[:, : self.rank]
+
+    @property
+    def size(self) -> int:
+        return sum(self.basis.shape)
+
+    def loss(self, x: np.ndarray) -> float:
+        w, b = self._parts(x)
+        v = self.adversary.scale * (w + self.adversary.kept) - self.adversary.truth
+        return -float(latent_risk(v, b))
+
+    def room(self, x: np.ndarray) -> list[float]:
+        (w, b), adversary = self._parts(x), self.adversary
+        slack = float(latent_risk(adversary.kept, b) - latent_risk(w, b))
+        bounds = [slack, float(adversary.rho**2 - b @ b)]
+        across = adversary.scale * float(np.linalg.norm(x[self.rank : self.basis.shape[1]]))
+        return [*bounds, self.limit**2 - across**2] if self.limit > 0 else bounds
+
+    def _parts(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        r = self.basis.shape[1]
+        return self.basis @ x[:r], x[r:]

@@ -7,29 +7,11 @@ that x = W⁻¹ M ε; Δ = M - I; Π_i (d, d) projections that sum to the identi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """A subspace that Δ maps to itself, and how large Δ is on it.
-
-    Parameters
-    ----------
-    projection : array of shape (d, d)
-    radius : float
-        Bound on the spectral norm of Δ there.
-    """
-
-    projection: np.ndarray
-    radius: float
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Bounds on the eigenvalues of M: they are not negative."""
-        return max(1.0 - self.radius, 0.0), 1.0 + self.radius
+# A subspace that Δ maps to itself, and a bound on the spectral norm of Δ there.
+Block = tuple[np.ndarray, float]
 
 
 def worst_case(
@@ -41,17 +23,26 @@ def worst_case(
     into any other that is no longer: the cost is ``(‖m β - truth‖ + r ‖β‖)²``. Up to a radius of
     one that is ``(‖β - truth‖ + radius ‖β‖)²``.
 
+    Parameters
+    ----------
+    beta, truth : arrays of shape (d,)
+    blocks : sequence of pairs (projection, radius)
+        Subspaces that Δ maps to themselves, and bounds on the spectral norm of Δ there. The
+        projections, of shape (d, d), sum to the identity.
+    rho : float
+        Length of the new latent mean.
+
     Examples
     --------
     >>> import numpy as np
-    >>> from skdare.theory import Block, worst_case
-    >>> worst_case(np.array([1.0, 0.0]), np.array([1.0, 1.0]), [Block(np.eye(2), 0.0)])
+    >>> from skdare.theory import worst_case
+    >>> worst_case(np.array([1.0, 0.0]), np.array([1.0, 1.0]), [(np.eye(2), 0.0)])
     1.0
     """
     total = 0.0
-    for block in blocks:
-        low, high = block.interval
-        part, goal = block.projection @ beta, block.projection @ truth
+    for projection, radius in blocks:
+        low, high = interval(radius)
+        part, goal = projection @ beta, projection @ truth
         miss = np.linalg.norm(0.5 * (low + high) * part - goal)
         total += float(miss + 0.5 * (high - low) * np.linalg.norm(part)) ** 2
     return float((1.0 + rho**2) * total)
@@ -73,8 +64,8 @@ def attack_blocks(
     Examples
     --------
     >>> import numpy as np
-    >>> from skdare.theory import Block, attack_blocks
-    >>> attack_blocks(np.array([1.0]), np.array([1.0]), [Block(np.eye(1), 0.5)], random_state=0)
+    >>> from skdare.theory._budget import attack_blocks
+    >>> attack_blocks(np.array([1.0]), np.array([1.0]), [(np.eye(1), 0.5)], random_state=0)
     array([[1.5]])
     """
     rng, best, largest = np.random.default_rng(random_state), np.eye(len(beta)), -1.0
@@ -90,13 +81,18 @@ def attack_blocks(
     return best
 
 
+def interval(radius: float) -> tuple[float, float]:
+    """Bounds on the eigenvalues of M on a block: they are not negative."""
+    return max(1.0 - radius, 0.0), 1.0 + radius
+
+
 def _steepest(v: np.ndarray, beta: np.ndarray, blocks: Sequence[Block]) -> np.ndarray:
     """M of the set with the largest vᵀ M β."""
     M = np.zeros((len(beta), len(beta)))
-    for block in blocks:
-        low, high = block.interval
-        left, right = block.projection @ v, block.projection @ beta
+    for projection, radius in blocks:
+        low, high = interval(radius)
+        left, right = projection @ v, projection @ beta
         values, U = np.linalg.eigh(np.outer(left, right) + np.outer(right, left))
         towards = (U * np.where(values > 0, high, low)) @ U.T
-        M += block.projection @ towards @ block.projection
+        M += projection @ towards @ projection
     return M

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from skdare._validation import check_choice
+
 VERDICTS = ("holds", "holds in part", "does not hold as printed")
 
 
@@ -22,13 +24,34 @@ class Claim:
         The paper's statement, in a sentence.
     measured : str
         What was found, with numbers.
+    confirmed : bool
+        Whether those numbers bear the verdict out: computed from them, with the sentence.
     verdict : one of `VERDICTS`
+
+    Examples
+    --------
+    >>> from skdare.theory import Claim
+    >>> Claim("a sum", "2 + 2 is 4.", f"It is {2 + 2}.", 2 + 2 == 4).told
+    'holds'
+    >>> Claim("a sum", "2 + 2 is 5.", f"It is {2 + 2}.", 2 + 2 == 5).told
+    'not confirmed'
     """
 
     where: str
     says: str
     measured: str
+    confirmed: bool
     verdict: str = "holds"
+
+    def __post_init__(self) -> None:
+        check_choice("verdict", self.verdict, VERDICTS)
+        # Comparisons of numpy's numbers are numpy's booleans, which JSON does not take.
+        object.__setattr__(self, "confirmed", bool(self.confirmed))
+
+    @property
+    def told(self) -> str:
+        """The verdict, if these numbers bear it out."""
+        return self.verdict if self.confirmed else "not confirmed"
 
 
 @dataclass(frozen=True, eq=False)

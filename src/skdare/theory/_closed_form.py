@@ -14,7 +14,7 @@ from scipy import linalg
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-from skdare._validation import check_count
+from skdare._validation import check_count, check_number
 from skdare.theory._model import LatentModel
 
 # The trapezoidal rule converges geometrically for smooth functions of a normal variable: with these
@@ -22,6 +22,9 @@ from skdare.theory._model import LatentModel
 # digits beyond a deviation of 5, because σ has poles at ±iπ.
 _NODES = np.linspace(-10.0, 10.0, 801)
 _WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
+
+# Below it a share of a class has fewer than four digits, as the difference of another from one.
+_RAREST = 1e-12
 
 
 def mean_null_projection(B: np.ndarray) -> np.ndarray:
@@ -58,7 +61,8 @@ def logistic_scale(
     The log-odds are u + τ with u ~ N(0, kept²) seen and τ ~ N(m_e, dropped²) not. By Stein's
     identity the gradient along u vanishes where ``α E σ'(αu) = mean_e E σ'(u + τ)``. The left
     side grows with α and at one it is the larger, because σ' is even and has one peak; so α lies
-    in (0, 1], whatever the means m_e. With an intercept c there is a second equation,
+    in (0, 1], whatever the means m_e; it is found to 1e-14, and so comes out as 0.0 where every
+    shift is beyond 35 or so. With an intercept c there is a second equation,
     ``E σ(αu + c) = mean_e E σ(u + τ)``, and α stays in (0, 1] because E σ'(u + ·) is log-concave.
 
     Parameters
@@ -80,9 +84,16 @@ def logistic_scale(
     >>> round(logistic_scale(1.0, 2.0, np.zeros(3)).scale, 3)
     0.614
     """
+    check_number("kept", kept)
+    check_number("dropped", dropped)
     total = float(np.hypot(kept, dropped))
     slope = float(np.mean([_normal_mean(_steepness, m, total) for m in shifts]))
     share = float(np.mean([_normal_mean(expit, m, total) for m in shifts]))
+    if intercept and min(share, 1.0 - share) < _RAREST:
+        raise ValueError(
+            f"shifts leave one class a share below {_RAREST:g}, which no intercept can be fitted "
+            "to; use smaller shifts"
+        )
 
     def offset(scale: float) -> float:
         return _offset(share, scale * kept) if intercept else 0.0
@@ -97,7 +108,7 @@ def logistic_scale(
 
 def _offset(share: float, deviation: float) -> float:
     """c such that E σ(N(c, deviation²)) is this share."""
-    bound = abs(float(logit(np.clip(share, 1e-15, 1.0 - 1e-15)))) + 10.0 * deviation + 1.0
+    bound = abs(float(logit(share))) + 10.0 * deviation + 1.0
     return float(
         brentq(lambda c: _normal_mean(expit, c, deviation) - share, -bound, bound, xtol=1e-14)
     )
@@ -161,7 +172,7 @@ def closed_form(model: LatentModel, *, intercept: bool = False) -> ClosedForm:
             if domain.law != "gaussian":
                 raise ValueError(
                     f"domain {e} has {domain.law!r} latents, and logistic regression has a closed "
-                    "form for 'gaussian' ones only; use sampled_logistic"
+                    "form for 'gaussian' ones only; fit a head to rows of model.sample"
                 )
         return _gaussian_coefficients(model, intercept=intercept)
     projection = mean_null_projection(model.means)
@@ -207,7 +218,8 @@ def sampled_logistic(
     Examples
     --------
     >>> import numpy as np
-    >>> from skdare.theory import LatentModel, closed_form, sampled_logistic
+    >>> from skdare.theory import LatentModel, closed_form
+    >>> from skdare.theory._closed_form import sampled_logistic
     >>> model = LatentModel.draw(5, 2, task="classification", random_state=0)
     >>> found = sampled_logistic(model, 20_000, random_state=0)
     >>> bool(np.allclose(found, closed_form(model).coef, atol=0.02))
@@ -215,6 +227,11 @@ def sampled_logistic(
     """
     check_count("n", n, len(model.beta) + 1)
     rng, N = np.random.default_rng(random_state), linalg.null_space(model.means.T)
+    if not N.shape[1]:
+        raise ValueError(
+            f"the latent means span all {len(N)} dimensions and leave no weights; use fewer "
+            "domains, or a smaller mean_rank"
+        )
     Z, T = [], []
     for domain in model.domains:
         residuals = domain.latents(n, rng) - domain.b

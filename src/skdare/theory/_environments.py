@@ -12,15 +12,10 @@ from scipy import optimize
 
 from skdare._validation import check_count, check_number
 from skdare.diagnosis import effective_rank, eigengap
-from skdare.theory._model import LatentDomain
+from skdare.theory._model import LatentDomain, check_length, latent_risk
 
 # Eigenvalues below this, relative to the largest, count as zero.
 _RTOL = 1e-12
-
-
-def latent_risk(V: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """E[(vᵀε)²] for latents ε of mean b and identity covariance; V holds v along its last axis."""
-    return (V**2).sum(axis=-1) + (V @ b) ** 2
 
 
 def environment_bound(S: np.ndarray, E: float, delta: float = 0.05) -> float:
@@ -90,6 +85,11 @@ def environment_risk(
     (True, True)
     """
     check_count("n_domains", n_domains, 1)
+    check_count("repeats", repeats, 1)
+    check_length("beta", beta, "the new domain", new)
+    for name, matrix in (("S", S), ("guess", guess)):
+        if matrix.shape != new.A.shape:
+            raise ValueError(f"{name} has shape {matrix.shape}; pass one of shape {new.A.shape}")
     rng = np.random.default_rng(random_state)
     values, U = np.linalg.eigh(S)
     varies = values > _RTOL * values[-1]
@@ -118,7 +118,7 @@ def expected_kept(eigenvalues: np.ndarray, E: int) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdare.theory import expected_kept
+    >>> from skdare.theory._environments import expected_kept
     >>> expected_kept(np.ones(4), 1).round(6)
     array([0.75, 0.75, 0.75, 0.75])
     """

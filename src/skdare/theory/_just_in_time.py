@@ -14,14 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare.theory._adjustment_error import (
-    adjustment_spread,
-    condition_m,
-    latent_covariances,
-    symmetric_power,
-)
-from skdare.theory._environments import latent_risk
-from skdare.theory._model import LatentDomain, orthogonal
+from skdare._validation import check_count, check_number
+from skdare.theory._model import LatentDomain, check_length, latent_risk, orthogonal
+from skdare.theory._roots import symmetric_power
+from skdare.theory._whitening_error import condition_m, latent_covariances, whitening_spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +37,11 @@ class JustInTime:
     target: LatentDomain
     beta: np.ndarray
     noise: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("noise", self.noise)
+        check_length("beta", self.beta, "the source", self.source)
+        check_length("beta", self.beta, "the target", self.target)
 
     @classmethod
     def draw(
@@ -106,6 +107,7 @@ def just_in_time_risk(
     >>> bool(risk.mean() < 1e-4)
     True
     """
+    check_count("repeats", repeats, 1)
     rng, A = np.random.default_rng(random_state), problem.target.A
     beta = _source_weights(problem, n_source, split, repeats, rng)
     W = symmetric_power(A @ latent_covariances(len(A), n_target, repeats, rng) @ A.T, -0.5)
@@ -143,8 +145,8 @@ def just_in_time_expected(
     """
     rows, b = n_source / 2 if split else n_source, problem.source.b
     noise = problem.noise**2 * (np.eye(len(b)) - np.outer(b, b) / (1.0 + b @ b))
-    spread = (adjustment_spread(problem.source.covariance, problem.beta) + noise) / rows
-    spread = spread + adjustment_spread(problem.target.covariance, problem.beta) / n_target
+    spread = (whitening_spread(problem.source.covariance, problem.beta) + noise) / rows
+    spread = spread + whitening_spread(problem.target.covariance, problem.beta) / n_target
     return float(np.trace(spread) + problem.target.b @ spread @ problem.target.b)
 
 

@@ -38,7 +38,10 @@ class LatentDomain:
     def __post_init__(self) -> None:
         check_choice("law", self.law, tuple(LAWS))
         if self.A.shape != (len(self.b), len(self.b)):
-            raise ValueError(f"A has shape {self.A.shape}, and b has {len(self.b)} entries")
+            d = len(self.b)
+            raise ValueError(
+                f"A has shape {self.A.shape} and b has {d} entries; pass an A of shape ({d}, {d})"
+            )
 
     @classmethod
     def of_svd(
@@ -99,6 +102,10 @@ class LatentModel:
     def __post_init__(self) -> None:
         check_choice("task", self.task, TASKS)
         check_number("noise", self.noise)
+        if not len(self.domains):
+            raise ValueError("domains is empty; pass one or more")
+        for e, domain in enumerate(self.domains):
+            check_length("beta", self.beta, f"domain {e}", domain)
 
     @classmethod
     def draw(
@@ -136,9 +143,17 @@ class LatentModel:
         check_count("d", d, 1)
         check_count("n_domains", n_domains, 1)
         check_choice("vectors", vectors, VECTORS)
+        check_choice("law", law, tuple(LAWS))
+        check_choice("task", task, TASKS)
+        rank = d if mean_rank is None else mean_rank
+        check_count("mean_rank", rank, 0)
+        if rank > d:
+            raise ValueError(f"mean_rank is {rank} among {d} dimensions; use {d} or fewer")
+        for name, value in (("shift", shift), ("spread", spread), ("noise", noise)):
+            check_number(name, value)
         rng = np.random.default_rng(random_state)
         beta = rng.standard_normal(d)
-        span = orthogonal(d, rng)[:, : d if mean_rank is None else mean_rank]
+        span = orthogonal(d, rng)[:, :rank]
         domains = []
         for _ in range(n_domains):
             U, s = orthogonal(d, rng), np.exp(rng.uniform(-spread, spread, d))
@@ -165,6 +180,10 @@ class LatentModel:
         Latent means are zero, so that all of β can be aligned, and an invariant predictor throws
         the varying part of it away.
         """
+        for name, value in (("invariant", invariant), ("varying", varying)):
+            check_count(name, value, 1)
+        check_count("n_domains", n_domains, 1)
+        check_number("spread", spread)
         rng, d = np.random.default_rng(random_state), invariant + varying
         beta, fixed = rng.standard_normal(d), _symmetric(invariant, spread, rng)
         domains = []
@@ -200,6 +219,20 @@ class LatentModel:
             y.append(self.targets(latents, rng))
         labels = np.repeat(np.arange(len(self.domains)), n)
         return DomainData(np.concatenate(X), np.concatenate(y), labels)
+
+
+def latent_risk(V: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """E[(vᵀε)²] for latents ε of mean b and identity covariance; V holds v along its last axis."""
+    return (V**2).sum(axis=-1) + (V @ b) ** 2
+
+
+def check_length(name: str, beta: np.ndarray, whose: str, domain: LatentDomain) -> None:
+    """There is one weight for each latent of the domain."""
+    if np.shape(beta) != np.shape(domain.b):
+        raise ValueError(
+            f"{name} has shape {np.shape(beta)} and {whose} has {len(domain.b)} latents; pass one "
+            "weight for each latent"
+        )
 
 
 def orthogonal(d: int, rng: np.random.Generator) -> np.ndarray:

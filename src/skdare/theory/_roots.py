@@ -8,6 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 
+def symmetric_power(S: np.ndarray, power: float) -> np.ndarray:
+    """S to a power, by its eigenvalues; a stack of matrices at once.
+
+    Eigenvalues that rounding took below zero count as zero.
+    """
+    values, U = np.linalg.eigh(S)
+    return (U * np.maximum(values, 0.0)[..., None, :] ** power) @ np.swapaxes(U, -1, -2)
+
+
 def symmetric_root(S: np.ndarray) -> np.ndarray:
     """The one symmetric A without negative eigenvalues such that ``A A = S``.
 
@@ -20,8 +29,7 @@ def symmetric_root(S: np.ndarray) -> np.ndarray:
     >>> bool(np.allclose(symmetric_root(np.diag([4.0, 1.0])), np.diag([2.0, 1.0])))
     True
     """
-    values, U = np.linalg.eigh(S)
-    return (U * np.sqrt(np.maximum(values, 0.0))) @ U.T
+    return symmetric_power(S, 0.5)
 
 
 def eigen_root(S: np.ndarray) -> np.ndarray:

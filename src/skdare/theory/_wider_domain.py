@@ -11,6 +11,7 @@ import numpy as np
 
 from skdare.diagnosis import effective_rank
 from skdare.theory._environments import environment_risk
+from skdare.theory._measurement import log_slope
 from skdare.theory._model import LatentDomain
 
 WIDTH = 3.0
@@ -96,4 +97,4 @@ class WiderDomain:
         first = max(2, int(np.ceil(effective_rank(self.covariance(name)))))
         E = np.arange(first, self.rank // 4 + 1)
         risk = self.risk(name, varying, int(E[-1]))
-        return float(np.polyfit(np.log(E), np.log(risk[E - 1]), 1)[0])
+        return log_slope(E, risk[E - 1])

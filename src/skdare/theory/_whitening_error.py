@@ -11,14 +11,9 @@ import math
 import numpy as np
 
 from skdare._validation import check_choice
+from skdare.theory._roots import symmetric_power
 
 FORMS = ("printed", "repaired", "free")
-
-
-def symmetric_power(S: np.ndarray, power: float) -> np.ndarray:
-    """S to a power, by its eigenvalues; a stack of matrices at once."""
-    values, U = np.linalg.eigh(S)
-    return (U * values[..., None, :] ** power) @ np.swapaxes(U, -1, -2)
 
 
 def latent_covariances(d: int, n: float, repeats: int, rng: np.random.Generator) -> np.ndarray:
@@ -35,13 +30,13 @@ def latent_covariances(d: int, n: float, repeats: int, rng: np.random.Generator)
     return L @ np.swapaxes(L, 1, 2) / n
 
 
-def adjustment_error(S: np.ndarray, C: np.ndarray) -> np.ndarray:
+def whitening_error(S: np.ndarray, C: np.ndarray) -> np.ndarray:
     """``Σ^{1/2} Σ̂^{-1/2} - I`` for each sample covariance C of the latents."""
     A = symmetric_power(S, 0.5)
     return A @ symmetric_power(A @ C @ A, -0.5) - np.eye(len(S))
 
 
-def adjustment_error_bound(C: np.ndarray) -> np.ndarray:
+def whitening_error_bound(C: np.ndarray) -> np.ndarray:
     """A bound on ‖Σ^{1/2} Σ̂^{-1/2} - I‖_F that holds for every Σ: ‖C^{-1/2} - I‖_F + ½‖log C‖_F.
 
     C = Σ^{-1/2} Σ̂ Σ^{-1/2} has a law without Σ in it, so that no condition number is needed. By
@@ -53,8 +48,8 @@ def adjustment_error_bound(C: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdare.theory import adjustment_error_bound
-    >>> float(adjustment_error_bound(np.eye(3)))
+    >>> from skdare.theory import whitening_error_bound
+    >>> float(whitening_error_bound(np.eye(3)))
     0.0
     """
     values = np.linalg.eigvalsh(C)
@@ -62,7 +57,7 @@ def adjustment_error_bound(C: np.ndarray) -> np.ndarray:
     return stretch + 0.5 * np.sqrt((np.log(values) ** 2).sum(axis=-1))
 
 
-def adjustment_spread(S: np.ndarray, beta: np.ndarray) -> np.ndarray:
+def whitening_spread(S: np.ndarray, beta: np.ndarray) -> np.ndarray:
     """n times the covariance of (Σ^{1/2} Σ̂^{-1/2} - I) β, to first order; also of its inverse.
 
     Write Σ̂ = Σ^{1/2} (I + H) Σ^{1/2}; H has variances 1/n off the diagonal and 2/n on it. In the
@@ -73,8 +68,8 @@ def adjustment_spread(S: np.ndarray, beta: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdare.theory import adjustment_spread
-    >>> float(np.trace(adjustment_spread(np.eye(3), np.array([1.0, 0.0, 0.0]))))
+    >>> from skdare.theory._whitening_error import whitening_spread
+    >>> float(np.trace(whitening_spread(np.eye(3), np.array([1.0, 0.0, 0.0]))))
     1.0
     """
     values, U = np.linalg.eigh(S)
@@ -89,7 +84,7 @@ def condition_m(S: np.ndarray, form: str = "printed") -> float:
 
     "printed" is λ_max/λ_min³, which depends on the units of x. "repaired" is κ²: the lemma's proof
     with the divided differences taken at the eigenvalues of Σ⁻¹, where it differentiates. "free"
-    is 1: see `adjustment_error_bound`.
+    is 1: see `whitening_error_bound`.
 
     Examples
     --------
