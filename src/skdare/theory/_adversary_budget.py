@@ -75,7 +75,8 @@ def budget_claim(budget: Budget) -> Claim:
     return Claim(
         "theorem 2, remark",
         "Where limited new variation is allowed, DARE should outperform invariant prediction.",
-        f"Worst risk when the guess errs by ‖Δ‖ ≤ 0.5: {row(0.5)}. By ‖Δ‖ ≤ 1.5: {row(1.5)}. DARE "
+        "With assumption 3, which caps the error on what DARE keeps at 1, worst risk when the "
+        f"guess errs by ‖Δ‖ ≤ 0.5: {row(0.5)}. By ‖Δ‖ ≤ 1.5: {row(1.5)}. DARE "
         "is below the invariant predictor as long as ‖Δ‖ < 1 and equal to it beyond; its "
         "constraint on the means pays only beyond ‖Δ‖ = 1. Pooled least squares is below DARE up "
         f"to ‖Δ‖ = {grid[better].max(initial=0.0):.3g} here.",

@@ -220,11 +220,11 @@ def _robustness(mild: Robustness, wide: Robustness) -> Claim:
     cost, gain = risks["mild", "DARE"], risks["wide", "DARE"]
     return Claim(
         "appendix A",
-        "Anchor regression is robust to additive shifts along the anchors (in its own model).",
-        "In the paper's model means move y by the same β* as residuals do, so that after whitening "
-        f"γ changes nothing (risk by {flat:.1e}). Mean risk with a new mean of length {RHO:g} in "
-        "the span of the training means, at penalties 0, 1, 10⁴: where new domains spread like "
-        f"the training domains, anchor {cases['mild', 'anchor']}, whitened "
+        "Anchor regression is robust to additive shifts along the anchors, in its own model.",
+        "Not in this one: here means move y by the same β* as residuals do, so that after "
+        f"whitening γ changes nothing (risk by {flat:.1e}). Mean risk with a new mean of length "
+        f"{RHO:g} in the span of the training means, at penalties 0, 1, 10⁴: where new domains "
+        f"spread like the training domains, anchor {cases['mild', 'anchor']}, whitened "
         f"{cases['mild', 'whitened anchor']}, DARE {cases['mild', 'DARE']}; where they spread four "
         f"times as far, {cases['wide', 'anchor']}; {cases['wide', 'whitened anchor']}; "
         f"{cases['wide', 'DARE']}. DARE's penalty insures against adjustments that fail, and costs "
