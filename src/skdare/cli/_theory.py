@@ -11,7 +11,7 @@ from importlib.util import find_spec
 import click
 
 from skdare.cli._errors import check_writable, mistakes
-from skdare.report import chapter_text, theory_heading, write_theory
+from skdare.report import chapter_text, theory_heading, theory_tally, write_theory
 from skdare.theory import CHAPTERS
 
 _WIDEST = 132
@@ -61,5 +61,7 @@ def theory(quick: bool, seed: int, report: str | None, as_json: bool) -> None:
                 for claim in chapter.claims
             ]
             click.echo(json.dumps(claims, ensure_ascii=False))
+        else:
+            click.echo(f"\n{theory_tally(found)}")
         if report is not None:
             click.echo(f"wrote {write_theory(found, report)}", err=True)

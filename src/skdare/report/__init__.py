@@ -15,6 +15,7 @@ from skdare.report._names import as_given, label
 from skdare.report._plot import Plot
 from skdare.report._theory import chapter_text, page
 from skdare.report._theory import heading as theory_heading
+from skdare.report._theory import tally as theory_tally
 from skdare.summary.groups import Summary, summarise
 from skdare.theory import Chapter
 
@@ -26,6 +27,7 @@ __all__ = [
     "read_records",
     "text",
     "theory_heading",
+    "theory_tally",
     "write_figure",
     "write_report",
     "write_theory",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from unicodedata import combining
 
-from skdare.theory import Chapter, Claim
+from skdare.theory import VERDICTS, Chapter, Claim
 
 _WHERE, _VERDICT, _GAP = 17, 11, 2
 _NARROW = 60
@@ -25,7 +25,16 @@ def heading(width: int = 100) -> str:
     """The names of the columns."""
     columns = _columns(max(width, _NARROW))
     names = ("where", "the paper says", "we measured", "verdict")
-    return "".join(name.ljust(wide) for name, wide in zip(names, columns, strict=True)).rstrip()
+    cut = [name[: wide - _GAP] for name, wide in zip(names, columns, strict=True)]
+    return "".join(name.ljust(wide) for name, wide in zip(cut, columns, strict=True)).rstrip()
+
+
+def tally(chapters: Sequence[Chapter]) -> str:
+    """How many statements hold, and how many do not."""
+    told = [claim.told for chapter in chapters for claim in chapter.claims]
+    counts = {verdict: told.count(verdict) for verdict in dict.fromkeys((*VERDICTS, *told))}
+    parts = [f"{count} {verdict}" for verdict, count in counts.items() if count]
+    return f"{len(told)} statements: {', '.join(parts)}"
 
 
 def _columns(width: int) -> tuple[int, int, int, int]:
@@ -60,4 +69,6 @@ def page(chapters: Sequence[Chapter]) -> str:
         raise ValueError(f"a page needs {error.name}; pip install 'skdare[report]'") from error
     template = environment().get_template("theory.html")
     # Our own SVG, its words escaped.
-    return template.render(chapters=chapters, figure=lambda picture: Markup(draw(picture)))
+    return template.render(
+        chapters=chapters, tally=tally(chapters), figure=lambda picture: Markup(draw(picture))
+    )
