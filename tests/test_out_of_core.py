@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 
@@ -109,6 +110,21 @@ def test_rows_that_lie_elsewhere_are_predicted_and_adapted_to(tmp_path, way):
     np.testing.assert_array_equal(head.adapt(X).coef_, head.adapt(data.X).coef_)
     few = data.X[:4]
     assert head.adapt(ChunkedRows(lambda: [few], 4, 6, few.dtype)).coef_.shape == (1, 6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8"])
+def test_any_rows_of_a_store_are_those_of_the_array(tmp_path, dtype):
+    data = problem("classification")
+    rows = in_shards(tmp_path / "store", data, dtype).X
+    whole = np.concatenate([rows[i : i + 1] for i in range(len(rows))])
+    for part in (slice(0, 0), slice(0, 2100), slice(399, 401), slice(400, 800), slice(2099, 2100)):
+        np.testing.assert_array_equal(rows[part], whole[part])
+    for numbers in ([], [0], [399, 400], [5, 700, 1200, 2099], list(range(0, 2100, 7))):
+        index = np.array(numbers, dtype=int)
+        np.testing.assert_array_equal(rows[index], whole[index])
+    again = pickle.loads(pickle.dumps(rows))
+    np.testing.assert_array_equal(again[300:500], whole[300:500])
+    assert len(pickle.dumps(rows)) < 20_000
 
 
 def test_a_pass_over_sorted_rows_reads_every_chunk_once():

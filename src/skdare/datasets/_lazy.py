@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from skdare.datasets._manifest import CODEBOOK, CODES
 from skdare.datasets._store import Store, open_store
 from skdare.datasets._store_codes import decode
 from skdare.datasets._table import DomainData
+
+# Maps of shards that are kept open: more than domains are visited in turn, fewer than files.
+_OPEN = 16
 
 
 class StoredRows(RowReader):
@@ -30,14 +34,21 @@ class StoredRows(RowReader):
         self.store, self.dtype = store, store.dtypes["features"]
         self.shape = manifest.rows, manifest.features
         self._ends = [0, *accumulate(shard.rows for shard in manifest.shards)]
+        self._opened: dict[int, np.ndarray] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": {}}  # maps would travel as copies of their rows
 
     def __repr__(self) -> str:
         return f"StoredRows({str(self.store.folder)!r}, {self.shape[0]} rows)"
 
     def __getitem__(self, index: Index) -> np.ndarray:
-        """A copy of some rows, float16 as it is and 8-bit codes decoded."""
+        """Some rows, float16 as it is and 8-bit codes decoded; a view where a shard has them."""
         if isinstance(index, slice):
             start, stop, _ = index.indices(self.shape[0])
+            s = min(bisect_right(self._ends, start), len(self._ends) - 1) - 1
+            if stop <= self._ends[s + 1] and self.store.manifest.dtype != CODES:
+                return self._shard(s)[start - self._ends[s] : max(start, stop) - self._ends[s]]
             return self.store.rows("features", start, max(start, stop))
         out = np.empty((len(index), self.shape[1]), self.dtype)
         done = 0
@@ -50,12 +61,20 @@ class StoredRows(RowReader):
 
     def _gather(self, s: int, numbers: np.ndarray, place: np.ndarray) -> None:
         """Rows of one shard, by their numbers in it."""
-        shard = self.store.manifest.shards[s]
-        rows = self.store.part(shard, "features")
+        rows = self._shard(s)
         if self.store.manifest.dtype == CODES:
-            decode(rows[numbers], self.store.part(shard, CODEBOOK), place)
+            book = self.store.part(self.store.manifest.shards[s], CODEBOOK)
+            decode(rows[numbers], book, place)
         else:
             place[...] = rows[numbers]
+
+    def _shard(self, s: int) -> np.ndarray:
+        """The map of a shard; the last ones stay open, as a chunk is often of the same."""
+        if s not in self._opened:
+            if len(self._opened) >= _OPEN:
+                self._opened.pop(next(iter(self._opened)))
+            self._opened[s] = self.store.part(self.store.manifest.shards[s], "features")
+        return self._opened[s]
 
 
 class ChunkedRows(RowReader):
