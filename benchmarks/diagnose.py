@@ -33,6 +33,7 @@ from skdare import DAREClassifier, DARERegressor
 from skdare.datasets import DomainData, load_digit_domains, read_fine_tuned
 from skdare.diagnosis._performance_finding import WORTH
 from skdare.diagnosis._recommendation import LABEL_COST
+from skdare.diagnosis._task import read
 
 CHOSEN_ON = ("pacs", "gas", "office", "heart", "digits", "wisdm:third")
 UNSEEN = ("wisdm:rest", "stores")
@@ -109,9 +110,9 @@ def measure(fold: Fold) -> dict:
     head.rehearse(train.X, train.y, domains=train.domains)
     diagnosis, rehearsal = head.diagnose(new.X), head.rehearsal_
     task, chosen = rehearsal.task, diagnosis.recommendation
-    read, adapted = task.read(head, new.X), task.read(head.adapt(new.X), new.X)
+    found, adapted = read(head, new.X), read(head.adapt(new.X), new.X)
     true = {
-        "use as is": task.score(read.values, new.y),
+        "use as is": task.score(found.values, new.y),
         "adapt": task.score(adapted.values, new.y),
         "do not use": chosen.worth["do not use"],
     }
@@ -130,7 +131,7 @@ def measure(fold: Fold) -> dict:
         "expected loss": diagnosis["loss"].numbers["loss"],
         "expected gain": diagnosis["adapting"].numbers["expected"],
         "miss": rehearsal.miss,
-        "disagreement": task.disagreement(read.values, adapted.values),
+        "disagreement": task.disagreement(found.values, adapted.values),
         "action": chosen.action,
         "worth": dict(chosen.worth),
         "true": true,
@@ -139,8 +140,8 @@ def measure(fold: Fold) -> dict:
         "adjustment error": diagnosis["adjustment"].numbers["error"],
     }
     if confidence is not None:
-        record["average confidence"] = rehearsal.usual - read.confidence
-        record["confidence lost"] = confidence - read.confidence
+        record["average confidence"] = rehearsal.usual - found.confidence
+        record["confidence lost"] = confidence - found.confidence
     return record
 
 
@@ -152,7 +153,7 @@ def retrained(head, train: Rows, new: Rows, n: int, task) -> float:
     X, y = np.concatenate([train.X, new.X[some]]), np.concatenate([train.y, new.y[some]])
     domains = np.concatenate([train.domains.astype(str), np.full(n, "(new)")])
     plain.fit(X, y, domains=domains)
-    return task.score(task.read(plain, new.X[rest]).values, new.y[rest])
+    return task.score(plain.predict(new.X[rest]), new.y[rest])
 
 
 def best(true: dict[str, float]) -> str:

@@ -119,12 +119,31 @@ def test_any_rows_of_a_store_are_those_of_the_array(tmp_path, dtype):
     whole = np.concatenate([rows[i : i + 1] for i in range(len(rows))])
     for part in (slice(0, 0), slice(0, 2100), slice(399, 401), slice(400, 800), slice(2099, 2100)):
         np.testing.assert_array_equal(rows[part], whole[part])
-    for numbers in ([], [0], [399, 400], [5, 700, 1200, 2099], list(range(0, 2100, 7))):
-        index = np.array(numbers, dtype=int)
+    for numbers in (
+        [],
+        [0],
+        [399, 400],
+        [5, 700, 1200, 2099],
+        [2099, 3, 700, 3],
+        range(0, 2100, 7),
+    ):
+        index = np.array(list(numbers), dtype=int)
         np.testing.assert_array_equal(rows[index], whole[index])
+        chunks = ChunkedRows(lambda: np.array_split(whole, 13), *whole.shape, whole.dtype)
+        np.testing.assert_array_equal(chunks[index], whole[index])
     again = pickle.loads(pickle.dumps(rows))
     np.testing.assert_array_equal(again[300:500], whole[300:500])
     assert len(pickle.dumps(rows)) < 20_000
+
+
+@pytest.mark.parametrize("way", ["store", "chunks"])
+def test_rows_that_lie_elsewhere_are_rehearsed_and_diagnosed(tmp_path, way):
+    data = problem("classification")
+    found = []
+    for X in (data.X, WAYS[way](tmp_path, data)):
+        head = fit("DAREClassifier", X, data).rehearse(X, data.y, domains=data.domains)
+        found.append((head.rehearsal_, head.diagnose(X).to_dict()))
+    assert found[0] == found[1]
 
 
 def test_a_pass_over_sorted_rows_reads_every_chunk_once():

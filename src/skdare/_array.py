@@ -34,8 +34,18 @@ class RowReader(ABC):
     def __len__(self) -> int:
         return self.shape[0]
 
-    @abstractmethod
     def __getitem__(self, index: Index) -> np.ndarray:
+        """Some rows, by a slice without a step or by numbers in any order."""
+        if isinstance(index, slice) or np.all(index[1:] >= index[:-1]):
+            return self.ascending(index)
+        order = np.argsort(index, kind="stable")
+        rows = self.ascending(index[order])
+        out = np.empty_like(rows)
+        out[order] = rows
+        return out
+
+    @abstractmethod
+    def ascending(self, index: Index) -> np.ndarray:
         """Some rows, by a slice without a step or by ascending numbers."""
 
 

@@ -21,6 +21,7 @@ from skdare.datasets import DomainData, guess_task, read_unlabelled
 from skdare.diagnosis import Diagnosis
 from skdare.diagnosis._diagnose import MIN_ROWS
 from skdare.diagnosis._recommendation import LABEL_COST
+from skdare.diagnosis._task import read
 
 _WIDEST = 100
 
@@ -208,7 +209,7 @@ def _known(head: Any, question: _Question) -> dict[str, Any] | None:
     scores = [
         one.score(question.new, question.labels)
         if task is None
-        else task.score(task.read(one, question.new).values, question.labels)
+        else task.score(read(one, question.new).values, question.labels)
         for one in (head, adapted)
     ]
     usual = "accuracy" if hasattr(head, "classes_") else "R²"

@@ -42,7 +42,7 @@ class StoredRows(RowReader):
     def __repr__(self) -> str:
         return f"StoredRows({str(self.store.folder)!r}, {self.shape[0]} rows)"
 
-    def __getitem__(self, index: Index) -> np.ndarray:
+    def ascending(self, index: Index) -> np.ndarray:
         """Some rows, float16 as it is and 8-bit codes decoded; a view where a shard has them."""
         if isinstance(index, slice):
             start, stop, _ = index.indices(self.shape[0])
@@ -120,7 +120,7 @@ class ChunkedRows(RowReader):
     def __repr__(self) -> str:
         return f"ChunkedRows({self.shape[0]} rows, {self.shape[1]} features)"
 
-    def __getitem__(self, index: Index) -> np.ndarray:
+    def ascending(self, index: Index) -> np.ndarray:
         """A copy of some rows."""
         if isinstance(index, slice):
             start, stop, _ = index.indices(self.shape[0])

@@ -26,10 +26,7 @@ _ABSURD = 100.0
 
 @dataclass(frozen=True)
 class ErrorEstimate:
-    """Normalised error of a guess, and an interval of nominally 90 %.
-
-    In simulations it covers 75 to 95 %, less where there are fewer rows than features.
-    """
+    """Normalised error of a guess, and an interval of nominally 90 %."""
 
     value: float
     low: float

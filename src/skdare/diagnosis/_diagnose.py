@@ -38,7 +38,7 @@ from skdare.diagnosis._recommendation import (
 )
 from skdare.diagnosis._rehearsal import Rehearsal, foreseen_loss
 from skdare.diagnosis._rehearsing import own_adjustment
-from skdare.diagnosis._task import Classes, Task
+from skdare.diagnosis._task import Reading, read
 from skdare.diagnosis._training import TrainingDomains
 from skdare.moments import Moments
 from skdare.objective import linear_scores
@@ -109,6 +109,10 @@ class Diagnosing:
         return len(np.unique(to_numpy(linear_scores(self.X, slice(0, self.rows), v, 0.0))))
 
     @cached_property
+    def _read(self) -> Reading:
+        return read(self.head, self.X)
+
+    @cached_property
     def _whole(self) -> Adjustment:
         return own_adjustment(self.training, self.X, np.arange(self.rows))
 
@@ -133,21 +137,20 @@ class Diagnosing:
         classes = getattr(self.head, "classes_", None)
         if classes is None:
             return []
-        task: Task = Classes(0.0)
-        numbers = np.searchsorted(classes, task.read(self.head, self.X).values)
+        numbers = np.searchsorted(classes, self._read.values)
         counts = np.bincount(numbers, minlength=len(classes))
         shares, reach = self.head.predicted_shares_, self.head.predicted_share_range_
         trained_on = sum(m.n for m in self.training.moments)
         return [label_finding(counts, shares, trained_on, reach, classes)]
 
     def _outlook(self, rehearsal: Rehearsal) -> Outlook:
-        task = rehearsal.task
-        read, disagreement = task.read(self.head, self.X), None
+        disagreement = None
         if self.head.adaptation_ is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the findings say it
                 adapted = self.head.adapt(self.X)
-            disagreement = task.disagreement(read.values, task.read(adapted, self.X).values)
-        foreseen = foreseen_loss(rehearsal.usual_confidence, read.confidence, disagreement)
+            values = read(adapted, self.X).values
+            disagreement = rehearsal.task.disagreement(self._read.values, values)
+        foreseen = foreseen_loss(rehearsal.usual_confidence, self._read.confidence, disagreement)
         loss = rehearsal.expected_loss(foreseen)
         return outlook(rehearsal, loss, disagreement, self.rows)

@@ -15,10 +15,9 @@ from skdare._array import Array, compact, take
 from skdare._validation import warn
 from skdare.adjustment import adjustment_error
 from skdare.diagnosis._rehearsal import Rehearsal, Rehearsed
-from skdare.diagnosis._task import Classes, Numbers, Reading, Task
+from skdare.diagnosis._task import Classes, Numbers, Reading, Task, read
 from skdare.diagnosis._training import TrainingDomains
 from skdare.domain_statistics import DomainStatistics, Shared
-from skdare.moments import Moments
 
 # Share of the rows of every other domain that a rehearsal does not train on: what one is used to
 # is read there. Two rows of a domain are always left, for its covariance.
@@ -27,7 +26,6 @@ ASIDE = 0.2
 TRIED_ROWS = (25, 100, 400, 1600, 6400)
 # Labelled rows to retrain by: so many a class, or for a regression so many tens.
 LABELLED = (5, 20, 50)
-_NEW = "(labelled rows of the held-out domain)"
 
 
 @dataclass(frozen=True)
@@ -131,54 +129,60 @@ class Rehearsing:
 
     def _one(self, e: int, others: Sequence[int]) -> Rehearsed:
         head = self._fit(self.copies.same(), others)
-        aside = np.concatenate([self.numbers[o][self._aside[o]] for o in others])
+        aside = np.sort(np.concatenate([self.numbers[o][self._aside[o]] for o in others]))
         if not len(aside):
             raise ValueError(
                 "the domains have too few rows to set any aside; rehearsing needs 3 in some domain"
             )
-        usual = self.task.read(head, take(self.X, aside))
+        usual = read(head, self.X, aside)
         rows, y = take(self.X, compact(self.numbers[e])), self.y[self.numbers[e]]
-        read = self.task.read(head, rows)
-        adapted, disagreement = self._adapted(head, rows, y, read)
+        found = read(head, rows)
+        adapted, disagreement = self._adapted(head, rows, y, found)
         return Rehearsed(
             self.training.names[e],
             len(y),
             self.task.score(usual.values, self.y[aside]),
-            self.task.score(read.values, y),
-            read.confidence,
+            self.task.score(found.values, y),
+            found.confidence,
             usual.confidence,
             disagreement,
             adapted,
             self._retrained(e, others),
             self._errors(e, rows),
-            head.training_domains().shift(Moments.of(rows).to_numpy()).at_least,
+            head.training_domains().shift(self.training.moments[e]).at_least,
         )
 
     def _fit(self, head: Any, others: Sequence[int], labelled: np.ndarray | None = None) -> Any:
         """On rows of others that are not set aside, and on labelled ones of the held-out domain."""
-        labels = [self.training.labels[o] for o in others]
-        parts, shared = [self._train(o) for o in others], self._shared
+        # Rows that are left out have no weight, so that X is neither copied nor loaded.
+        weight, domains, shared = np.zeros(len(self.y)), self._domains, self._shared
+        for o in others:
+            weight[self._train(o)] = self.weight[self._train(o)]
         if labelled is not None:
+            weight[labelled], domains = self.weight[labelled], domains.copy()
             # These rows differ from fit to fit, so what is known of them is not shared.
-            labels, parts, shared = [*labels, _NEW], [*parts, labelled], dict(shared)
-        names = np.empty(len(labels), dtype=object)
-        names[:] = labels
-        index = np.concatenate(parts)
-        domains = np.repeat(names, [len(part) for part in parts])
-        given = take(self.X, index), self.y[index], domains, self.weight[index]
-        return self.copies.fit(head, shared, *given)
+            domains[labelled], shared = len(self.numbers), dict(shared)
+        return self.copies.fit(head, shared, self.X, self.y, domains, weight)
+
+    @cached_property
+    def _domains(self) -> np.ndarray:
+        """The number of each row's domain."""
+        domains = np.zeros(len(self.y), dtype=int)
+        for e, rows in enumerate(self.numbers):
+            domains[rows] = e
+        return domains
 
     def _adapted(
-        self, head: Any, rows: Array, y: np.ndarray, read: Reading
+        self, head: Any, rows: Array, y: np.ndarray, found: Reading
     ) -> tuple[dict[int, float], float | None]:
         """Scores after adapting, and the disagreement where all rows were used."""
         if head.adaptation_ is None or len(y) < 2:
             return {}, None
         scores: dict[int, float] = {}
         for some in self._samples(len(y)):
-            values = self.task.read(head.adapt(take(rows, some)), rows).values
+            values = read(head.adapt(take(rows, some)), rows).values
             scores[len(some)] = self.task.score(values, y)
-        return scores, self.task.disagreement(read.values, values)
+        return scores, self.task.disagreement(found.values, values)
 
     @staticmethod
     def _samples(n: int) -> Iterator[np.ndarray]:
@@ -197,7 +201,7 @@ class Rehearsing:
                 break
             head = self._fit(self.copies.plain(), others, np.sort(order[:n]))
             rest = np.sort(order[n:])
-            values = self.task.read(head, take(self.X, rest)).values
+            values = read(head, self.X, rest).values
             scores[n] = self.task.score(values, self.y[rest])
         return scores
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skdare._array import to_numpy
+from skdare._array import Array, Index, to_numpy
 from skdare.losses import SOFTMAX
 from skdare.objective import linear_scores
 
@@ -31,6 +31,19 @@ class Reading:
     confidence: float | None
 
 
+def read(head: Any, X: Array, index: Index | None = None) -> Reading:
+    """Predict some rows, chunk by chunk; they were checked before, and no check speaks twice."""
+    V, b = np.atleast_2d(head.coef_).T, head.intercept_
+    F = to_numpy(linear_scores(X, slice(0, X.shape[0]) if index is None else index, V, b))
+    classes = getattr(head, "classes_", None)
+    if classes is None:
+        return Reading(F[:, 0], None)
+    if F.shape[1] == 1:
+        F = np.concatenate([np.zeros_like(F), F], axis=1)
+    P = SOFTMAX.curvature(F)
+    return Reading(classes[P.argmax(axis=1)], float(P.max(axis=1).mean()))
+
+
 class Task(Protocol):
     """Scores lie on one scale: 1 is perfect, `floor` is what one gets without features.
 
@@ -44,10 +57,6 @@ class Task(Protocol):
     @property
     def floor(self) -> float:
         """The score of guessing."""
-        ...
-
-    def read(self, head: Any, X: Any) -> Reading:
-        """Predict."""
         ...
 
     def score(self, values: np.ndarray, y: np.ndarray) -> float:
@@ -74,14 +83,6 @@ class Classes:
     least = 0.0
     saturated = SATURATED
 
-    def read(self, head: Any, X: Any) -> Reading:
-        """Predict classes."""
-        F = _scores(head, X)
-        if F.shape[1] == 1:
-            F = np.concatenate([np.zeros_like(F), F], axis=1)
-        P = SOFTMAX.curvature(F)
-        return Reading(head.classes_[P.argmax(axis=1)], float(P.max(axis=1).mean()))
-
     def score(self, values: np.ndarray, y: np.ndarray) -> float:
         """Accuracy."""
         return float(np.mean(values == y))
@@ -106,10 +107,6 @@ class Numbers:
     least = float("-inf")
     saturated = float("inf")
 
-    def read(self, head: Any, X: Any) -> Reading:
-        """Predict numbers."""
-        return Reading(_scores(head, X)[:, 0], None)
-
     def score(self, values: np.ndarray, y: np.ndarray) -> float:
         """By the training variance, so that a domain of little variance is no disaster."""
         return 1.0 - float(np.mean((values - y) ** 2)) / self.variance
@@ -117,9 +114,3 @@ class Numbers:
     def disagreement(self, a: np.ndarray, b: np.ndarray) -> float:
         """Mean squared difference over the variance."""
         return float(np.mean((a - b) ** 2)) / self.variance
-
-
-def _scores(head: Any, X: Any) -> np.ndarray:
-    """Of rows that were checked before, so that no check speaks twice."""
-    V, b = np.atleast_2d(head.coef_).T, head.intercept_
-    return to_numpy(linear_scores(X, slice(0, X.shape[0]), V, b))

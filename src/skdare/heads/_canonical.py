@@ -139,8 +139,8 @@ class Adjusted(Head):
 
         For every domain a copy of this head is fitted to the others, used on it as it is, after
         adapting by several numbers of its rows, and after retraining with several numbers of its
-        labels: five fits a domain. Only scores are kept, in ``rehearsal_``; the head predicts as
-        before.
+        labels: up to four fits a domain. Only scores are kept, in ``rehearsal_``; the head
+        predicts as before.
 
         Parameters
         ----------

@@ -229,7 +229,7 @@ def _break_even(draws: Draws) -> Claim:
         "Other methods are not looked at here. In this model d² rows are the bound's need, not the "
         "method's: adapting beats the averaged guess of six training domains of the same spread, "
         f"±0.5 in log singular values, from {listed(rows / sizes)} rows a feature on at d = 8, 16, "
-        f"32 (slope of rows in d: {power:.3g}); about as one over the spread squared.",
+        f"32 (slope of rows in d: {power:.3g}).",
         # Nearer to d than to d².
         bool(np.all(rows < sizes**2)) and power < 1.5,
         "holds in part",
