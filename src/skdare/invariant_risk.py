@@ -31,15 +31,14 @@ class InvariantRisk:
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, with one Hessian product for each domain."""
-        objective, n = self.objective, len(self.objective.blocks)
+        objective, n, twice = self.objective, len(self.objective.blocks), 2 * self.penalty
         B, b = objective.unpack(theta)
+        own = list(objective.block_sums(B, b))
+        inner = [B.T @ sums.G + b[:, None] * sums.g[None, :] for sums in own]
+        along = objective.block_hessian_product(B, b)([(B @ M, b @ M) for M in inner])
         value, G, g = 0.5 * objective.l2 * float(np.sum(B * B)), objective.l2 * B, np.zeros_like(b)
-        for e in range(n):
-            loss, G_e, g_e = objective.block_value_and_gradient(e, B, b)
-            inner = B.T @ G_e + b[:, None] * g_e[None, :]
-            value += (loss + self.penalty * float(np.sum(inner * inner))) / n
-            G_c, g_c = objective.block_hessian_product(e, B, b)(B @ inner, b @ inner)
-            twice = 2 * self.penalty
-            G = G + (G_e + twice * (G_e @ inner.T + G_c)) / n
-            g = g + (g_e + twice * (inner @ g_e + g_c)) / n
+        for sums, M, curved in zip(own, inner, along, strict=True):
+            value += (float(sums.value) + self.penalty * float(np.sum(M * M))) / n
+            G = G + (sums.G + twice * (sums.G @ M.T + curved.G)) / n
+            g = g + (sums.g + twice * (M @ sums.g + curved.g)) / n
         return value, objective.chain(G, g)

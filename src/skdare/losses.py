@@ -1,6 +1,7 @@
 """Losses of a block of rows: value, residual (the derivative in F) and curvature.
 
-Notation: F (n, k) scores, T (n, k) targets, D (n, k) a direction, all float64.
+Notation: F (n, k) scores, T (n, k) targets or (n,) the column of each row's one, D (n, k) a
+direction.
 """
 
 from __future__ import annotations
@@ -8,7 +9,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from skdare._array import Array, namespace
+from skdare._array import (
+    Array,
+    as_float64,
+    entries,
+    log_softmax,
+    namespace,
+    on_accelerator,
+    subtract_at,
+)
 
 
 class Loss(ABC):
@@ -20,7 +29,10 @@ class Loss(ABC):
 
     @abstractmethod
     def value_and_residual(self, F: Array, T: Array) -> tuple[Array, Array]:
-        """The loss of each row, (n,), and its derivative in the scores, (n, k)."""
+        """The loss of each row, (n,) in float64, and its derivative in the scores, (n, k).
+
+        The scores may be overwritten.
+        """
 
     @abstractmethod
     def curvature(self, F: Array) -> Any:
@@ -36,17 +48,36 @@ class Loss(ABC):
 
 
 class Softmax(Loss):
-    """Multinomial logistic loss of k ≥ 3 classes; targets are rows of probabilities."""
+    """Multinomial logistic loss of k ≥ 3 classes; targets are rows of probabilities, or classes."""
 
     steepest = 0.5
 
     def value_and_residual(self, F: Array, T: Array) -> tuple[Array, Array]:
+        if on_accelerator(F):
+            return self._in_few_passes(F, T)
         xp = namespace(F)
-        F = F - xp.max(F, axis=1, keepdims=True)
+        F -= xp.max(F, axis=1, keepdims=True)
         P = xp.exp(F)
         total = xp.sum(P, axis=1, keepdims=True)
-        value = xp.log(total[:, 0]) - xp.sum(T * F, axis=1)
-        return value, P / total - T
+        value = xp.log(total[:, 0]) - self._at_targets(F, T)
+        P /= total
+        return value, self._less_targets(P, T)
+
+    def _in_few_passes(self, F: Array, T: Array) -> tuple[Array, Array]:
+        """The same where memory is the limit: the scores are read and written twice."""
+        F = log_softmax(F)
+        value = -as_float64(self._at_targets(F, T))
+        return value, self._less_targets(namespace(F).exp(F), T)
+
+    @staticmethod
+    def _at_targets(F: Array, T: Array) -> Array:
+        return entries(F, T) if T.ndim == 1 else namespace(F).sum(T * F, axis=1)
+
+    @staticmethod
+    def _less_targets(P: Array, T: Array) -> Array:
+        if T.ndim == 1:
+            return subtract_at(P, T, 1.0)
+        return P - namespace(P).astype(T, P.dtype, copy=False)
 
     def curvature(self, F: Array) -> Array:
         xp = namespace(F)
@@ -69,6 +100,7 @@ class Logistic(Loss):
     def value_and_residual(self, F: Array, T: Array) -> tuple[Array, Array]:
         xp = namespace(F)
         # log(1 + exp f) without overflow: max(f, 0) + log1p(exp(-|f|)).
+        T = _as_column(T)
         tail = xp.exp(-xp.abs(F))
         positive = xp.where(F > 0, F, xp.zeros_like(F))
         value = positive + xp.log1p(tail) - T * F
@@ -97,7 +129,7 @@ class Squared(Loss):
     steepest = 1.0
 
     def value_and_residual(self, F: Array, T: Array) -> tuple[Array, Array]:
-        R = F - T
+        R = F - _as_column(T)
         return 0.5 * namespace(F).sum(R * R, axis=1), R
 
     def curvature(self, F: Array) -> None:
@@ -108,6 +140,11 @@ class Squared(Loss):
 
     def uninformative(self, k: int) -> float:
         return 0.0
+
+
+def _as_column(T: Array) -> Array:
+    """Targets of one score, as a column."""
+    return as_float64(T)[:, None] if T.ndim == 1 else T
 
 
 SOFTMAX, LOGISTIC, SQUARED = Softmax(), Logistic(), Squared()

@@ -10,26 +10,28 @@ intercept, V = W B, F (n, k) scores, R (n, k) residuals, G a gradient, Q (d, r) 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from skdare._array import (
     Array,
     Index,
+    affine,
     as_float64,
     chunks,
     float64,
+    is_cuda_float32,
     like,
     namespace,
-    product,
-    to_numpy,
+    products_of,
     transposed_product,
 )
 from skdare.adjustment import Adjustment
 from skdare.losses import Loss
+from skdare.passes import Part, Plan, Visit, plan
 
 # Below this many parameters a quadratic's (m, m) Hessian is cheaper than its iterations.
 DIRECT_SIZE = 1000
@@ -60,9 +62,101 @@ class Rows:
     shift: np.ndarray | None = None
     intercept: bool = True
 
+    @property
+    def part(self) -> Part:
+        """What a pass visits."""
+        return Part(self.X, self.index, (self.T, self.weight))
+
+    def offset(self, V: Array, b: Array) -> Array:
+        """What every score of these rows gains: b - mᵀV."""
+        own = like(b, V, float64(V))
+        offset = own if self.intercept else own * 0.0
+        if self.shift is None:
+            return offset
+        return offset - like(self.shift, V, float64(V)) @ as_float64(V)
+
     def centered(self, target: float) -> Rows:
         """The same rows with a number subtracted from their targets."""
         return replace(self, T=self.T - target)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums over rows: Σ w ℓ, Σ w x rᵀ (d, k) and Σ w r (k,); those of all rows add up."""
+
+    value: Any
+    G: Array
+    g: Array
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(self.value + other.value, self.G + other.G, self.g + other.g)
+
+    def about(self, rows: Rows) -> Sums:
+        """The sums with the rows' shift subtracted, and nothing for an intercept they lack."""
+        G, g = self.G, self.g
+        if rows.shift is not None:
+            G = G - like(rows.shift, g, float64(g))[:, None] * g[None, :]
+        return Sums(self.value, G, g if rows.intercept else g * 0.0)
+
+
+_ZERO = Sums(0.0, 0.0, 0.0)
+
+
+def _pull_back(part: Part, residuals: Callable[[Array, slice], tuple[Array, Array]]) -> Sums:
+    """The sums of a part, for losses and residuals made from its rows, chunk by chunk."""
+    weights, sums = part.columns[1], _ZERO
+    for place, rows in chunks(part.X, part.index):
+        losses, R = residuals(rows, place)
+        weight = like(weights[place], R, float64(R))
+        R *= like(weight, R)[:, None]
+        G = as_float64(transposed_product(rows, like(R, rows)))
+        sums += Sums(namespace(R).sum(losses * weight), G, namespace(R).sum(as_float64(R), axis=0))
+    return sums
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """The pass of an evaluation: values and gradients at one point."""
+
+    loss: Loss
+
+    def __call__(self, part: Part, brought: Sequence[tuple[Array, Array]]) -> Sums:
+        (V, offset), T = brought[0], part.columns[0]
+
+        def residuals(rows: Array, place: slice) -> tuple[Array, Array]:
+            targets = T[place] if T.ndim == 1 else T[place, :]
+            return self.loss.value_and_residual(affine(rows, V, offset), targets)
+
+        return _pull_back(part, residuals)
+
+
+class Curvature:
+    """The pass of a Hessian product: derivatives of the gradient at one point along another.
+
+    What the loss remembers of the scores at the point is kept from pass to pass in this process.
+    """
+
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+        self._states: dict[tuple[int, int], Any] = {}
+
+    def __reduce__(self) -> tuple:
+        return Curvature, (self.loss,)
+
+    def __call__(self, part: Part, brought: Sequence[tuple[Array, Array]]) -> Sums:
+        (V, offset), (D, along) = brought
+
+        def residuals(rows: Array, place: slice) -> tuple[Array, Array]:
+            state = None
+            if not self.loss.constant_curvature:
+                key = id(part.columns[1]), place.start
+                if key not in self._states:
+                    self._states[key] = self.loss.curvature(affine(rows, V, offset))
+                state = self._states[key]
+            R = self.loss.curve(state, affine(rows, D, along))
+            return namespace(R).zeros_like(R[:, 0]), R
+
+        return _pull_back(part, residuals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +169,9 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """Value, gradient and Hessian product in flat float64 parameters on the host.
+    """Value, gradient and Hessian product in flat float64 parameters.
+
+    The parameters may lie on the host or where the rows are; gradients lie beside them.
 
     Parameters
     ----------
@@ -93,6 +189,10 @@ class Objective:
         third of the iterations where features have a large mean.
     block_weights : sequence of float, optional
         q_e, one for each block.
+    coarse : bool
+        Products with rounded entries where that is quicker: for iterates far from the minimum.
+    plan : Plan, optional
+        How the rows are visited; made of the blocks, and kept by copies of the objective.
     """
 
     blocks: Sequence[Block]
@@ -105,6 +205,13 @@ class Objective:
     gains: np.ndarray | None = None
     origin: np.ndarray | None = None
     block_weights: Sequence[float] | np.ndarray | None = None
+    coarse: bool = False
+    plan: Plan = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.plan is None:
+            parts = [rows.part for block in self.blocks for rows in block.rows]
+            object.__setattr__(self, "plan", plan(parts))
 
     @property
     def size(self) -> int:
@@ -116,17 +223,33 @@ class Objective:
         """Whether this is a quadratic small enough for its Hessian to be the cheapest way."""
         return self.loss.constant_curvature and self.size <= DIRECT_SIZE
 
+    @property
+    def has_coarse(self) -> bool:
+        """Whether there is a quicker, coarser form."""
+        return not self.coarse and is_cuda_float32(self.blocks[0].rows[0].X)
+
+    def coarsened(self) -> Objective:
+        """The same objective with coarse products."""
+        return replace(self, coarse=True)
+
     def weighted(self, block_weights: Sequence[float] | np.ndarray) -> Objective:
         """The same objective with other weights on its blocks."""
         return replace(self, block_weights=block_weights)
 
-    def unpack(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def place(self, theta: np.ndarray) -> Array:
+        """Flat parameters where the rows are: a solver that starts from them stays there."""
+        X = self.blocks[0].rows[0].X
+        return like(theta, X, float64(X))
+
+    def unpack(self, theta: Array) -> tuple[Array, Array]:
         """Flat parameters as B (d, k) and b (k,); linear, so directions unpack alike."""
-        matrix = np.asarray(theta, dtype=np.float64).reshape(-1, self.k)
-        B = self._rescale(matrix[: self.d])
+        xp = namespace(theta)
+        matrix = xp.reshape(theta, (-1, self.k))
+        B = self._rescale(matrix[: self.d, :])
         if not self.intercept:
-            return B, np.zeros(self.k)
-        return B, matrix[self.d] if self.origin is None else matrix[self.d] - self.origin @ B
+            return B, xp.zeros_like(matrix[0, :])
+        b = matrix[self.d, :]
+        return B, b if self.origin is None else b - like(self.origin, theta) @ B
 
     def pack(self, B: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The flat parameters that `unpack` takes to B and b, or near them under a constraint."""
@@ -139,39 +262,40 @@ class Objective:
             return inner.ravel()
         return np.concatenate([inner.ravel(), b if self.origin is None else b + self.origin @ B])
 
-    def chain(self, G: np.ndarray, g: np.ndarray) -> np.ndarray:
+    def chain(self, G: Array, g: Array) -> Array:
         """A gradient in B and b as one in the flat parameters: the transpose of `unpack`."""
+        xp = namespace(G)
         if not self.intercept:
-            return self._rescale(G).ravel()
+            return xp.reshape(self._rescale(G), (-1,))
         if self.origin is not None:
-            G = G - self.origin[:, None] * g[None, :]
-        return np.concatenate([self._rescale(G).ravel(), g])
+            G = G - like(self.origin, G)[:, None] * g[None, :]
+        return xp.concat([xp.reshape(self._rescale(G), (-1,)), g])
 
-    def _rescale(self, B: np.ndarray) -> np.ndarray:
+    def _rescale(self, B: Array) -> Array:
         if self.span is None or self.gains is None:
             return B
-        return B + self.span @ ((self.gains - 1.0)[:, None] * (self.span.T @ B))
+        span, excess = like(self.span, B), like(self.gains - 1.0, B)
+        return B + span @ (excess[:, None] * (namespace(B).matrix_transpose(span) @ B))
 
-    def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """L and its gradient."""
         B, b = self.unpack(theta)
-        value, G, g = 0.5 * self.l2 * float(np.sum(B * B)), self.l2 * B, np.zeros(self.k)
-        for e, q in enumerate(self._weights()):
-            block_value, G_e, g_e = self.block_value_and_gradient(e, B, b)
-            value, G, g = value + q * block_value, G + q * G_e, g + q * g_e
-        return value, self.chain(G, g)
+        xp = namespace(B)
+        value, G, g = 0.5 * self.l2 * xp.sum(B * B), self.l2 * B, xp.zeros_like(b)
+        for q, sums in zip(self._weights(), self.block_sums(B, b), strict=True):
+            value, G, g = value + q * sums.value, G + q * sums.G, g + q * sums.g
+        return float(value), self.chain(G, g)
 
-    def hessian_product(self, theta: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    def hessian_product(self, theta: Array) -> Callable[[Array], Array]:
         """The second derivative at theta, as a function of a flat direction."""
         B, b = self.unpack(theta)
-        products = [self.block_hessian_product(e, B, b) for e in range(len(self.blocks))]
+        product = self.block_hessian_product(B, b)
 
-        def apply(direction: np.ndarray) -> np.ndarray:
+        def apply(direction: Array) -> Array:
             D, c = self.unpack(direction)
-            G, g = self.l2 * D, np.zeros(self.k)
-            for q, block_product in zip(self._weights(), products, strict=True):
-                G_e, g_e = block_product(D, c)
-                G, g = G + q * G_e, g + q * g_e
+            G, g = self.l2 * D, namespace(c).zeros_like(c)
+            for q, sums in zip(self._weights(), product([(D, c)] * len(self.blocks)), strict=True):
+                G, g = G + q * sums.G, g + q * sums.g
             return self.chain(G, g)
 
         return apply
@@ -182,81 +306,46 @@ class Objective:
         wide = replace(self, k=m)
         return wide.hessian_product(np.zeros(m * m))(np.eye(m).ravel()).reshape(m, m)
 
-    def block_losses(self, theta: np.ndarray) -> np.ndarray:
+    def block_losses(self, theta: Array) -> np.ndarray:
         """The loss of each block, without its weight and the ridge."""
-        B, b = self.unpack(theta)
-        blocks = range(len(self.blocks))
-        return np.array([self.block_value_and_gradient(e, B, b)[0] for e in blocks])
+        return np.array([float(sums.value) for sums in self.block_sums(*self.unpack(theta))])
 
-    def block_value_and_gradient(
-        self, e: int, B: np.ndarray, b: np.ndarray
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Loss of one block, without its weight and the ridge, and its gradients in B and b."""
-        values = []
-
-        def residual(F: Array, r: int, place: slice) -> Array:
-            rows = self.blocks[e].rows[r]
-            losses, R = self.loss.value_and_residual(F, _targets(rows.T, place, F))
-            values.append(float(namespace(losses).sum(losses * rows.weight[place])))
-            return R
-
-        G, g = self._pull_back(self.blocks[e], B, b, residual)
-        return math.fsum(values), G, g
+    def block_sums(self, B: Array, b: Array) -> Iterator[Sums]:
+        """Loss of each block, without its weight and the ridge, and its gradients in B and b."""
+        return self._visit(Residuals(self.loss), [[(B, b)]] * len(self.blocks))
 
     def block_hessian_product(
-        self, e: int, B: np.ndarray, b: np.ndarray
-    ) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-        """The second derivative of one block's loss, as a function of directions in B and b."""
-        block = self.blocks[e]
-        states: dict[tuple[int, int], Array] = {}
+        self, B: Array, b: Array
+    ) -> Callable[[Sequence[tuple[Array, Array]]], Iterator[Sums]]:
+        """The second derivative of each block's loss, of a direction in B and b for each."""
+        visit = Curvature(self.loss)
+        return lambda along: self._visit(visit, [[(B, b), direction] for direction in along])
 
-        def curve(F: Array, r: int, place: slice) -> Array:
-            return self.loss.curve(states.get((r, place.start)), F)
+    def _visit(
+        self, visit: Visit, points: Sequence[Sequence[tuple[Array, Array]]]
+    ) -> Iterator[Sums]:
+        """The sums of each block, in B and b, at points given in B and b for each block."""
+        B = points[0][0][0]
+        with products_of(self.blocks[0].rows[0].X, coarse=self.coarse):
+            found = iter(self.plan.run(visit, self._brought(points)))
+            for block in self.blocks:
+                sums = _ZERO
+                for rows in block.rows:
+                    sums = sums + next(found).about(rows)
+                X = block.rows[0].X
+                G = block.adjustment.apply(like(sums.G, X))
+                parts = (like(part, B, B.dtype) for part in (sums.value, as_float64(G), sums.g))
+                yield Sums(*parts)
 
-        if not self.loss.constant_curvature:
-            V = block.adjustment.apply(like(B, block.rows[0].X))
-            for r, rows in enumerate(block.rows):
-                for place, _, F in self._scores(rows, V, b):
-                    states[r, place.start] = self.loss.curvature(F)
-        return lambda D, c: self._pull_back(block, D, c, curve)
-
-    def _pull_back(
-        self, block: Block, B: np.ndarray, b: np.ndarray, residual: Callable
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Σ_i w_i W (x_i - m) r_iᵀ and Σ_i w_i r_i, for residuals made from the scores."""
-        V = block.adjustment.apply(like(B, block.rows[0].X))
-        G: Array = 0.0
-        g = np.zeros(self.k)
-        for r, rows in enumerate(block.rows):
-            G_rows: Array = 0.0
-            g_rows: Array = 0.0
-            for place, X, F in self._scores(rows, V, b):
-                R = residual(F, r, place) * rows.weight[place][:, None]
-                G_rows = G_rows + as_float64(transposed_product(X, like(R, X)))
-                g_rows = g_rows + namespace(R).sum(R, axis=0)
-            if rows.shift is not None:
-                shift = like(rows.shift, g_rows, float64(g_rows))
-                G_rows = G_rows - shift[:, None] * g_rows[None, :]
-            G = G + G_rows
-            g = g + to_numpy(g_rows) if rows.intercept else g
-        G = block.adjustment.apply(like(G, block.rows[0].X))
-        return to_numpy(as_float64(G)), g
-
-    def _scores(self, rows: Rows, V: Array, b: np.ndarray) -> Iterator[tuple[slice, Array, Array]]:
-        """Chunk by chunk: place, rows, and scores in float64.
-
-        Float32 products are accurate enough, but a float32 loss breaks line searches.
-        """
-        offset = self._offset(rows, V, b)
-        for place, X in chunks(rows.X, rows.index):
-            yield place, X, as_float64(product(X, V)) + offset
-
-    def _offset(self, rows: Rows, V: Array, b: np.ndarray) -> Array:
-        """What every score of these rows gains: b - mᵀV."""
-        offset = like(b if rows.intercept else np.zeros(self.k), V, float64(V))
-        if rows.shift is None:
-            return offset[None, :]
-        return offset[None, :] - like(rows.shift, V, float64(V))[None, :] @ as_float64(V)
+    def _brought(
+        self, points: Sequence[Sequence[tuple[Array, Array]]]
+    ) -> Iterator[list[tuple[Array, Array]]]:
+        """Weights on raw features and offsets, at every point, for each part."""
+        for block, own in zip(self.blocks, points, strict=True):
+            X = block.rows[0].X
+            weights = [(block.adjustment.apply(like(B, X)), b) for B, b in own]
+            for rows in block.rows:
+                yield [(V, rows.offset(V, b)) for V, b in weights]
 
     def _weights(self) -> Sequence[float] | np.ndarray:
         return self.block_weights if self.block_weights is not None else [1.0] * len(self.blocks)
@@ -264,19 +353,9 @@ class Objective:
 
 def linear_scores(X: Array, index: Index, V: np.ndarray, b: np.ndarray | float) -> Array:
     """X V + b of the indexed rows, (m, k), in float64, in the array library of X."""
-    parts = []
-    for _, rows in chunks(X, index):
-        F = as_float64(product(rows, like(V, rows)))
-        parts.append(F + like(np.atleast_1d(b), F, F.dtype)[None, :])
+    with products_of(X):
+        parts = [
+            as_float64(affine(rows, like(V, rows), like(np.atleast_1d(b), rows, float64(rows))))
+            for _, rows in chunks(X, index)
+        ]
     return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=0)
-
-
-def _targets(T: Array, place: slice, F: Array) -> Array:
-    """Targets of a chunk as (m, k): class numbers become indicator rows."""
-    if T.ndim == 2:
-        return T[place, :]
-    T, k = T[place], F.shape[1]
-    if k == 1:
-        return as_float64(T)[:, None]
-    classes = like(np.arange(k), F, T.dtype)
-    return namespace(F).astype(T[:, None] == classes[None, :], F.dtype)

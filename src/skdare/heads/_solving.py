@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from skdare._array import Array, to_numpy
 from skdare.objective import Objective
-from skdare.solvers import SOLVERS, Solution
+from skdare.solvers import SOLVERS, History, Solution, lbfgs
+
+# The share of the first gradient down to which TF32 products lead a solver as well as exact ones.
+_COARSE = 3e-3
 
 
 @dataclass(frozen=True)
@@ -33,4 +37,24 @@ class Solving:
         solver = self.solver
         if solver == "auto":
             solver = "direct" if objective.suits_direct else "lbfgs"
+        if solver == "lbfgs":
+            return self._lbfgs(objective, objective.place(start))
         return SOLVERS[solver](objective, start, tol=self.tol, max_iter=self.max_iter)
+
+    def _lbfgs(self, objective: Objective, start: Array) -> Solution:
+        """Where the rows are; with coarse products, where there are, until they would show."""
+        history, coarse = History(start), None
+        limits = {"tol": self.tol, "max_iter": self.max_iter}
+        if objective.has_coarse:
+            coarse = lbfgs(objective.coarsened(), start, reach=_COARSE, history=history, **limits)
+            start = coarse.theta
+        solution = lbfgs(objective, start, history=history, **limits)
+        solution = replace(solution, theta=to_numpy(solution.theta))
+        if coarse is None:
+            return solution
+        return replace(
+            solution,
+            n_iter=coarse.n_iter + solution.n_iter,
+            n_evaluations=coarse.n_evaluations + solution.n_evaluations,
+            n_coarse=coarse.n_evaluations,
+        )

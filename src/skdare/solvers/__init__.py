@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from skdare.solvers._lbfgs import lbfgs
+from skdare.solvers._lbfgs import History, lbfgs
 from skdare.solvers._minimax import minimax
 from skdare.solvers._newton import direct, trust_ncg
 from skdare.solvers._solution import Function, Solution, Status
@@ -22,6 +22,7 @@ SOLVERS: dict[str, Callable[..., Solution]] = {
 __all__ = [
     "SOLVERS",
     "Function",
+    "History",
     "Solution",
     "Status",
     "direct",

@@ -6,20 +6,39 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdare._array import Array, dot, empty, largest, like, to_numpy
 from skdare.solvers._solution import NOISE, Function, Guard, NotFinite, Solution
 
 MEMORY = 20
 _ARMIJO, _WOLFE = 1e-4, 0.9
 
 
-def lbfgs(function: Function, start: np.ndarray, *, tol: float, max_iter: int) -> Solution:
+def lbfgs(
+    function: Function,
+    start: Array,
+    *,
+    tol: float,
+    max_iter: int,
+    reach: float = 0.0,
+    history: History | None = None,
+) -> Solution:
     """Limited-memory BFGS with a weak Wolfe line search, to a gradient tolerance.
 
-    Not SciPy's bounded variant: with 100,000 parameters its bookkeeping for bounds cost a third
-    of a fit, and its small factorisations make BLAS threads wait for each other.
+    Works where the start lies, on the host or on an accelerator. Not SciPy's bounded variant: with
+    100,000 parameters its bookkeeping for bounds cost a third of a fit, and its small
+    factorisations make BLAS threads wait for each other.
+
+    Parameters
+    ----------
+    reach : float
+        The share of the first gradient that is enough, if it is more than ``tol``.
+    history : History, optional
+        Curvature to begin with, and to be gone on with: of a similar function.
     """
-    guard, history, theta = Guard(function), _History(start.size), start
+    guard, theta = Guard(function), start
+    history = History(start) if history is None else history
     value, gradient = guard(theta)
+    tol = max(tol, reach * largest(gradient))
     lowest, improved = value, 0
     for iteration in range(max_iter):
         point = (value, theta, gradient)
@@ -27,13 +46,13 @@ def lbfgs(function: Function, start: np.ndarray, *, tol: float, max_iter: int) -
             lowest, improved = value, iteration
         if iteration - improved > MEMORY:
             return guard.solution(iteration, tol, limit=False, point=point)
-        if np.max(np.abs(gradient), initial=0.0) <= tol:
+        if largest(gradient) <= tol:
             return guard.solution(iteration, tol, limit=False, point=point)
         direction = -history.inverse_product(gradient)
-        slope = float(gradient @ direction)
+        slope = dot(gradient, direction)
         if not slope < 0:
             history.forget()
-            direction, slope = -gradient, -float(gradient @ gradient)
+            direction, slope = -gradient, -dot(gradient, gradient)
         try:
             step = _line_search(guard, theta, value, direction, slope, history.first_step(gradient))
         except NotFinite:
@@ -45,56 +64,72 @@ def lbfgs(function: Function, start: np.ndarray, *, tol: float, max_iter: int) -
     return guard.solution(max_iter, tol, limit=True, point=(value, theta, gradient))
 
 
-class _History:
-    """The last few steps and gradient changes, and the inverse Hessian they imply."""
+class History:
+    """The last few steps s and gradient changes y, and the inverse Hessian they imply.
 
-    def __init__(self, size: int) -> None:
-        self.S, self.Y = np.empty((MEMORY, size)), np.empty((MEMORY, size))
-        self.inner = np.empty(MEMORY)
+    Only inner products are needed but for the result: with those of all pairs known, a direction
+    takes one product of all vectors with the gradient and one with its coefficients, whatever
+    holds the vectors.
+    """
+
+    def __init__(self, beside: Array) -> None:
+        self.vectors = empty((2 * MEMORY, beside.shape[0]), beside)  # s, y, s, y, ...
+        self.inner = np.zeros((2 * MEMORY, 2 * MEMORY))
         self.count = 0
 
     def forget(self) -> None:
         self.count = 0
 
-    def first_step(self, gradient: np.ndarray) -> float:
+    def first_step(self, gradient: Array) -> float:
         """One, once there is curvature to go by."""
-        return 1.0 if self.count else min(1.0, 1.0 / float(np.linalg.norm(gradient)))
+        return 1.0 if self.count else min(1.0, dot(gradient, gradient) ** -0.5)
 
-    def add(self, s: np.ndarray, y: np.ndarray) -> None:
-        inner = float(s @ y)
-        if inner > np.finfo(float).eps * float(y @ y):
-            place = self.count % MEMORY
-            self.S[place], self.Y[place], self.inner[place] = s, y, inner
-            self.count += 1
+    def add(self, s: Array, y: Array) -> None:
+        if not dot(s, y) > np.finfo(float).eps * dot(y, y):
+            return
+        place = 2 * (self.count % MEMORY)
+        self.count += 1
+        for row, vector in ((place, s), (place + 1, y)):
+            self.vectors[row, :] = vector
+        for row in (place, place + 1):
+            products = to_numpy(self._used @ self.vectors[row, :])
+            self.inner[row, : len(products)] = self.inner[: len(products), row] = products
 
-    def inverse_product(self, gradient: np.ndarray) -> np.ndarray:
-        """The two-loop recursion."""
-        result = gradient.copy()
-        order = [c % MEMORY for c in range(max(0, self.count - MEMORY), self.count)]
-        weights = {}
-        for p in reversed(order):
-            weights[p] = float(self.S[p] @ result) / self.inner[p]
-            result -= weights[p] * self.Y[p]
-        if order:
-            last = order[-1]
-            result *= self.inner[last] / float(self.Y[last] @ self.Y[last])
-        for p in order:
-            result += (weights[p] - float(self.Y[p] @ result) / self.inner[p]) * self.S[p]
-        return result
+    @property
+    def _used(self) -> Array:
+        return self.vectors[: 2 * min(self.count, MEMORY), :]
+
+    def inverse_product(self, gradient: Array) -> Array:
+        """The two-loop recursion, in coefficients of the gradient and of the vectors."""
+        if not self.count:
+            return gradient
+        known, inner = to_numpy(self._used @ gradient), self.inner
+        m, weight = len(known), {}
+        a = np.zeros(m)
+        order = [2 * (c % MEMORY) for c in range(max(0, self.count - MEMORY), self.count)]
+        for s in reversed(order):
+            weight[s] = (known[s] + inner[s, :m] @ a) / inner[s, s + 1]
+            a[s + 1] -= weight[s]
+        last = order[-1]
+        own = float(inner[last, last + 1] / inner[last + 1, last + 1])
+        a *= own
+        for s in order:
+            a[s] += weight[s] - (own * known[s + 1] + inner[s + 1, :m] @ a) / inner[s, s + 1]
+        return own * gradient + like(a, gradient) @ self._used
 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    theta: np.ndarray
+    theta: Array
     value: float
-    gradient: np.ndarray
+    gradient: Array
 
 
 def _line_search(
     guard: Guard,
-    theta: np.ndarray,
+    theta: Array,
     value: float,
-    direction: np.ndarray,
+    direction: Array,
     slope: float,
     length: float,
 ) -> _Step | None:
@@ -108,7 +143,7 @@ def _line_search(
     for _ in range(30):
         point = theta + length * direction
         new, gradient = guard(point)
-        new_slope = float(gradient @ direction)
+        new_slope = dot(gradient, direction)
         lower = new <= value + _ARMIJO * length * slope
         if not lower and abs(new - value) <= noise:
             lower = new_slope <= -0.8 * slope

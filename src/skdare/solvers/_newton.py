@@ -32,7 +32,13 @@ def trust_ncg(function: Function, start: np.ndarray, *, tol: float, max_iter: in
     options |= {"max_trust_radius": 1e6}
     try:
         result = optimize.minimize(
-            guard, start, jac=True, hessp=curve, method="trust-ncg", options=options, callback=count
+            lambda theta: guard(theta.copy()),
+            start,
+            jac=True,
+            hessp=curve,
+            method="trust-ncg",
+            options=options,
+            callback=count,
         )
     except NotFinite:
         return guard.solution(iterations, tol, limit=False, finite=False)

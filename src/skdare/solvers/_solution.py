@@ -9,6 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
+from skdare._array import Array, largest
+
 
 class Function(Protocol):
     """What a solver sees of an objective."""
@@ -16,9 +18,9 @@ class Function(Protocol):
     @property
     def size(self) -> int: ...
 
-    def value_and_gradient(self, theta: np.ndarray, /) -> tuple[float, np.ndarray]: ...
+    def value_and_gradient(self, theta: Array, /) -> tuple[float, Array]: ...
 
-    def hessian_product(self, theta: np.ndarray, /) -> Callable[[np.ndarray], np.ndarray]: ...
+    def hessian_product(self, theta: Array, /) -> Callable[[Array], Array]: ...
 
     def hessian(self) -> np.ndarray: ...
 
@@ -53,20 +55,24 @@ class Solution:
     Parameters
     ----------
     theta : array of shape (m,)
+        Where the start was.
     value : float
     gradient_norm : float
         Largest absolute entry of the gradient.
     n_iter, n_evaluations : int
         Iterations; evaluations of value and gradient, Hessian products counted in.
     status : Status
+    n_coarse : int
+        How many of the evaluations had coarse products.
     """
 
-    theta: np.ndarray
+    theta: Array
     value: float
     gradient_norm: float
     n_iter: int
     n_evaluations: int
     status: Status
+    n_coarse: int = 0
 
     @property
     def converged(self) -> bool:
@@ -86,14 +92,14 @@ class Guard:
     def __init__(self, function: Function) -> None:
         self.function = function
         self.calls = 0
-        self.best: tuple[float, np.ndarray, np.ndarray] | None = None
+        self.best: tuple[float, Array, Array] | None = None
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def __call__(self, theta: Array) -> tuple[float, Array]:
         self.calls += 1
         value, gradient = self.function.value_and_gradient(theta)
-        if np.isfinite(value) and np.all(np.isfinite(gradient)):
+        if np.isfinite(value) and np.isfinite(largest(gradient)):
             if self.best is None or value <= self.best[0]:
-                self.best = (value, theta.copy(), gradient)
+                self.best = (value, theta, gradient)
             return value, gradient
         if self.best is None:
             raise FloatingPointError("the objective is not finite at the start")
@@ -106,11 +112,11 @@ class Guard:
         *,
         limit: bool,
         finite: bool = True,
-        point: tuple[float, np.ndarray, np.ndarray] | None = None,
+        point: tuple[float, Array, Array] | None = None,
     ) -> Solution:
         """The given point, or the best finite one, with its status."""
         value, theta, gradient = point or self.best  # type: ignore[misc]
-        norm = float(np.max(np.abs(gradient), initial=0.0))
+        norm = largest(gradient)
         status = Status.PRECISION
         if norm <= tol:
             status = Status.CONVERGED
