@@ -166,7 +166,7 @@ def array_library(request) -> ArrayLibrary:
 @pytest.fixture
 def visit_in_chunks_of(monkeypatch) -> Callable[[int], None]:
     """Make every pass over rows visit this many at a time."""
-    return lambda rows: monkeypatch.setattr(_array, "chunk_rows", lambda X: rows)
+    return lambda rows: monkeypatch.setattr(_array, "chunk_rows", lambda X, columns=None: rows)
 
 
 @pytest.fixture

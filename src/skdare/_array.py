@@ -6,10 +6,11 @@ Notation: X (n, d) rows, V (d, k) weights, R (n, k) residuals.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import array_api_compat
 import numpy as np
@@ -17,6 +18,8 @@ from scipy import linalg, sparse
 
 Array = Any
 """A NumPy array, a SciPy CSR matrix, any array-API array (torch, cupy, ...), or a `RowReader`."""
+
+T = TypeVar("T")
 
 Index = slice | np.ndarray
 """The rows of a domain: a slice where they are contiguous, else their numbers."""
@@ -54,9 +57,9 @@ class RowReader(ABC):
 # warm for the second product; on an accelerator products should be large, and the scores of a
 # chunk small beside the rows of all.
 _CHUNK_BYTES_HOST = 4 << 20
-_CHUNK_BYTES_DEVICE = 1 << 29
+_CHUNK_BYTES_DEVICE = 1 << 28
 _MAX_CHUNK_ROWS_HOST = 8192
-_MAX_CHUNK_ROWS_DEVICE = 65_536
+_MAX_CHUNK_ROWS_DEVICE = 1 << 17
 
 # OpenBLAS multiplies without packing up to 1e6 multiply-adds, and for the few columns of a head
 # that is up to twice as fast as one large product (12 columns or fewer; more columns pack well).
@@ -65,6 +68,10 @@ _TILE_COLUMNS = 12
 
 # A Gram matrix in four bands costs 5/8 of the whole product.
 _GRAM_BANDS = 4
+
+
+# The namespace of each kind of array that was met: finding it takes longer than a small product.
+_NAMESPACES: dict[type, Any] = {}
 
 
 def is_foreign(X: Array) -> bool:
@@ -76,7 +83,10 @@ def namespace(X: Array) -> Any:
     """The array namespace of X; sparse matrices and rows that lie elsewhere compute in NumPy."""
     if sparse.issparse(X) or isinstance(X, RowReader):
         return np
-    return array_api_compat.array_namespace(X)
+    kind = type(X)
+    if kind not in _NAMESPACES:
+        _NAMESPACES[kind] = array_api_compat.array_namespace(X)
+    return _NAMESPACES[kind]
 
 
 def like(values: Array, X: Array, dtype: Any = None) -> Array:
@@ -85,24 +95,28 @@ def like(values: Array, X: Array, dtype: Any = None) -> Array:
     dtype = work_dtype(X) if dtype is None else dtype
     if xp is np or isinstance(X, np.ndarray) or sparse.issparse(X):
         return np.asarray(to_numpy(values) if is_foreign(values) else values, dtype=dtype)
+    if type(values) is type(X) and array_api_compat.is_torch_array(X):
+        return values.to(X.device, dtype)  # itself where nothing changes, and without a detour
     return xp.asarray(values, dtype=dtype, device=array_api_compat.device(X))
 
 
 def on_accelerator(X: Array) -> bool:
     """Whether X lies on a device that is not the host's."""
-    if not is_foreign(X):
+    if isinstance(X, np.ndarray) or not is_foreign(X):
         return False
+    if array_api_compat.is_torch_array(X):
+        return X.device.type != "cpu"
     return str(array_api_compat.device(X)).lower() not in ("cpu", "cpu_device")
+
+
+def is_cuda(X: Array) -> bool:
+    """Whether X is a torch tensor on a GPU."""
+    return is_foreign(X) and array_api_compat.is_torch_array(X) and X.is_cuda
 
 
 def is_cuda_float32(X: Array) -> bool:
     """Whether products with X can be made quicker by rounding its entries (TF32)."""
-    return (
-        is_foreign(X)
-        and array_api_compat.is_torch_array(X)
-        and X.is_cuda
-        and (work_dtype(X) == namespace(X).float32)
-    )
+    return is_cuda(X) and work_dtype(X) == namespace(X).float32
 
 
 @contextmanager
@@ -130,12 +144,49 @@ def to_numpy(values: Array) -> np.ndarray:
     if isinstance(values, np.ndarray):
         return values
     if is_foreign(values):
+        if is_cuda(values):
+            return _from_gpu(values.detach()).numpy()
         if array_api_compat.is_torch_array(values):
             return values.detach().cpu().numpy()
         xp = array_api_compat.array_namespace(values)
         host = xp.Device("CPU_DEVICE") if hasattr(xp, "Device") else "cpu"
         return np.asarray(array_api_compat.to_device(values, host))
     return np.asarray(values)
+
+
+def _from_gpu(values: Array) -> Array:
+    """A tensor on the host, by way of memory that the GPU reaches.
+
+    Without it the driver would hold up everything that other threads ask of the GPU.
+    """
+    import torch
+
+    staged = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+    staged.copy_(values, non_blocking=True)
+    torch.cuda.current_stream(values.device).synchronize()
+    return staged.clone()
+
+
+def in_background(function: Callable[[], T], X: Array) -> Callable[[], T]:
+    """Begin to copy results from a GPU while it goes on; call what is returned for the result.
+
+    Without a GPU the function is called then, and not before.
+    """
+    if not is_cuda(X):
+        return function
+    import torch
+
+    stream = torch.cuda.Stream(X.device)
+    stream.wait_stream(torch.cuda.current_stream(X.device))
+
+    def copy() -> T:
+        with torch.cuda.stream(stream):
+            return function()
+
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(copy)
+    pool.shutdown(wait=False)
+    return future.result
 
 
 def load_tensors(path: str | Path) -> dict[str, Any]:
@@ -200,11 +251,12 @@ def all_finite(X: Array) -> bool:
     )
 
 
-def chunk_rows(X: Array) -> int:
-    """How many rows of X to visit at a time."""
+def chunk_rows(X: Array, *, columns: int | None = None) -> int:
+    """How many rows of X to visit at a time: copied, or for so many columns of scores."""
     d = max(1, X.shape[1])
     if on_accelerator(X):
-        return min(_MAX_CHUNK_ROWS_DEVICE, max(256, _CHUNK_BYTES_DEVICE // (4 * d)))
+        width = d if columns is None else max(1, columns)
+        return min(_MAX_CHUNK_ROWS_DEVICE, max(256, _CHUNK_BYTES_DEVICE // (4 * width)))
     # At least 256 rows: below that the per-chunk cost of the loss shows.
     return min(_MAX_CHUNK_ROWS_HOST, max(256, _CHUNK_BYTES_HOST // (4 * d)))
 
@@ -237,9 +289,15 @@ def take(X: Array, index: Index) -> Array:
     return rows.astype(dtype) if not is_foreign(X) else namespace(X).astype(rows, dtype)
 
 
-def chunks(X: Array, index: Index) -> Iterator[tuple[slice, Array]]:
-    """Visit the indexed rows in order: (their place within the index, the rows)."""
-    n, step = length(index), chunk_rows(X)
+def chunks(X: Array, index: Index, *, columns: int | None = None) -> Iterator[tuple[slice, Array]]:
+    """Visit the indexed rows in order: (their place within the index, the rows).
+
+    With ``columns``, for so many columns of scores and no copy of the rows, where none is made.
+    """
+    views = isinstance(index, slice) and work_dtype(X) == X.dtype
+    n, step = length(index), chunk_rows(X, columns=columns if views else None)
+    if on_accelerator(X):
+        step = -(-n // max(1, -(-n // step)))  # chunks alike, so that none is too small to pay
     for start in range(0, n, step):
         place = slice(start, min(start + step, n))
         if isinstance(index, slice):
@@ -273,15 +331,6 @@ def affine(X: Array, V: Array, offset: Array) -> Array:
     F = as_float64(product(X, V))
     F += offset
     return F
-
-
-def log_softmax(F: Array) -> Array:
-    """log(exp F / Σ exp F) along rows; in one kernel where the array library has it."""
-    if is_foreign(F) and array_api_compat.is_torch_array(F):
-        return F.log_softmax(1)
-    xp = namespace(F)
-    F = F - xp.max(F, axis=1, keepdims=True)
-    return F - xp.log(xp.sum(xp.exp(F), axis=1, keepdims=True))
 
 
 def entries(F: Array, columns: Array) -> Array:

@@ -16,6 +16,7 @@ from skdare._array import (
     as_float64,
     like,
     namespace,
+    on_accelerator,
     product,
     symmetric_eigen,
     to_numpy,
@@ -61,6 +62,8 @@ class Adjustment:
 
     def dense(self, beside: Adjustment | None = None) -> Array:
         """W as a (d, d) array, in the array library of another adjustment where it has none."""
+        if not self.scale and self.matrix is not None and self.U is None:
+            return self.matrix
         result = (beside or self).like(self.scale * np.eye(self.d))
         if self.matrix is not None:
             result = result + self.matrix
@@ -96,12 +99,17 @@ class Spectrum:
 
     @classmethod
     def of_matrix(cls, S: Array, dtype: object = None) -> Spectrum:
-        """By a full decomposition of S, computed in ``dtype`` (default: S's own)."""
+        """By a full decomposition of S, in ``dtype`` (default: S's own).
+
+        An accelerator decomposes in float64 all the same: it is as quick there.
+        """
         xp = namespace(S)
         d = S.shape[0]
         scale = float(xp.linalg.trace(S)) / d
         unit = S / scale if scale > 0 else S
-        values, vectors = symmetric_eigen(like(unit, S, dtype or S.dtype))
+        within = S.dtype if dtype is None or on_accelerator(S) else dtype
+        values, vectors = symmetric_eigen(like(unit, S, within))
+        vectors = like(vectors, S, dtype or S.dtype)
         values = as_float64(values) * (scale if scale > 0 else 1.0)
         return cls(xp.where(values > 0, values, xp.zeros_like(values)), vectors, scale)
 

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from skdare import newton_schulz
 from skdare._array import (
     Array,
     Index,
     length,
     like,
     namespace,
+    on_accelerator,
     take,
     to_numpy,
     work_dtype,
@@ -24,6 +26,7 @@ from skdare._validation import check_choice, check_domain_weights, check_number
 from skdare.adjustment import Adjustment, Spectrum, average
 from skdare.deflation import MIN_FEATURES, MIN_SHRINKAGE, deflated_inverse_root
 from skdare.moments import SHRINKAGE_RULES, Moments, pooled_second_moment
+from skdare.newton_schulz import newton_schulz_inverse_root
 from skdare.row_sums import mean_and_variances
 
 SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
@@ -143,7 +146,7 @@ class DomainStatistics:
         moments, centered = self.moments, whitening.centered
         spectrum = None
         if pool is None and moments.shrinkage(whitening.shrinkage, centered=centered) < 1.0:
-            W = self._deflated(whitening)
+            W = self._without_spectrum(whitening)
             if W is not None:
                 return Adjustment(moments.d, 0.0, W)
             spectrum = self.spectrum(centered=centered)
@@ -159,15 +162,21 @@ class DomainStatistics:
         rows = take(self.X, self.index)
         return (rows - like(self.moments.mean, self.X) if centered else rows) * root[:, None]
 
-    def _deflated(self, whitening: Whitening) -> Array | None:
-        """The inverse root from part of the spectrum, where that is quicker and float32 anyway."""
+    def _without_spectrum(self, whitening: Whitening) -> Array | None:
+        """The inverse root without a full decomposition, where that is quicker."""
         moments, centered, dtype = self.moments, whitening.centered, work_dtype(self.X)
         rho = moments.shrinkage(whitening.shrinkage, centered=centered)
         if centered in self._spectra or self._is_thin:
             return None
+        ridge = rho * (1.0 if whitening.target == "identity" else moments.scale(centered=centered))
+        if on_accelerator(self.X):
+            if moments.d < newton_schulz.MIN_FEATURES or not ridge > 0:
+                return None
+            S = moments.second_moment(centered=centered)
+            W = newton_schulz_inverse_root(S, rho, ridge)
+            return None if W is None else like(W, S, dtype)
         if moments.d < MIN_FEATURES or rho < MIN_SHRINKAGE or dtype != namespace(self.X).float32:
             return None
-        ridge = rho * (1.0 if whitening.target == "identity" else moments.scale(centered=centered))
         return deflated_inverse_root(moments.second_moment(centered=centered), rho, ridge, dtype)
 
 

@@ -7,15 +7,17 @@ direction.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from skdare._array import (
     Array,
     as_float64,
     entries,
-    log_softmax,
+    is_cuda,
+    like,
     namespace,
-    on_accelerator,
     subtract_at,
 )
 
@@ -33,6 +35,12 @@ class Loss(ABC):
 
         The scores may be overwritten.
         """
+
+    def weighted(self, F: Array, T: Array, weight: Array) -> tuple[Array, Array]:
+        """The weighted sum of the losses, and residuals times weights."""
+        losses, R = self.value_and_residual(F, T)
+        R *= like(weight, R)[:, None]
+        return namespace(F).sum(losses * weight), R
 
     @abstractmethod
     def curvature(self, F: Array) -> Any:
@@ -53,21 +61,18 @@ class Softmax(Loss):
     steepest = 0.5
 
     def value_and_residual(self, F: Array, T: Array) -> tuple[Array, Array]:
-        if on_accelerator(F):
-            return self._in_few_passes(F, T)
         xp = namespace(F)
         F -= xp.max(F, axis=1, keepdims=True)
         P = xp.exp(F)
         total = xp.sum(P, axis=1, keepdims=True)
-        value = xp.log(total[:, 0]) - self._at_targets(F, T)
+        value = as_float64(xp.log(total[:, 0]) - self._at_targets(F, T))
         P /= total
         return value, self._less_targets(P, T)
 
-    def _in_few_passes(self, F: Array, T: Array) -> tuple[Array, Array]:
-        """The same where memory is the limit: the scores are read and written twice."""
-        F = log_softmax(F)
-        value = -as_float64(self._at_targets(F, T))
-        return value, self._less_targets(namespace(F).exp(F), T)
+    def weighted(self, F: Array, T: Array, weight: Array) -> tuple[Array, Array]:
+        fused = _fused() if is_cuda(F) else None
+        losses = None if fused is None else fused(F, T, weight)
+        return super().weighted(F, T, weight) if losses is None else (losses.sum(), F)
 
     @staticmethod
     def _at_targets(F: Array, T: Array) -> Array:
@@ -140,6 +145,18 @@ class Squared(Loss):
 
     def uninformative(self, k: int) -> float:
         return 0.0
+
+
+@cache
+def _fused() -> Callable[[Array, Array, Array], Array | None] | None:
+    """The softmax in one kernel, where torch can compile one."""
+    try:
+        from skdare import _fused
+
+        _fused.try_out()
+    except Exception:
+        return None
+    return _fused.weighted_softmax_residuals
 
 
 def _as_column(T: Array) -> Array:

@@ -27,6 +27,7 @@ from skdare._array import (
     like,
     namespace,
     products_of,
+    to_numpy,
     transposed_product,
 )
 from skdare.adjustment import Adjustment
@@ -102,15 +103,16 @@ class Sums:
 _ZERO = Sums(0.0, 0.0, 0.0)
 
 
-def _pull_back(part: Part, residuals: Callable[[Array, slice], tuple[Array, Array]]) -> Sums:
-    """The sums of a part, for losses and residuals made from its rows, chunk by chunk."""
+Residual = Callable[[Array, slice, Array], tuple[Array, Array]]
+
+
+def _pull_back(part: Part, k: int, residuals: Residual) -> Sums:
+    """The sums of a part, for weighted values and residuals made from its rows, by chunk."""
     weights, sums = part.columns[1], _ZERO
-    for place, rows in chunks(part.X, part.index):
-        losses, R = residuals(rows, place)
-        weight = like(weights[place], R, float64(R))
-        R *= like(weight, R)[:, None]
+    for place, rows in chunks(part.X, part.index, columns=k):
+        value, R = residuals(rows, place, like(weights[place], rows, float64(rows)))
         G = as_float64(transposed_product(rows, like(R, rows)))
-        sums += Sums(namespace(R).sum(losses * weight), G, namespace(R).sum(as_float64(R), axis=0))
+        sums += Sums(value, G, as_float64(namespace(R).sum(R, axis=0)))
     return sums
 
 
@@ -123,11 +125,11 @@ class Residuals:
     def __call__(self, part: Part, brought: Sequence[tuple[Array, Array]]) -> Sums:
         (V, offset), T = brought[0], part.columns[0]
 
-        def residuals(rows: Array, place: slice) -> tuple[Array, Array]:
+        def residuals(rows: Array, place: slice, weight: Array) -> tuple[Array, Array]:
             targets = T[place] if T.ndim == 1 else T[place, :]
-            return self.loss.value_and_residual(affine(rows, V, offset), targets)
+            return self.loss.weighted(affine(rows, V, offset), targets, weight)
 
-        return _pull_back(part, residuals)
+        return _pull_back(part, V.shape[1], residuals)
 
 
 class Curvature:
@@ -146,7 +148,7 @@ class Curvature:
     def __call__(self, part: Part, brought: Sequence[tuple[Array, Array]]) -> Sums:
         (V, offset), (D, along) = brought
 
-        def residuals(rows: Array, place: slice) -> tuple[Array, Array]:
+        def residuals(rows: Array, place: slice, weight: Array) -> tuple[Array, Array]:
             state = None
             if not self.loss.constant_curvature:
                 key = id(part.columns[1]), place.start
@@ -154,9 +156,9 @@ class Curvature:
                     self._states[key] = self.loss.curvature(affine(rows, V, offset))
                 state = self._states[key]
             R = self.loss.curve(state, affine(rows, D, along))
-            return namespace(R).zeros_like(R[:, 0]), R
+            return 0.0, R * like(weight, R)[:, None]
 
-        return _pull_back(part, residuals)
+        return _pull_back(part, V.shape[1], residuals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,11 +209,13 @@ class Objective:
     block_weights: Sequence[float] | np.ndarray | None = None
     coarse: bool = False
     plan: Plan = field(default=None)  # type: ignore[assignment]
+    _moved: dict[tuple[str, type], Array] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.plan is None:
             parts = [rows.part for block in self.blocks for rows in block.rows]
             object.__setattr__(self, "plan", plan(parts))
+        object.__setattr__(self, "_moved", {})
 
     @property
     def size(self) -> int:
@@ -249,7 +253,7 @@ class Objective:
         if not self.intercept:
             return B, xp.zeros_like(matrix[0, :])
         b = matrix[self.d, :]
-        return B, b if self.origin is None else b - like(self.origin, theta) @ B
+        return B, b if self.origin is None else b - self._beside("origin", theta) @ B
 
     def pack(self, B: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The flat parameters that `unpack` takes to B and b, or near them under a constraint."""
@@ -268,14 +272,21 @@ class Objective:
         if not self.intercept:
             return xp.reshape(self._rescale(G), (-1,))
         if self.origin is not None:
-            G = G - like(self.origin, G)[:, None] * g[None, :]
+            G = G - self._beside("origin", G)[:, None] * g[None, :]
         return xp.concat([xp.reshape(self._rescale(G), (-1,)), g])
 
     def _rescale(self, B: Array) -> Array:
         if self.span is None or self.gains is None:
             return B
-        span, excess = like(self.span, B), like(self.gains - 1.0, B)
+        span, excess = self._beside("span", B), self._beside("gains", B) - 1.0
         return B + span @ (excess[:, None] * (namespace(B).matrix_transpose(span) @ B))
+
+    def _beside(self, name: str, theta: Array) -> Array:
+        """A field as an array beside the parameters, moved there once."""
+        key = name, type(theta)
+        if key not in self._moved:
+            self._moved[key] = like(getattr(self, name), theta)
+        return self._moved[key]
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """L and its gradient."""
@@ -353,9 +364,25 @@ class Objective:
 
 def linear_scores(X: Array, index: Index, V: np.ndarray, b: np.ndarray | float) -> Array:
     """X V + b of the indexed rows, (m, k), in float64, in the array library of X."""
-    with products_of(X):
-        parts = [
-            as_float64(affine(rows, like(V, rows), like(np.atleast_1d(b), rows, float64(rows))))
-            for _, rows in chunks(X, index)
-        ]
+    parts = [as_float64(F) for F in score_chunks(X, index, V, b)]
     return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=0)
+
+
+def score_chunks(X: Array, index: Index, V: Array, b: np.ndarray | float) -> Iterator[Array]:
+    """X V + b, chunk by chunk."""
+    V, b = like(V, X), like(np.atleast_1d(b), X, float64(X))
+    for _, rows in chunks(X, index, columns=V.shape[1]):
+        with products_of(X):
+            yield affine(rows, V, b)
+
+
+def predicted_columns(X: Array, index: Index, V: Array, b: np.ndarray | float) -> np.ndarray:
+    """The class with the highest score in each of the indexed rows, on the host."""
+    return np.concatenate([class_numbers(F) for F in score_chunks(X, index, V, b)])
+
+
+def class_numbers(F: Array) -> np.ndarray:
+    """The class with the highest score in each row, on the host."""
+    if F.shape[1] == 1:
+        return to_numpy(F[:, 0] > 0).astype(np.intp)
+    return to_numpy(namespace(F).argmax(F, axis=1))

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from skdare._array import Array, Index, RowReader
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Part:
     """Some rows, and columns with an entry for each of them.
 
     Parameters

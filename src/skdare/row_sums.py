@@ -17,6 +17,7 @@ from skdare._array import (
     gram,
     like,
     namespace,
+    on_accelerator,
     to_numpy,
     transposed_product,
 )
@@ -46,6 +47,8 @@ def squared_distances(rows: Array, point: Array) -> Array:
     if sparse.issparse(rows):
         squares = np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
         return np.maximum(squares - 2.0 * (rows @ point) + point @ point, 0.0)
+    if on_accelerator(rows):  # in one kernel, without a copy of the rows
+        return as_float64(namespace(rows).linalg.vector_norm(rows, axis=1)) ** 2
     return as_float64(namespace(rows).sum(rows * rows, axis=1))
 
 

@@ -16,9 +16,8 @@ from skdare._validation import check_count, check_features, check_number, warn
 from skdare.adjustment import Adjustment, Spectrum, average
 from skdare.domain_statistics import guess_adjustment
 from skdare.heads._adjusted import Fitted, Plan
-from skdare.heads._base import class_numbers
 from skdare.moments import Moments, pooled_second_moment
-from skdare.objective import linear_scores
+from skdare.objective import predicted_columns
 
 
 class LabelShiftWarning(UserWarning):
@@ -150,7 +149,7 @@ class Adapter:
         if len(self._counts):
             # The unadapted head's predictions: the only ones that do not depend on the chunking.
             V, b = np.atleast_2d(self._head.coef_).T, self._head.intercept_
-            numbers = class_numbers(linear_scores(X, slice(0, X.shape[0]), V, b))
+            numbers = predicted_columns(X, slice(0, X.shape[0]), V, b)
             self._counts += np.bincount(numbers, minlength=len(self._counts))
         return self
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from skdare._array import Array, is_foreign, namespace, to_numpy
+from skdare._array import Array, is_foreign, namespace, products_of, to_numpy
 from skdare._validation import (
     check_choice,
     check_count,
@@ -21,13 +21,14 @@ from skdare._validation import (
     check_finite_targets,
     check_number,
     check_weights,
+    distinct_integers,
     warn,
 )
 from skdare.domain_statistics import Shared
 from skdare.heads._problem import Problem
 from skdare.heads._statistics import Statistics
 from skdare.losses import LOGISTIC, SOFTMAX, SQUARED
-from skdare.objective import Block, Objective, linear_scores
+from skdare.objective import Block, Objective, linear_scores, predicted_columns
 from skdare.solvers import Solution
 
 
@@ -67,7 +68,8 @@ class Head(BaseEstimator, ABC):
     def _fit_sharing(self, shared: Shared | None, X, y, domains, sample_weight=None) -> Self:
         before = dict(self.__dict__)
         try:
-            self._fit(X, y, domains, sample_weight, shared)
+            with products_of(X):
+                self._fit(X, y, domains, sample_weight, shared)
         except BaseException:
             # A fit that fails leaves the head as it was, fitted or not.
             self.__dict__.clear()
@@ -167,9 +169,12 @@ class Head(BaseEstimator, ABC):
 
     def _scores(self, X: Array) -> Array:
         """X coefᵀ + intercept, (n, k), in float64, in the array library of X."""
+        return linear_scores(*self._rows_and_weights(X))
+
+    def _rows_and_weights(self, X: Array) -> tuple[Array, slice, np.ndarray, Any]:
         check_is_fitted(self)
         X = check_features(self, X, reset=False)
-        return linear_scores(X, slice(0, X.shape[0]), np.atleast_2d(self.coef_).T, self.intercept_)
+        return X, slice(0, X.shape[0]), np.atleast_2d(self.coef_).T, self.intercept_
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -192,10 +197,14 @@ class ClassifierHead(ClassifierMixin, Head):
     """Targets are classes; two classes share one column of weights, as in scikit-learn."""
 
     def _encode_targets(self, y: np.ndarray, problem: Problem) -> Problem:
-        check_finite_targets(y)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        k, present = len(self.classes_), np.unique(codes[problem.weight > 0])
+        if y.dtype.kind in "iu":
+            self.classes_, codes = distinct_integers(y)
+        else:
+            check_finite_targets(y)
+            check_classification_targets(y)
+            self.classes_, codes = np.unique(y, return_inverse=True)
+        k = len(self.classes_)
+        present = np.flatnonzero(np.bincount(codes, problem.weight > 0, k))
         if len(present) < 2:
             raise ValueError(
                 f"y has one class, {self.classes_[present[0]]}, among the rows of positive weight, "
@@ -228,14 +237,8 @@ class ClassifierHead(ClassifierMixin, Head):
 
     def predict(self, X):
         """Class labels, a NumPy array of shape (n,)."""
-        numbers = class_numbers(self._scores(X))
-        return self.classes_[numbers]
-
-
-def class_numbers(F: Array) -> np.ndarray:
-    """The class with the highest score in each row, on the host."""
-    F = to_numpy(F)
-    return (F[:, 0] > 0).astype(np.intp) if F.shape[1] == 1 else F.argmax(axis=1)
+        columns = predicted_columns(*self._rows_and_weights(X))
+        return self.classes_[columns]
 
 
 class RegressorHead(RegressorMixin, Head):

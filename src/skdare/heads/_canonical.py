@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from skdare._array import is_foreign, to_numpy
+from skdare._array import in_background, is_foreign, like, to_numpy
 from skdare._validation import (
     check_domains,
     check_features,
@@ -27,12 +27,12 @@ from skdare.diagnosis._training import TrainingDomains
 from skdare.domain_statistics import guess_adjustment
 from skdare.heads._adaptation import Adaptation, Adapter, warn_of_outliers
 from skdare.heads._adjusted import Form, Plan, fit_adjusted
-from skdare.heads._base import ClassifierHead, Head, class_numbers, fit_sharing
+from skdare.heads._base import ClassifierHead, Head, fit_sharing
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
 from skdare.moments import Moments
-from skdare.objective import linear_scores
+from skdare.objective import predicted_columns
 
 # Share of variance in the second moment below which the offset rules: an offset of three standard
 # deviations has 0.1, and costs six points of training accuracy on unit-variance features; the
@@ -60,15 +60,18 @@ class Adjusted(Head):
         labels, domains = list(problem.labels), range(len(problem.index))
         moments, solving = [statistics.moments(e) for e in domains], Solving.of_head(self)
         statistics.unit(domains)  # refuses constant features before any solve
-        fitted = fit_adjusted(problem, statistics, domains, plan, solving, start=start)
+        adjustments = statistics.adjustments(domains, plan.whitening)
+        kept = in_background(
+            lambda: ([m.to_numpy() for m in moments], [A.to_numpy() for A in adjustments]),
+            problem.X,
+        )
+        data = (problem, statistics, domains)
+        fitted = fit_adjusted(*data, plan, solving, start=start, adjustments=adjustments)
         W = guess_adjustment(guess, fitted.adjustments, labels, moments, plan.whitening)
         self._set_weights(*fitted.weights(W, fitted.mean if plan.form.subtract else None))
         self._canonical, self.canonical_coef_ = fitted.start, fitted.B.T
         self.solution_, self.n_iter_ = fitted.solution, fitted.solution.n_iter
         self.adjustment_, self._whitening = W.to_numpy(), plan.whitening
-        self.adjustments_ = {
-            label: A.to_numpy() for label, A in zip(labels, fitted.adjustments, strict=True)
-        }
         if isinstance(self, ClassifierHead):
             self._set_shares(problem)
         self.rehearsal_: Rehearsal | None = None
@@ -77,11 +80,12 @@ class Adjusted(Head):
         self.adaptation_ = None
         if adaptation is not None:
             known = fitted.adjustments if adaptation.whitening == plan.whitening else None
-            data = (problem, statistics, domains)
             own = fit_adjusted(*data, adaptation, solving, start=fitted.start, adjustments=known)
             self.adaptation_ = Adaptation.of(adaptation, own, labels, moments)
             self._warn(own.solution, " (the fit that adapt uses)")
-        self.moments_ = {label: m.to_numpy() for label, m in zip(labels, moments, strict=True)}
+        known_moments, known_adjustments = kept()
+        self.moments_ = dict(zip(labels, known_moments, strict=True))
+        self.adjustments_ = dict(zip(labels, known_adjustments, strict=True))
         warn_of_outliers(self.moments_)
         if plan.whitening.adjust and not plan.whitening.centered:
             _warn_of_offset(self.moments_.values())
@@ -89,10 +93,10 @@ class Adjusted(Head):
 
     def _set_shares(self, problem: Problem) -> None:
         """Shares of the classes this head predicts in training, and how far domains stray."""
-        V, k = np.atleast_2d(self.coef_).T, len(self.classes_)
+        V, k = like(np.atleast_2d(self.coef_).T, problem.X), len(self.classes_)
         shares = []
         for index in problem.index:
-            numbers = class_numbers(linear_scores(problem.X, index, V, self.intercept_))
+            numbers = predicted_columns(problem.X, index, V, self.intercept_)
             shares.append(np.bincount(numbers, problem.weight[index], k))
         self.predicted_shares_ = np.sum(shares, axis=0) / np.sum(shares)
         distances = [0.5 * np.abs(s / s.sum() - self.predicted_shares_).sum() for s in shares]

@@ -12,11 +12,10 @@ from skdare._array import length, to_numpy
 from skdare.adjustment import Adjustment, average
 from skdare.domain_statistics import Whitening
 from skdare.heads._adjusted import Fitted, Plan, fit_adjusted
-from skdare.heads._base import class_numbers
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
-from skdare.objective import linear_scores
+from skdare.objective import class_numbers, linear_scores
 
 # From the simplest: within a few standard errors the earlier is preferred.
 STRATEGIES = ("erm", "reweighted", "averaged", "raw", "centered")

@@ -12,7 +12,7 @@ from skdare.objective import Objective
 from skdare.solvers import SOLVERS, History, Solution, lbfgs
 
 # The share of the first gradient down to which TF32 products lead a solver as well as exact ones.
-_COARSE = 3e-3
+_COARSE = 3e-4
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Solving:
     def _lbfgs(self, objective: Objective, start: Array) -> Solution:
         """Where the rows are; with coarse products, where there are, until they would show."""
         history, coarse = History(start), None
-        limits = {"tol": self.tol, "max_iter": self.max_iter}
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
         if objective.has_coarse:
             coarse = lbfgs(objective.coarsened(), start, reach=_COARSE, history=history, **limits)
             start = coarse.theta

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdare._array import Array, dot, empty, largest, like, to_numpy
-from skdare.solvers._solution import NOISE, Function, Guard, NotFinite, Solution
+from skdare.solvers._solution import Function, Guard, NotFinite, Solution
 
 MEMORY = 20
 _ARMIJO, _WOLFE = 1e-4, 0.9
+# Relative rounding of the value of a rough function.
+ROUGH = 1e-5
 
 
 def lbfgs(
@@ -19,7 +21,7 @@ def lbfgs(
     *,
     tol: float,
     max_iter: int,
-    reach: float = 0.0,
+    reach: float | None = None,
     history: History | None = None,
 ) -> Solution:
     """Limited-memory BFGS with a weak Wolfe line search, to a gradient tolerance.
@@ -30,15 +32,16 @@ def lbfgs(
 
     Parameters
     ----------
-    reach : float
-        The share of the first gradient that is enough, if it is more than ``tol``.
+    reach : float, optional
+        The function is rough, and this share of its first gradient enough, if more than ``tol``:
+        the search ends where the roughness shows.
     history : History, optional
         Curvature to begin with, and to be gone on with: of a similar function.
     """
-    guard, theta = Guard(function), start
+    guard, theta = Guard(function) if reach is None else Guard(function, ROUGH, 4), start
     history = History(start) if history is None else history
     value, gradient = guard(theta)
-    tol = max(tol, reach * largest(gradient))
+    tol = tol if reach is None else max(tol, reach * largest(gradient))
     lowest, improved = value, 0
     for iteration in range(max_iter):
         point = (value, theta, gradient)
@@ -139,8 +142,8 @@ def _line_search(
     digits), the slopes at both ends decide instead: they keep their digits longer.
     """
     low, high = 0.0, np.inf
-    noise = NOISE * abs(value)
-    for _ in range(30):
+    noise = guard.noise * abs(value)
+    for _ in range(guard.patience):
         point = theta + length * direction
         new, gradient = guard(point)
         new_slope = dot(gradient, direction)
@@ -154,7 +157,13 @@ def _line_search(
             length = min(max(best, low + 0.1 * (high - low)), low + 0.5 * (high - low))
         elif new_slope < _WOLFE * slope:
             low = length
-            length = 2 * length if high == np.inf else 0.5 * (low + high)
+            # Where the slope would vanish if it went on changing as it did: a first step may be a
+            # hundred times too short.
+            bend = new_slope / slope
+            best = length / (1.0 - bend) if bend < 1.0 else np.inf
+            length = (
+                min(max(2 * length, best), 64 * length) if high == np.inf else 0.5 * (low + high)
+            )
         else:
             return _Step(point, new, gradient)
         if np.isfinite(high) and high - low <= 1e-6 * high:

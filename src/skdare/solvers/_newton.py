@@ -23,6 +23,9 @@ def trust_ncg(function: Function, start: np.ndarray, *, tol: float, max_iter: in
         guard.calls += 1
         return product(direction)
 
+    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        return guard(theta.copy())  # SciPy may change it in place
+
     def count(_: object) -> None:
         nonlocal iterations
         iterations += 1

@@ -87,10 +87,14 @@ FAR = 1e3
 
 
 class Guard:
-    """A function that remembers its best finite point and stops where nothing is finite."""
+    """A function that remembers its best finite point and stops where nothing is finite.
 
-    def __init__(self, function: Function) -> None:
-        self.function = function
+    ``noise`` is the relative rounding of its values, ``patience`` the most evaluations of a line
+    search.
+    """
+
+    def __init__(self, function: Function, noise: float = NOISE, patience: int = 30) -> None:
+        self.function, self.noise, self.patience = function, noise, patience
         self.calls = 0
         self.best: tuple[float, Array, Array] | None = None
 
