@@ -11,8 +11,9 @@ from skdare.solvers._solution import Function, Guard, NotFinite, Solution
 
 MEMORY = 20
 _ARMIJO, _WOLFE = 1e-4, 0.9
-# Relative rounding of the value of a rough function.
-ROUGH = 1e-5
+# For a rough function: relative rounding of its value, evaluations that a line search may take,
+# and iterations without a visible change.
+_ROUGH, _PATIENCE, _WAIT = 1e-5, 4, 5
 
 
 def lbfgs(
@@ -38,16 +39,18 @@ def lbfgs(
     history : History, optional
         Curvature to begin with, and to be gone on with: of a similar function.
     """
-    guard, theta = Guard(function) if reach is None else Guard(function, ROUGH, 4), start
+    guard, theta, visible, wait = Guard(function), start, 1e-15, MEMORY
+    if reach is not None:
+        guard, visible, wait = Guard(function, _ROUGH, _PATIENCE), 0.1 * _ROUGH, _WAIT
     history = History(start) if history is None else history
     value, gradient = guard(theta)
     tol = tol if reach is None else max(tol, reach * largest(gradient))
     lowest, improved = value, 0
     for iteration in range(max_iter):
         point = (value, theta, gradient)
-        if value < lowest - 1e-15 * abs(lowest):
+        if value < lowest - visible * abs(lowest):
             lowest, improved = value, iteration
-        if iteration - improved > MEMORY:
+        if iteration - improved > wait:
             return guard.solution(iteration, tol, limit=False, point=point)
         if largest(gradient) <= tol:
             return guard.solution(iteration, tol, limit=False, point=point)
