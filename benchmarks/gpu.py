@@ -274,6 +274,13 @@ def measure(name: str, others: bool) -> None:
         f"| whitened copies, torch L-BFGS | {took_b:.3f} | {took_b / took:.2f} | {found[2]} | "
         f"{gradient:.1e} | {held:.2f} |"
     )
+    if gradient > 2 * RELATIVE:  # its line search ends there, in float32
+        found, took_there, _ = watched(lambda: fit(gradient * first), data.X)
+        print(
+            f"| skdare, to a gradient of {gradient:.0e} | {took_there:.3f} | "
+            f"{took_there / took:.2f} | {found.solution_.n_evaluations} "
+            f"({found.solution_.n_coarse} in TF32) | | |"
+        )
     found = None
     torch.cuda.empty_cache()
     try:

@@ -1,9 +1,13 @@
 """Fits on more rows than memory, beside the same fit on rows that fit.
 
     python benchmarks/scale.py out-of-core [--gigabytes 20] [--limit 4] [--folder FOLDER]
+    python benchmarks/scale.py curves [--figure FILE.svg]
 
-Writes a feature store of so many gigabytes of float32 (kept in FOLDER, and taken up if it is
-there), then fits a DARE head to it in a process whose data may not exceed the limit
+``curves``: time and memory of a DARE and an ERM head, in memory, as rows, features, classes and
+domains grow one at a time, and the power of each that they grow with at the end.
+
+``out-of-core``: writes a feature store of so many gigabytes of float32 (kept in FOLDER, and taken
+up if it is there), then fits a DARE head to it in a process whose data may not exceed the limit
 (``RLIMIT_DATA``: what it allocates, not the pages of files that it maps), and to the first
 gigabyte of it in memory. Times are for each row and evaluation of the objective; memory is what
 the process held of its own at most.
@@ -18,11 +22,12 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from skdare import DAREClassifier
+from skdare import DAREClassifier, ERMClassifier
 from skdare.datasets import StoreWriter, open_table
 
 FEATURES, CLASSES, DOMAINS, BLOCK = 1024, 10, 4, 16_384
@@ -98,21 +103,134 @@ def fit(path: Path, rows: int | None, limit: float | None) -> dict[str, float]:
     }
 
 
+@dataclass(frozen=True)
+class Shape:
+    """The size of a problem."""
+
+    rows: int = 40_000
+    features: int = 256
+    classes: int = 10
+    domains: int = 4
+
+    def data(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Domains that stretch the same latents, in float32."""
+        rng = np.random.default_rng(0)
+        n, d, k, E = self.rows, self.features, self.classes, self.domains
+        B = (3.0 * rng.normal(size=(d, k)) / np.sqrt(d)).astype(np.float32)
+        X = rng.standard_normal((n, d), dtype=np.float32)
+        y, domains = np.empty(n, np.int64), np.arange(n) * E // n
+        stretch = np.exp(rng.uniform(-0.5, 0.5, (E, d))).astype(np.float32)
+        for start in range(0, n, BLOCK):
+            rows = slice(start, start + BLOCK)
+            scores = X[rows] @ B
+            y[rows] = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+            X[rows] *= stretch[domains[rows]]
+        return X, y, domains
+
+
+AXES = {
+    "rows": [20_000, 40_000, 80_000, 160_000, 320_000],
+    "features": [64, 128, 256, 512, 1024, 2048],
+    "classes": [2, 5, 10, 30, 100, 300],
+    "domains": [2, 4, 8, 16, 32],
+}
+HEADS = {"DARE": DAREClassifier(adaptation=None, tol=1e-4), "ERM": ERMClassifier(tol=1e-4)}
+
+
+def fit_shape(head: str, shape: Shape) -> dict[str, float]:
+    """Seconds, evaluations, and bytes held beside X, of one fit after a small one."""
+    small = Shape(rows=2000, features=16, classes=3).data()
+    HEADS[head].fit(small[0], small[1], domains=small[2])
+    X, y, domains = shape.data()
+    before, peak, begin = held(), Peak(), time.perf_counter()
+    fitted = HEADS[head].fit(X, y, domains=domains)
+    took = time.perf_counter() - begin
+    return {
+        "seconds": took,
+        "evaluations": fitted.solution_.n_evaluations,
+        "megabytes": (peak.end() - before) / 1e6,
+        "of X": (peak.most - before) / X.nbytes,
+    }
+
+
+def curves(figure: str | None) -> None:
+    """Print a table for each axis, and draw them."""
+    found: dict[tuple[str, str], list[dict[str, float]]] = {}
+    titles = [f"{name}: s | evaluations | ms each | MB beside X" for name in HEADS]
+    for axis, values in AXES.items():
+        print(f"\n| {axis} | " + " | ".join(titles) + " |")
+        print("| ---: |" + " ---: |" * 4 * len(HEADS))
+        for value in values:
+            cells = [f"{value:,}"]
+            for name in HEADS:
+                r = child("shape", "--head", name, "--axis", axis, "--value", str(value))
+                found.setdefault((axis, name), []).append(r)
+                cells += [f"{r['seconds']:.2f}", f"{r['evaluations']}"]
+                cells += [f"{1e3 * r['seconds'] / r['evaluations']:.1f}", f"{r['megabytes']:.0f}"]
+            print("| " + " | ".join(cells) + " |", flush=True)
+        powers = [power(values, found[axis, name]) for name in HEADS]
+        print("\n" + "; ".join(f"{n}: {p}" for n, p in zip(HEADS, powers, strict=True)))
+    if figure is not None:
+        draw(found, figure)
+
+
+def power(values: list[int], runs: list[dict[str, float]]) -> str:
+    """The power with which time and memory grow, from the last three sizes."""
+    logs = [np.log([max(r[key], 1.0e-3) for r in runs[-3:]]) for key in ("seconds", "megabytes")]
+    time_power, memory_power = (np.polyfit(np.log(values[-3:]), log, 1)[0] for log in logs)
+    return f"time grows with the power {time_power:.1f}, memory {memory_power:.1f}"
+
+
+def draw(found: dict[tuple[str, str], list[dict[str, float]]], figure: str) -> None:
+    """Time above, memory below, one column an axis."""
+    import matplotlib.pyplot as plt
+
+    fig, axes = plt.subplots(2, len(AXES), figsize=(11, 5), sharex="col")
+    for column, (axis, values) in enumerate(AXES.items()):
+        for row, (key, label) in enumerate([("seconds", "seconds"), ("megabytes", "MB beside X")]):
+            ax = axes[row, column]
+            for name in HEADS:
+                ax.plot(
+                    values,
+                    [max(r[key], 0.5) if row else r[key] for r in found[axis, name]],
+                    "o-",
+                    label=name,
+                )
+            ax.set(xscale="log", yscale="log")
+            ax.grid(alpha=0.3)
+            if column == 0:
+                ax.set_ylabel(label)
+        axes[1, column].set_xlabel(axis)
+    axes[0, 0].legend(frameon=False)
+    fig.tight_layout()
+    fig.savefig(figure)
+
+
 def child(*arguments: str) -> dict[str, float]:
     """A fit in a process of its own."""
-    run = [sys.executable, __file__, "fit", *arguments]
+    run = [sys.executable, __file__, *arguments]
     return json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
 
 
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=["out-of-core", "fit"])
+    parser.add_argument("part", choices=["out-of-core", "curves", "fit", "shape"])
     parser.add_argument("--gigabytes", type=float, default=20.0)
     parser.add_argument("--limit", type=float)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--folder", default="scale")
+    parser.add_argument("--figure")
+    parser.add_argument("--head")
+    parser.add_argument("--axis")
+    parser.add_argument("--value", type=int)
     args = parser.parse_args()
+    if args.part == "curves":
+        curves(args.figure)
+        return
+    if args.part == "shape":
+        print(json.dumps(fit_shape(args.head, Shape(**{args.axis: args.value}))))
+        return
     path = Path(args.folder) / f"{args.gigabytes:g} GB"
     if args.part == "fit":
         print(json.dumps(fit(path, args.rows, args.limit)))
@@ -122,9 +240,9 @@ def main() -> None:
     shared = ["--folder", args.folder, "--gigabytes", str(args.gigabytes)]
     small = str(GIGABYTE // (4 * FEATURES))
     results = {
-        "1 GB in memory": child(*shared, "--rows", small),
+        "1 GB in memory": child("fit", *shared, "--rows", small),
         f"{args.gigabytes:g} GB, at most {args.limit or 4:g} GB": child(
-            *shared, "--limit", str(args.limit or 4)
+            "fit", *shared, "--limit", str(args.limit or 4)
         ),
     }
     print("| | rows | seconds | evaluations | ns a row and evaluation | GB held |")

@@ -12,7 +12,7 @@ from skdare.objective import Objective
 from skdare.solvers import SOLVERS, History, Solution, lbfgs
 
 # The share of the first gradient down to which TF32 products lead a solver as well as exact ones.
-_COARSE = 1e-3
+_COARSE = 3e-4
 
 
 @dataclass(frozen=True)
