@@ -215,11 +215,7 @@ class ClassifierHead(ClassifierMixin, Head):
 
     def predict_proba(self, X):
         """Class probabilities, (n, k), in the array library of X."""
-        F = self._scores(X)
-        xp = namespace(F)
-        if F.shape[1] == 1:
-            F = xp.concat([xp.zeros_like(F), F], axis=1)
-        return SOFTMAX.curvature(F)
+        return probabilities(self._scores(X))
 
     def predict_log_proba(self, X):
         """Logarithms of class probabilities, in the array library of X."""
@@ -236,6 +232,14 @@ def class_numbers(F: Array) -> np.ndarray:
     """The class with the highest score in each row, on the host."""
     F = to_numpy(F)
     return (F[:, 0] > 0).astype(np.intp) if F.shape[1] == 1 else F.argmax(axis=1)
+
+
+def probabilities(F: Array) -> Array:
+    """Class probabilities, (n, k), from scores; one column of scores is that of two classes."""
+    xp = namespace(F)
+    if F.shape[1] == 1:
+        F = xp.concat([xp.zeros_like(F), F], axis=1)
+    return SOFTMAX.curvature(F)
 
 
 class RegressorHead(RegressorMixin, Head):
