@@ -81,8 +81,20 @@ class Adaptation:
         self, own: Adjustment, mean: np.ndarray, trust: float
     ) -> tuple[Adjustment, np.ndarray, np.ndarray]:
         """Blended adjustment, weights and intercept for a domain."""
-        W = own if trust == 1.0 else average([own, self.guess], [trust, 1.0 - trust])
+        W = _blend(own, self.guess, trust)
         return W, *self.fitted.weights(W, self.shift(mean, trust))
+
+
+def _blend(own: Adjustment, guess: Adjustment, trust: float) -> Adjustment:
+    """``trust`` times one adjustment, and for the rest the other."""
+    if trust == 1.0:
+        return own
+    if own.matrix is None or guess.matrix is None or own.U is not None or guess.U is not None:
+        return average([own, guess], [trust, 1.0 - trust])
+    scale = trust * own.scale + (1.0 - trust) * guess.scale
+    matrix = trust * own.matrix
+    matrix += (1.0 - trust) * guess.matrix
+    return Adjustment(own.d, scale, matrix)
 
 
 def head_digest(head: Any) -> str:

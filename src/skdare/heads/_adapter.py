@@ -9,7 +9,7 @@ from typing import Any, Self
 from skdare._validation import check_count, check_features, check_number, warn
 from skdare.adjustment import Adjustment, Spectrum
 from skdare.heads._adaptation import check_adaptable, head_digest, warn_of_outliers
-from skdare.heads._kept_root import MARGIN, MAX_STALENESS, KeptRoot
+from skdare.heads._kept_root import MAX_STALENESS, KeptRoot
 from skdare.heads._label_shift import PredictedClasses
 from skdare.heads._stream_file import StreamFile
 from skdare.heads._stream_moments import Forgetting, StreamMoments
@@ -139,7 +139,7 @@ class Adapter:
     def _own(self, moments: Moments, trust: float) -> Adjustment:
         """The adjustment by the rows seen: the one kept, while its scores are near enough."""
         adaptation, kept = self._head.adaptation_, self._root
-        if kept is not None and kept.score_change(moments, trust) <= MARGIN * self._staleness:
+        if kept is not None and kept.serves(moments, trust, self._staleness):
             return kept.own
         whitening = adaptation.plan.whitening
         thin = self._stream.thin(moments.mean if whitening.centered else 0.0)

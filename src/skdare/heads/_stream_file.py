@@ -77,7 +77,7 @@ class StreamFile:
     def read(cls, path: str | PathLike, head: Any) -> StreamFile:
         """A file that was written for this head; any other is refused."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             about = json.loads(arrays.pop(_HEADER).tobytes())
             known = about["format"] == _FORMAT
