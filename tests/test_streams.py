@@ -11,6 +11,8 @@ from scipy import sparse
 
 from skdare import Adapter, DAREClassifier, LabelShiftWarning
 from skdare.heads._kept_root import KeptRoot
+from skdare.heads._label_shift import PredictedClasses
+from skdare.heads._stream_moments import Forgetting
 from skdare.moments import Moments, RunningSums
 
 FORMS = ["raw", "centered", "covariance"]
@@ -99,6 +101,24 @@ def test_class_shares_fade_with_the_rows():
     with warnings.catch_warnings():
         warnings.simplefilter("error", LabelShiftWarning)
         _ = head.adapter(half_life=400).partial_fit(most).partial_fit(training).head_
+
+
+@pytest.mark.parametrize("half_life", [None, 500.0, 10_000.0])
+def test_class_shares_of_a_long_stream_are_those_of_all_rows(half_life):
+    head, X = fit(), rows_of_a_domain(40_000, 0)
+    whole, parts = (PredictedClasses(head, Forgetting(half_life)) for _ in range(2))
+    whole.add(X)
+    for rows in np.split(X, [1, 500, 9000, 9003, 30_001]):
+        parts.add(rows)
+    np.testing.assert_allclose(parts.counts, whole.counts, rtol=1e-9)
+    assert parts.squares == pytest.approx(whole.squares, rel=1e-9)
+    weight = 0.5 ** (np.arange(40_000)[::-1] / (half_life or np.inf))
+    shares = np.bincount(head.predict(X), weight, 4) / weight.sum()
+    np.testing.assert_allclose(whole.counts / whole.counts.sum(), shares, rtol=0, atol=0.02)
+    # Their precision is that of fewer rows, and is said to be.
+    effective = whole.counts.sum() ** 2 / whole.squares
+    assert effective <= weight.sum() ** 2 / np.sum(weight**2) * (1 + 1e-9)
+    assert effective > 500
 
 
 def test_float32_chunks_keep_their_digits_beside_a_large_mean():

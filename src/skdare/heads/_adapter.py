@@ -173,6 +173,7 @@ class Adapter:
             "half_life": None if self._half_life is None else float(self._half_life),
             "staleness": float(self._staleness),
         }
+        numbers["squares"] = float(self._classes.squares)
         numbers |= {"n_seen": self.n_seen_, "n_refreshes": self.n_refreshes_}
         header = {"digest": head_digest(self._head), "options": options, "numbers": numbers}
         StreamFile("adapter", header, arrays).write(path)
@@ -185,6 +186,7 @@ class Adapter:
         adapter.n_seen_, adapter.n_refreshes_ = numbers["n_seen"], numbers["n_refreshes"]
         adapter._stream.restore(numbers, arrays)
         adapter._classes.counts = arrays["counts"]
+        adapter._classes.n_rows, adapter._classes.squares = numbers["n_rows"], numbers["squares"]
         if "root_values" in arrays:
             values, vectors = arrays["root_values"], arrays["root_vectors"]
             spectrum = Spectrum(values, vectors, numbers["root_scale"])

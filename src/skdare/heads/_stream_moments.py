@@ -15,6 +15,9 @@ from skdare.row_sums import weighted_mean
 # Chunks of fewer rows are gathered until there are so many: adding a product to the (d, d) sums
 # costs the same for one row as for dozens.
 _GATHERED_ROWS = 256
+# Products of at most so many rows are added at a time, for the same reason; the rows less their
+# point are a copy.
+_BLOCK_ROWS = 4096
 _SUMS = ("point", "linear", "cubic", "square")
 
 
@@ -61,8 +64,7 @@ class StreamMoments:
                 self._add_gathered()
             return
         self._add_gathered()
-        # Blocks of at least 2 d rows, so that adding to the sums is little beside the product.
-        step = max(chunk_rows(X), 2 * self.d)
+        step = max(chunk_rows(X), _BLOCK_ROWS)
         for start in range(0, m, step):
             self._add_block(take(X, slice(start, min(start + step, m))))
 
