@@ -113,6 +113,14 @@ def test_one_row_of_a_device_is_too_few_to_adapt_to():
     assert np.abs(fleet.decision_function(X, ["a"] * 6) - head.decision_function(X)).max() > 1e-3
 
 
+def test_rows_that_are_all_the_same_adapt_nothing():
+    head, X = fit(adaptation="centered"), rows_of_a_domain(6, 9)
+    fleet = head.fleet().partial_fit(np.repeat(X[:1], 5, axis=0), ["a"] * 5)
+    np.testing.assert_array_equal(fleet.decision_function(X, ["a"] * 6), head.decision_function(X))
+    with pytest.raises(ValueError, match="rows of device 'a' are all the same"):
+        fleet.head_of("a")
+
+
 def test_rows_may_be_held_in_any_way(array_library):
     head, (X, devices) = fit(), mixed([30, 50])
     expected = head.fleet(rank=8).partial_fit(X, devices)

@@ -27,9 +27,10 @@ class Fleet:
 
     Of every device it keeps the mean, the ``rank`` largest directions of its scatter, and how much
     variance is left out, which is taken to be the same in all other directions. While a device
-    has at most ``rank`` rows (with the raw second moment, as many) nothing is left out, and its
-    head is the one an `Adapter` gives. Memory is ``bytes_per_device`` for each, labels apart; no
-    (d, d) matrix is made but in `head_of`.
+    has at most ``rank`` rows nothing is left out, and its head is the one an `Adapter` gives.
+    With the default shrinkage of 0.9 little depends on what is left out; with one of 0.1, where
+    whitening is nearly complete, much does (benchmarks/README.md). Memory is ``bytes_per_device``
+    for each, labels apart; no (d, d) matrix is made but in `head_of`.
 
     Parameters
     ----------
@@ -40,7 +41,8 @@ class Fleet:
         The averaged adjustment counts as this many rows of every device; 0 is a hard switch.
         Default: the number of features.
     min_rows : int, default=2
-        Rows below which a device has the head as it is; `head_of` refuses.
+        Rows below which a device has the head as it is; `head_of` refuses. So it is for a
+        device whose rows are all the same.
     half_life : float, optional
         Rows of a device after which one of its rows counts half. Default: never.
 
@@ -135,6 +137,11 @@ class Fleet:
             )
         head, adaptation = copy.copy(self._head), self._head.adaptation_
         moments, trust = self._moments(device)
+        if not moments.varies:
+            raise ValueError(
+                f"the rows of device {device!r} are all the same; adjusting needs rows that "
+                "differ, so use the head as it is until they do"
+            )
         rest, weights = self._inverse_root(moments)
         own = Adjustment(moments.K.shape[1], rest, None, moments.K.T @ moments.Q, weights)
         W, V, b = adaptation.weights(own, moments.mean, trust)
@@ -176,7 +183,8 @@ class Fleet:
         ----------
         path : str or path
         """
-        for device in self._slots:
+        devices = [d.item() if isinstance(d, np.generic) else d for d in self._slots]
+        for device in devices:
             if not isinstance(device, str | int):
                 raise ValueError(
                     f"device {device!r} cannot be saved; label devices by strings or whole numbers"
@@ -187,8 +195,7 @@ class Fleet:
             "min_rows": int(self._min_rows),
             "half_life": None if self._half_life is None else float(self._half_life),
         }
-        digest = head_digest(self._head)
-        header = {"digest": digest, "options": options, "devices": list(self._slots)}
+        header = {"digest": head_digest(self._head), "options": options, "devices": devices}
         sketches = self._sketches
         arrays = {name: getattr(sketches, name)[: sketches.size] for name in sketches.FIELDS}
         StreamFile("fleet", header, arrays).write(path)
@@ -238,22 +245,27 @@ class Fleet:
         shared = to_numpy(linear_scores(X, slice(0, X.shape[0]), V, 0.0))
         F = np.empty((X.shape[0], k))
         for device, index in groups:
-            if self.n_seen(device) < self._min_rows:
+            adapted = self._device_scores(device, X, index, shared[index])
+            if adapted is None:
                 plain = np.atleast_2d(head.coef_).T
                 F[index] = to_numpy(linear_scores(X, index, plain, head.intercept_))
             else:
-                scores = self._device_scores(device, _rows(X, index), shared[index])
-                F[index] = scores * getattr(head, "_spread", 1.0) + getattr(head, "_centre", 0.0)
+                F[index] = adapted * getattr(head, "_spread", 1.0) + getattr(head, "_centre", 0.0)
         return F
 
-    def _device_scores(self, device: Hashable, X: np.ndarray, shared: np.ndarray) -> np.ndarray:
-        """X V + b by the low-rank form, where ``shared`` is X [B, guess B]."""
-        fitted, k = self._head.adaptation_.fitted, self._B.shape[1]
+    def _device_scores(
+        self, device: Hashable, X: Array, index: Index, shared: np.ndarray
+    ) -> np.ndarray | None:
+        """X V + b by the low-rank form, where ``shared`` is X [B, guess B]; None: not adapted."""
+        if self.n_seen(device) < self._min_rows:
+            return None
         moments, trust = self._moments(device)
+        if not moments.varies:
+            return None
+        rows, fitted, k = _rows(X, index), self._head.adaptation_.fitted, self._B.shape[1]
         rest, weights = self._inverse_root(moments)
-        K = moments.K.astype(X.dtype)
         C = moments.Q @ (weights[:, None] * (moments.Q.T @ (moments.K @ self._B)))
-        own = rest * shared[:, :k] + (X @ K.T).astype(np.float64) @ C
+        own = rest * shared[:, :k] + (rows @ moments.K.T.astype(rows.dtype)).astype(np.float64) @ C
         F = trust * own + (1.0 - trust) * shared[:, k:] + fitted.b
         shift = self._head.adaptation_.shift(moments.mean, trust)
         if shift is None:

@@ -49,6 +49,11 @@ class LowRankMoments:
         d = self.K.shape[1]
         return float(self.values.sum() + (d - len(self.values)) * self.rest) / d
 
+    @property
+    def varies(self) -> bool:
+        """Whether the second moment is more than the rounding of rows that are all the same."""
+        return self.scale > 1e-14 * float(self.mean @ self.mean) / len(self.mean)
+
     def inverse_root(self, shrinkage: float, target: str) -> tuple[float, np.ndarray]:
         """Of the shrunk second moment: everywhere, and what is added along the eigenvectors.
 

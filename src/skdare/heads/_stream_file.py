@@ -80,7 +80,8 @@ class StreamFile:
             with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             about = json.loads(arrays.pop(_HEADER).tobytes())
-            known = about["format"] == _FORMAT
+            known, version = about["format"] == _FORMAT, int(about["version"])
+            kind, digest = str(about["kind"]), str(about["digest"])
         except _DAMAGE as error:
             raise ValueError(
                 f"{path} is no saved stream, or was cut off or altered ({error}); start a new one "
@@ -88,14 +89,14 @@ class StreamFile:
             ) from error
         if not known:
             raise ValueError(f"{path} is no saved stream; pass a file that save wrote")
-        if about["version"] > _VERSION:
+        if version > _VERSION:
             raise ValueError(
-                f"{path} has version {about['version']} of the format, and this skdare reads "
-                f"{_VERSION}; update skdare"
+                f"{path} has version {version} of the format, and this skdare reads {_VERSION}; "
+                "update skdare"
             )
-        if about["digest"] != head_digest(head):
+        if digest != head_digest(head):
             raise ValueError(
                 f"{path} was saved for another head, or for this one before it was fitted again; "
                 "resume with the head that it was saved with"
             )
-        return cls(about["kind"], about, arrays)
+        return cls(kind, about, arrays)
