@@ -26,6 +26,11 @@ CLASSES, ROUNDS = 10, 25
 # Rows fed before any is timed: the first of a stream are all predicted for the label-shift warning.
 WARM_ROWS = 10_000
 RANKS = (4, 8, 16, 32)
+# Features, half-life, staleness.
+STALENESS = (
+    *product((768,), (None, 1e5), (0.0, 0.001, 0.01, 0.05)),
+    *product((2048,), (None,), (0.0, 0.01)),
+)
 SETS = ("wisdm", "gas", "office", "pacs")
 
 
@@ -83,14 +88,14 @@ def _in_turn(adapter: Adapter, chunks: list[np.ndarray]) -> tuple[float, float]:
     return float(np.median(times[0])), float(np.median(times[1]))
 
 
-def refreshes(d: int = 768, chunks: int = 1000, m: int = 1024) -> str:
+def refreshes(m: int = 1024) -> str:
     """Inverse roots computed, and milliseconds a chunk with the head after it."""
     lines = []
-    for half_life, staleness in product((None, 100_000.0), (0.0, 0.001, 0.01, 0.05)):
+    for d, half_life, staleness in STALENESS:
+        count = (1000 if d < 1000 else 100) if staleness else 10
         domains = Domains(d)
         adapter = domains.head().adapter(staleness=staleness, half_life=half_life)
         stretch, feeding, asking = domains.new(), [], []
-        count = chunks if staleness else 25
         for _ in range(count):
             X = domains.rows(m, stretch)
             begin = time.perf_counter()
@@ -99,11 +104,11 @@ def refreshes(d: int = 768, chunks: int = 1000, m: int = 1024) -> str:
             _ = adapter.head_
             feeding.append(between - begin)
             asking.append(time.perf_counter() - between)
-        feed, ask = (f"{1e3 * float(np.mean(t)):.1f}" for t in (feeding, asking))
-        ratio = f"{adapter.n_refreshes_} of {count}"
+        feed, ask = (f"{1e3 * float(np.median(t)):.1f}" for t in (feeding, asking))
         memory = "all rows" if half_life is None else f"{half_life:,.0f}"
-        lines.append([memory, f"{staleness:g}", ratio, feed, ask])
-    header = ["half-life", "staleness", "roots", "partial_fit, ms", "head_, ms"]
+        ratio = f"{adapter.n_refreshes_} of {count:,}"
+        lines.append([f"{d:,}", memory, f"{staleness:g}", ratio, feed, ask])
+    header = ["features", "half-life", "staleness", "roots", "partial_fit, ms", "head_, ms"]
     return table(header, lines)
 
 
