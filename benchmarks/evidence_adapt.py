@@ -8,8 +8,7 @@ from collections import Counter
 import numpy as np
 
 from real_data import Fold
-from skdare import DAREClassifier, DARERegressor, ERMClassifier, ERMRegressor
-from skdare.heads._adaptation import LabelShiftWarning
+from skdare import DAREClassifier, DARERegressor, ERMClassifier, ERMRegressor, LabelShiftWarning
 from tables import average, floored, percent, table, unique, worst
 
 SHRINKAGES = (0.5, 0.9)

@@ -210,6 +210,14 @@ def load_tensors(path: str | Path) -> dict[str, Any]:
     return arrays
 
 
+def same_place(X: Array, Y: Array) -> bool:
+    """Whether two arrays are in one array library and on one device."""
+    if not is_foreign(X) or not is_foreign(Y):
+        return not is_foreign(X) and not is_foreign(Y)
+    same = namespace(X) is namespace(Y)
+    return same and array_api_compat.device(X) == array_api_compat.device(Y)
+
+
 def work_dtype(X: Array) -> Any:
     """The dtype of products with X: float64 for float64 and integers, else float32."""
     xp = namespace(X)

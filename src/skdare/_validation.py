@@ -77,13 +77,15 @@ class DomainRows:
     index: list[Index]
 
 
-def check_domains(domains: Iterable | None, n: int, weight: np.ndarray) -> DomainRows:
+def check_domains(
+    domains: Iterable | None, n: int, weight: np.ndarray, *, name: str = "domains"
+) -> DomainRows:
     """One label a row, any hashable, into an index for each domain; None is one domain."""
     if domains is None:
         labels: list[Hashable] = ["all"]
         codes = np.zeros(n, dtype=np.intp)
     else:
-        labels, codes = _encode(_as_labels(domains, n))
+        labels, codes = _encode(_as_labels(domains, n, name), name)
     rows = np.flatnonzero(weight > 0)
     # As few bytes as the labels need: NumPy sorts up to two of them by counting.
     short = codes.astype(np.min_scalar_type(len(labels)))[rows]
@@ -94,24 +96,24 @@ def check_domains(domains: Iterable | None, n: int, weight: np.ndarray) -> Domai
     return DomainRows([labels[e] for e in kept], [compact(parts[e]) for e in kept])
 
 
-def _as_labels(domains: Any, n: int) -> Any:
+def _as_labels(domains: Any, n: int, name: str) -> Any:
     values = to_numpy(domains) if is_foreign(domains) else domains
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
-        raise ValueError(f"domains is {values!r}; pass one label per row, or None for one domain")
+        raise ValueError(f"{name} is {values!r}; pass one label per row, or None for one domain")
     if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise ValueError(f"domains has shape {values.shape}; pass one label per row")
+        raise ValueError(f"{name} has shape {values.shape}; pass one label per row")
     if len(values) != n:
         raise ValueError(
-            f"domains has {len(values)} labels but X has {n} rows; pass one label per row"
+            f"{name} has {len(values)} labels but X has {n} rows; pass one label per row"
         )
     return values
 
 
-def _encode(values: Any) -> tuple[list[Hashable], np.ndarray]:
+def _encode(values: Any, name: str) -> tuple[list[Hashable], np.ndarray]:
     """Distinct labels, sorted where they can be, and each row's number among them."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         integers, codes = distinct_integers(values)
@@ -122,11 +124,11 @@ def _encode(values: Any) -> tuple[list[Hashable], np.ndarray]:
         distinct = list(dict.fromkeys(values))
     except TypeError as error:
         raise ValueError(
-            "domains has labels that are not hashable; use strings, numbers or tuples"
+            f"{name} has labels that are not hashable; use strings, numbers or tuples"
         ) from error
     if any(_is_missing(label) for label in distinct):
         row = next(i for i, label in enumerate(values) if _is_missing(label))
-        raise ValueError(f"domains has no label in row {row}; label or drop that row")
+        raise ValueError(f"{name} has no label in row {row}; label or drop that row")
     try:
         distinct = sorted(distinct)
     except TypeError:

@@ -18,6 +18,7 @@ from skdare._array import (
     identity,
     like,
     namespace,
+    same_place,
     to_numpy,
 )
 from skdare._validation import check_choice, check_number
@@ -79,11 +80,11 @@ class Moments:
         entry for each indexed row.
         """
         index = slice(0, X.shape[0]) if index is None else index
-        sums: _Sums | None = None
+        sums: RunningSums | None = None
         for place, rows in chunks(X, index):
             weight = None if sample_weight is None else like(sample_weight[place], X, float64(X))
             if sums is None:
-                sums = _Sums(weighted_mean(rows, weight))
+                sums = RunningSums(weighted_mean(rows, weight))
             sums.add(rows, weight)
         if sums is None or sums.n == 0:
             raise ValueError("moments need at least one row of positive weight")
@@ -227,11 +228,16 @@ def _shift(sums: Moments, linear: Array, delta: Array) -> Moments:
     return Moments(n, point, scatter, cubic, quartic)
 
 
-class _Sums:
-    """Running sums about a fixed point near the mean: one (d, d) accumulator, one pass.
+class RunningSums:
+    """Running sums about a fixed point near the mean: one (d, d) accumulator, added to in place.
 
     About the first chunk's mean, not the origin: the mean of ReLU features is as large as their
     spread, and subtracting n μμᵀ afterwards would cost those digits in float32.
+
+    Parameters
+    ----------
+    point : array of shape (d,)
+        In float64; the sums stay in its array library and on its device.
     """
 
     def __init__(self, point: Array) -> None:
@@ -251,7 +257,29 @@ class _Sums:
         self.linear = self.linear + deviation_sum(rows, point, ones)
         self.cubic = self.cubic + deviation_sum(rows, point, heavy)
         self.quartic += total(heavy * norms)
+        # A float32 product is added as it is: a float64 copy would be one more (d, d) matrix.
         self.square += deviation_gram(rows, point, weight)
+
+    def decay(self, factor: float) -> None:
+        """Let every row so far count ``factor`` times what it did."""
+        self.n, self.quartic = factor * self.n, factor * self.quartic
+        self.linear, self.cubic = factor * self.linear, factor * self.cubic
+        self.square *= factor
+
+    def follow(self) -> None:
+        """Move the point to the mean, once they are further apart than the rows are spread."""
+        offset = total(self.linear * self.linear) / self.n
+        if offset > 0.5 * float(namespace(self.point).linalg.trace(self.square)):
+            moments = self.moments()
+            self.point, self.linear = moments.mean, self.linear * 0.0
+            self.square, self.cubic = moments.scatter, moments.cubic
+            self.quartic = moments.quartic or 0.0
+
+    def move_beside(self, rows: Array) -> None:
+        """Go on in the array library and on the device of these rows."""
+        if not same_place(self.point, rows):
+            for name in ("point", "linear", "cubic", "square"):
+                setattr(self, name, like(to_numpy(getattr(self, name)), rows, float64(rows)))
 
     def moments(self) -> Moments:
         """Move the sums to the mean they imply."""

@@ -49,7 +49,7 @@ def squared_distances(rows: Array, point: Array) -> Array:
         return np.maximum(squares - 2.0 * (rows @ point) + point @ point, 0.0)
     if on_accelerator(rows):  # in one kernel, without a copy of the rows
         return as_float64(namespace(rows).linalg.vector_norm(rows, axis=1)) ** 2
-    return as_float64(namespace(rows).sum(rows * rows, axis=1))
+    return as_float64(namespace(rows).vecdot(rows, rows))
 
 
 def deviation_sum(rows: Array, point: Array, weight: Array) -> Array:
@@ -59,13 +59,13 @@ def deviation_sum(rows: Array, point: Array, weight: Array) -> Array:
 
 
 def deviation_gram(rows: Array, point: Array, weight: Array | None) -> Array:
-    """Σ w (x - point)(x - point)ᵀ in float64, the products in the rows' dtype.
+    """Σ w (x - point)(x - point)ᵀ in the rows' dtype, of sparse rows in float64.
 
     Dense rows are deviations already.
     """
     root = None if weight is None else weight**0.5
     if not sparse.issparse(rows):
-        return as_float64(gram(rows if root is None else rows * like(root[:, None], rows)))
+        return gram(rows if root is None else rows * like(root[:, None], rows))
     rows = rows.astype(np.float64)
     ones = np.ones(rows.shape[0]) if weight is None else weight
     outer = (rows.T @ ones)[:, None] * point[None, :]

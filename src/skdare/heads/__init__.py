@@ -1,12 +1,14 @@
 """Every head as a scikit-learn estimator."""
 
-from skdare.heads._adaptation import Adapter, LabelShiftWarning
+from skdare.heads._adapter import Adapter
 from skdare.heads._anchor import AnchorRegressor
 from skdare.heads._base import fit_sharing as fit_sharing
 from skdare.heads._cv import DAREClassifierCV, DARERegressorCV
 from skdare.heads._dare import DAREClassifier, DARERegressor
+from skdare.heads._fleet import Fleet
 from skdare.heads._groupdro import GroupDROClassifier, GroupDRORegressor
 from skdare.heads._irm import IRMClassifier, IRMRegressor
+from skdare.heads._label_shift import LabelShiftWarning
 from skdare.heads._split import LeaveOneDomainOut
 from skdare.heads._unadjusted import (
     ERMClassifier,
@@ -24,6 +26,7 @@ __all__ = [
     "DARERegressorCV",
     "ERMClassifier",
     "ERMRegressor",
+    "Fleet",
     "GroupDROClassifier",
     "GroupDRORegressor",
     "IRMClassifier",

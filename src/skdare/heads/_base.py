@@ -224,11 +224,7 @@ class ClassifierHead(ClassifierMixin, Head):
 
     def predict_proba(self, X):
         """Class probabilities, (n, k), in the array library of X."""
-        F = self._scores(X)
-        xp = namespace(F)
-        if F.shape[1] == 1:
-            F = xp.concat([xp.zeros_like(F), F], axis=1)
-        return SOFTMAX.curvature(F)
+        return probabilities(self._scores(X))
 
     def predict_log_proba(self, X):
         """Logarithms of class probabilities, in the array library of X."""
@@ -239,6 +235,14 @@ class ClassifierHead(ClassifierMixin, Head):
         """Class labels, a NumPy array of shape (n,)."""
         columns = predicted_columns(*self._rows_and_weights(X))
         return self.classes_[columns]
+
+
+def probabilities(F: Array) -> Array:
+    """Class probabilities, (n, k), from scores; one column of scores is that of two classes."""
+    xp = namespace(F)
+    if F.shape[1] == 1:
+        F = xp.concat([xp.zeros_like(F), F], axis=1)
+    return SOFTMAX.curvature(F)
 
 
 class RegressorHead(RegressorMixin, Head):

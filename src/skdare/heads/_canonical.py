@@ -25,9 +25,10 @@ from skdare.diagnosis._recommendation import LABEL_COST
 from skdare.diagnosis._rehearsing import Copies, Rehearsing
 from skdare.diagnosis._training import TrainingDomains
 from skdare.domain_statistics import guess_adjustment
-from skdare.heads._adaptation import Adaptation, Adapter, warn_of_outliers
+from skdare.heads._adaptation import Adaptation, warn_of_outliers
+from skdare.heads._adapting import Adapting
 from skdare.heads._adjusted import Form, Plan, fit_adjusted
-from skdare.heads._base import ClassifierHead, Head, fit_sharing
+from skdare.heads._base import ClassifierHead, fit_sharing
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
@@ -40,7 +41,7 @@ from skdare.objective import predicted_columns
 OFFSET = 0.1
 
 
-class Adjusted(Head):
+class Adjusted(Adapting):
     """A head with a canonical space: it guesses for an unseen domain, and adapts to a new one."""
 
     def _invariant(self, mean_penalty: float | str) -> Form:
@@ -101,38 +102,6 @@ class Adjusted(Head):
         self.predicted_shares_ = np.sum(shares, axis=0) / np.sum(shares)
         distances = [0.5 * np.abs(s / s.sum() - self.predicted_shares_).sum() for s in shares]
         self.predicted_share_range_ = float(max(distances))
-
-    def adapter(self, *, prior_rows=None, min_rows=2) -> Adapter:
-        """An object that takes the unlabelled rows of a new domain in chunks.
-
-        Parameters
-        ----------
-        prior_rows : float, optional
-            The averaged adjustment counts as this many rows of the new domain; 0 is a hard
-            switch to the new domain's own moments. Default: the number of features.
-        min_rows : int, default=2
-            Rows below which it refuses to give a head.
-
-        Returns
-        -------
-        Adapter
-        """
-        return Adapter(self, prior_rows=prior_rows, min_rows=min_rows)
-
-    def adapt(self, X, *, prior_rows=None, min_rows=2):
-        """A new head for the domain these unlabelled rows come from; this one is untouched.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-        prior_rows, min_rows
-            See `adapter`.
-
-        Returns
-        -------
-        head of the same class
-        """
-        return self.adapter(prior_rows=prior_rows, min_rows=min_rows).partial_fit(X).head_
 
     @abstractmethod
     def _retrainer(self) -> Self:

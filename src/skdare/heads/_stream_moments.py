@@ -1,0 +1,132 @@
+"""Moments of a stream of rows: a constant cost for each chunk, and old rows may fade."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdare._array import Array, chunk_rows, float64, like, take, to_numpy
+from skdare.moments import Moments, RunningSums
+from skdare.row_sums import weighted_mean
+
+# Chunks of fewer rows are gathered until there are so many: adding a product to the (d, d) sums
+# costs the same for one row as for dozens.
+_GATHERED_ROWS = 256
+# Products of at most so many rows are added at a time, for the same reason; the rows less their
+# point are a copy.
+_BLOCK_ROWS = 4096
+_SUMS = ("point", "linear", "cubic", "square")
+
+
+class Forgetting:
+    """What rows count after others: half after ``half_life`` of them; None forgets nothing."""
+
+    def __init__(self, half_life: float | None) -> None:
+        self.half_life = half_life
+
+    def factor(self, m: int) -> float:
+        """What a row counts once m others came after it."""
+        return 1.0 if self.half_life is None else float(2.0 ** (-m / self.half_life))
+
+    def weights(self, m: int) -> np.ndarray | None:
+        """What each of the last m rows counts, the oldest first; None: all the same."""
+        if self.half_life is None:
+            return None
+        return 2.0 ** (-np.arange(m - 1, -1, -1) / self.half_life)
+
+
+class StreamMoments:
+    """Moments of all rows of a stream, and the rows themselves while they are few.
+
+    Parameters
+    ----------
+    d : int
+    forgetting : Forgetting
+    """
+
+    def __init__(self, d: int, forgetting: Forgetting) -> None:
+        self.d, self.forgetting, self.n_rows = d, forgetting, 0
+        self._sums: RunningSums | None = None
+        self._gathered: list[np.ndarray] = []
+        self._kept: list[np.ndarray] | None = []
+
+    def add(self, X: Array) -> None:
+        """Take more rows: any array, sparse matrix or reader of rows."""
+        m = X.shape[0]
+        self.n_rows += m
+        self._keep(X)
+        if isinstance(X, np.ndarray) and m < _GATHERED_ROWS:
+            self._gathered.append(np.array(take(X, slice(0, m))))
+            if sum(map(len, self._gathered)) >= _GATHERED_ROWS:
+                self._add_gathered()
+            return
+        self._add_gathered()
+        step = max(chunk_rows(X), _BLOCK_ROWS)
+        for start in range(0, m, step):
+            self._add_block(take(X, slice(start, min(start + step, m))))
+
+    def _add_gathered(self) -> None:
+        if self._gathered:
+            rows, self._gathered = np.concatenate(self._gathered), []
+            self._add_block(rows)
+
+    def _add_block(self, rows: Array) -> None:
+        m, weight = rows.shape[0], self.forgetting.weights(rows.shape[0])
+        weight = None if weight is None else like(weight, rows, float64(rows))
+        if self._sums is None:
+            self._sums = RunningSums(weighted_mean(rows, weight))
+        self._sums.move_beside(rows)
+        if weight is not None:
+            self._sums.decay(self.forgetting.factor(m))
+        self._sums.add(rows, weight)
+        self._sums.follow()
+
+    def _keep(self, X: Array) -> None:
+        """Keep the rows themselves while they are fewer than features and dense."""
+        if self._kept is None or self.n_rows >= self.d or sparse.issparse(X):
+            self._kept = None
+        else:
+            rows = to_numpy(take(X, slice(0, X.shape[0])))
+            self._kept.append(np.array(rows, dtype=np.float64))
+
+    def moments(self) -> Moments:
+        """On the host."""
+        self._add_gathered()
+        assert self._sums is not None
+        return self._sums.moments().to_numpy()
+
+    def thin(self, point: np.ndarray | float) -> np.ndarray | None:
+        """The rows minus a point, times the roots of their weights, while they are few."""
+        if not self._kept:
+            return None
+        self._kept = [np.concatenate(self._kept)]
+        rows, weight = self._kept[0] - point, self.forgetting.weights(self.n_rows)
+        return rows if weight is None else rows * np.sqrt(weight)[:, None]
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything that the rest of the stream depends on: numbers, and arrays on the host."""
+        numbers: dict[str, Any] = {"n_rows": self.n_rows, "keeps_rows": self._kept is not None}
+        arrays: dict[str, np.ndarray] = {}
+        if self._sums is not None:
+            numbers |= {"n": self._sums.n, "quartic": self._sums.quartic}
+            arrays |= {name: to_numpy(getattr(self._sums, name)) for name in _SUMS}
+        for name, rows in (("gathered", self._gathered), ("kept", self._kept)):
+            if rows:
+                arrays[name] = np.concatenate(rows)
+        return numbers, arrays
+
+    def restore(self, numbers: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from a state."""
+        self.n_rows = numbers["n_rows"]
+        self._gathered = [arrays["gathered"]] if "gathered" in arrays else []
+        self._kept = [arrays["kept"]] if "kept" in arrays else []
+        if not numbers["keeps_rows"]:
+            self._kept = None
+        if "point" in arrays:
+            self._sums = RunningSums(arrays["point"])
+            for name in _SUMS:
+                setattr(self._sums, name, arrays[name])
+            self._sums.n, self._sums.quartic = numbers["n"], numbers["quartic"]
