@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdare._array import Array, chunk_rows, float64, like, take, to_numpy
+from skdare._array import Array, chunk_rows, float64, like, products_of, take, to_numpy
 from skdare.moments import Moments, RunningSums
 from skdare.row_sums import weighted_mean
 
@@ -65,8 +65,9 @@ class StreamMoments:
             return
         self._add_gathered()
         step = max(chunk_rows(X), _BLOCK_ROWS)
-        for start in range(0, m, step):
-            self._add_block(take(X, slice(start, min(start + step, m))))
+        with products_of(X):
+            for start in range(0, m, step):
+                self._add_block(take(X, slice(start, min(start + step, m))))
 
     def _add_gathered(self) -> None:
         if self._gathered:
