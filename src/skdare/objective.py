@@ -30,6 +30,7 @@ from skdare._array import (
 )
 from skdare.adjustment import Adjustment
 from skdare.losses import Loss
+from skdare.thin_rows import ThinRows
 
 # Below this many parameters a quadratic's (m, m) Hessian is cheaper than its iterations.
 DIRECT_SIZE = 1000
@@ -93,6 +94,8 @@ class Objective:
         third of the iterations where features have a large mean.
     block_weights : sequence of float, optional
         q_e, one for each block.
+    thin : ThinRows, optional
+        Domains beside the blocks, of weight one, whose rows are visited together.
     """
 
     blocks: Sequence[Block]
@@ -105,6 +108,7 @@ class Objective:
     gains: np.ndarray | None = None
     origin: np.ndarray | None = None
     block_weights: Sequence[float] | np.ndarray | None = None
+    thin: ThinRows | None = None
 
     @property
     def size(self) -> int:
@@ -159,17 +163,23 @@ class Objective:
         for e, q in enumerate(self._weights()):
             block_value, G_e, g_e = self.block_value_and_gradient(e, B, b)
             value, G, g = value + q * block_value, G + q * G_e, g + q * g_e
+        if self.thin is not None:
+            thin_value, G_t, g_t = self.thin.value_and_gradient(B, b)
+            value, G, g = value + thin_value, G + G_t, g + g_t
         return value, self.chain(G, g)
 
     def hessian_product(self, theta: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """The second derivative at theta, as a function of a flat direction."""
         B, b = self.unpack(theta)
         products = [self.block_hessian_product(e, B, b) for e in range(len(self.blocks))]
+        weights = list(self._weights())
+        if self.thin is not None:
+            products, weights = [*products, self.thin.hessian_product(B, b)], [*weights, 1.0]
 
         def apply(direction: np.ndarray) -> np.ndarray:
             D, c = self.unpack(direction)
             G, g = self.l2 * D, np.zeros(self.k)
-            for q, block_product in zip(self._weights(), products, strict=True):
+            for q, block_product in zip(weights, products, strict=True):
                 G_e, g_e = block_product(D, c)
                 G, g = G + q * G_e, g + q * g_e
             return self.chain(G, g)
@@ -239,7 +249,7 @@ class Objective:
                 G_rows = G_rows - shift[:, None] * g_rows[None, :]
             G = G + G_rows
             g = g + to_numpy(g_rows) if rows.intercept else g
-        G = block.adjustment.apply(like(G, block.rows[0].X))
+        G = block.adjustment.back(like(G, block.rows[0].X))
         return to_numpy(as_float64(G)), g
 
     def _scores(self, rows: Rows, V: Array, b: np.ndarray) -> Iterator[tuple[slice, Array, Array]]:

@@ -5,6 +5,8 @@ Notation: X (n, d) rows, Z rows minus a point.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import sparse
 
@@ -20,6 +22,10 @@ from skdare._array import (
     to_numpy,
     transposed_product,
 )
+
+
+# Rows of several domains that are multiplied together: one large product, little memory.
+STACK = 2048
 
 
 def total(values: Array) -> float:
@@ -89,3 +95,30 @@ def mean_and_variances(X: Array, index: Index, sample_weight: Array) -> tuple[np
             linear = linear + weighted_sum(Z, weight)
     variances = to_numpy(square / n - (linear / n) ** 2)
     return to_numpy(point + linear / n), np.maximum(variances, 0.0)
+
+
+class Powers(NamedTuple):
+    """Sums of the third and fourth power about a point."""
+
+    cubic: Array
+    quartic: float
+
+
+def shifted_powers(
+    powers: Powers, n: float, trace: float, linear: Array, Sd: Array, delta: Array
+) -> Powers:
+    """The same about ``point + δ``; ``linear`` is Σ z and ``Sd`` is Σ z zᵀδ about the old point.
+
+    With z' = z - δ and ‖z'‖² = ‖z‖² - 2 z·δ + ‖δ‖², expand each power and sum.
+    """
+    square, cross = total(delta * delta), total(linear * delta)
+    cubic = powers.cubic - 2 * Sd + square * linear - (trace - 2 * cross + n * square) * delta
+    quartic = (
+        powers.quartic
+        + 4 * total(delta * Sd)
+        + n * square * square
+        - 4 * total(powers.cubic * delta)
+        + 2 * square * trace
+        - 4 * square * cross
+    )
+    return Powers(cubic, quartic)

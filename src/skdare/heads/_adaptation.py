@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from skdare._array import take, to_numpy
 from skdare._validation import check_count, check_features, check_number, warn
-from skdare.adjustment import Adjustment, Spectrum, average
+from skdare.adjustment import Adjustment, average
 from skdare.domain_statistics import guess_adjustment
 from skdare.heads._adjusted import Fitted, Plan
 from skdare.heads._base import class_numbers
-from skdare.moments import Moments, pooled_second_moment
+from skdare.moments import Moments
 from skdare.objective import linear_scores
 
 
@@ -35,14 +33,14 @@ class Adaptation:
     fitted : Fitted
     guess : Adjustment
         The averaged adjustment, towards which few rows are blended.
-    pool : array of shape (d, d), optional
-        The pooled second moment, where shrinkage goes towards it.
+    common : array of shape (d, d), optional
+        What domains have in common, where they are shrunk towards their pool.
     """
 
     plan: Plan
     fitted: Fitted
     guess: Adjustment
-    pool: np.ndarray | None
+    common: np.ndarray | None
 
     @classmethod
     def of(
@@ -53,24 +51,14 @@ class Adaptation:
         moments: Sequence[Moments],
     ) -> Adaptation:
         """On the host, from a fit without penalty."""
-        whitening, pool = plan.whitening, None
-        guess = guess_adjustment("mean", fitted.adjustments, labels, moments, whitening)
-        if whitening.target == "pooled":
-            pool = to_numpy(pooled_second_moment(moments, centered=whitening.centered))
-        return cls(plan, replace(fitted, adjustments=[]), guess.to_numpy(), pool)
+        given = (fitted.adjustments, labels, moments, plan.whitening)
+        guess = guess_adjustment("mean", *given).to_numpy()
+        return cls(plan, replace(fitted, adjustments=[]), guess, guess.common)
 
-    def weights(
-        self, moments: Moments, rows: np.ndarray | None, prior_rows: float
-    ) -> tuple[Adjustment, Any, Any]:
-        """Adjustment, weights and intercept for a domain with these moments.
-
-        Where the rows themselves are given, fewer than features, they make the thin route.
-        """
-        trust, spectrum = moments.n / (moments.n + prior_rows), None
-        if rows is not None and self.pool is None:
-            Z = rows - moments.mean if self.plan.whitening.centered else rows
-            spectrum = Spectrum.of_rows(Z, moments.n)
-        own = self.plan.whitening.of_moments(moments, spectrum, self.pool, None)
+    def weights(self, moments: Moments, prior_rows: float) -> tuple[Adjustment, Any, Any]:
+        """Adjustment, weights and intercept for a domain with these moments."""
+        trust = moments.n / (moments.n + prior_rows)
+        own = self.plan.whitening.of_moments(moments, None, self.common, None)
         W = own if trust == 1.0 else average([own, self.guess], [trust, 1.0 - trust])
         shift = None
         if self.plan.form.subtract:
@@ -122,7 +110,6 @@ class Adapter:
         self._min_rows = min_rows
         self._active = getattr(head, "adapts_", True)
         self._moments: Moments | None = None
-        self._rows: list[np.ndarray] | None = []
         self._counts = np.zeros(len(getattr(head, "classes_", ())))
         self.n_seen_ = 0
 
@@ -146,21 +133,12 @@ class Adapter:
             return self
         moments = Moments.of(X).to_numpy()
         self._moments = moments if self._moments is None else self._moments + moments
-        self._keep_rows(X)
         if len(self._counts):
             # The unadapted head's predictions: the only ones that do not depend on the chunking.
             V, b = np.atleast_2d(self._head.coef_).T, self._head.intercept_
             numbers = class_numbers(linear_scores(X, slice(0, X.shape[0]), V, b))
             self._counts += np.bincount(numbers, minlength=len(self._counts))
         return self
-
-    def _keep_rows(self, X) -> None:
-        """Keep the rows themselves while they are fewer than features and dense."""
-        if self._rows is None or self.n_seen_ >= self._head.n_features_in_ or sparse.issparse(X):
-            self._rows = None
-        else:
-            rows = to_numpy(take(X, slice(0, X.shape[0])))
-            self._rows.append(np.array(rows, dtype=np.float64))
 
     @property
     def head_(self):
@@ -178,8 +156,8 @@ class Adapter:
             )
             return head
         assert self._moments is not None
-        rows, adaptation = np.concatenate(self._rows) if self._rows else None, head.adaptation_
-        W, V, b = adaptation.weights(self._moments, rows, self._prior_rows)
+        adaptation = head.adaptation_
+        W, V, b = adaptation.weights(self._moments, self._prior_rows)
         head.adjustment_, head.adapted_rows_ = W, self.n_seen_
         head.canonical_coef_, head.solution_ = adaptation.fitted.B.T, adaptation.fitted.solution
         head._set_weights(V, b)

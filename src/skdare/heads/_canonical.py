@@ -19,6 +19,7 @@ from skdare._validation import (
     check_weights,
     warn,
 )
+from skdare.adjustment import on_host
 from skdare.diagnosis import Diagnosis, Rehearsal
 from skdare.diagnosis._diagnose import Diagnosing
 from skdare.diagnosis._recommendation import LABEL_COST
@@ -66,9 +67,7 @@ class Adjusted(Head):
         self._canonical, self.canonical_coef_ = fitted.start, fitted.B.T
         self.solution_, self.n_iter_ = fitted.solution, fitted.solution.n_iter
         self.adjustment_, self._whitening = W.to_numpy(), plan.whitening
-        self.adjustments_ = {
-            label: A.to_numpy() for label, A in zip(labels, fitted.adjustments, strict=True)
-        }
+        self.adjustments_ = dict(zip(labels, on_host(fitted.adjustments), strict=True))
         if isinstance(self, ClassifierHead):
             self._set_shares(problem)
         self.rehearsal_: Rehearsal | None = None
