@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-
 from scipy import sparse
 
 from skdare._array import (
@@ -155,7 +154,7 @@ class Moments:
             return self._scatter
         return gram(as_float64(self.factor[:-1, :]))
 
-    @property
+    @cached_property
     def variances(self) -> Array:
         """Of each feature, with divisor n."""
         if self.factor is None:
@@ -256,6 +255,8 @@ class Moments:
 
     def to_numpy(self) -> Moments:
         """The same moments as NumPy arrays on the host."""
+        if isinstance(self.mean, np.ndarray):
+            return self
         cubic, scatter, factor = (
             None if a is None else to_numpy(a) for a in (self.cubic, self._scatter, self.factor)
         )

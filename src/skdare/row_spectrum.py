@@ -102,13 +102,9 @@ class RowSpectrum:
         f = like(f / self.n, self.rows, self.rows.dtype)
         core = (self.Q * f) @ xp.matrix_transpose(self.Q)
         own = None if root_weight is None else self._own(scale, f, core, root_weight)
-        return Adjustment(
-            d, scale, None, xp.matrix_transpose(self.rows), core, self.common, own
-        )
+        return Adjustment(d, scale, None, xp.matrix_transpose(self.rows), core, self.common, own)
 
-    def _own(
-        self, scale: float, f: np.ndarray, core: np.ndarray, root: np.ndarray
-    ) -> np.ndarray:
+    def _own(self, scale: float, f: np.ndarray, core: np.ndarray, root: np.ndarray) -> np.ndarray:
         """``A`` with ``X W B = A (X C B)``: ``s I + L K M N``.
 
         ``R = N X`` centres and weighs the rows, ``X = L R`` undoes it.

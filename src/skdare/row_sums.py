@@ -23,7 +23,6 @@ from skdare._array import (
     transposed_product,
 )
 
-
 # Rows of several domains that are multiplied together: one large product, little memory.
 STACK = 2048
 

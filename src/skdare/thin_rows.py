@@ -11,6 +11,7 @@ F (n, k) scores, M (E, k) scores of domain means, R (n, k) residuals, G a gradie
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,9 +21,10 @@ import numpy as np
 from skdare._array import (
     Array,
     Index,
+    as_float64,
     chunk_rows,
     compact,
-    length,
+    like,
     product,
     take,
     transposed_product,
@@ -52,33 +54,37 @@ class ThinDomain:
 
 @dataclass(frozen=True, eq=False)
 class _Chunk:
-    """Several domains whose rows are visited together."""
+    """Several domains whose rows are visited together.
+
+    ``totals`` are the weights of the domains, ``shares`` those of the rows within their domain.
+    """
 
     index: Index
     T: np.ndarray
     weight: np.ndarray
+    totals: np.ndarray
+    shares: np.ndarray
     maps: Sequence[np.ndarray | float]
     bounds: np.ndarray
 
     @classmethod
     def of(cls, domains: Sequence[ThinDomain]) -> _Chunk:
-        sizes = [len(domain.T) for domain in domains]
+        """In the order given."""
         numbers = [
             np.arange(i.start, i.stop) if isinstance(i, slice) else i
             for i in (domain.index for domain in domains)
         ]
+        totals = np.array([domain.weight.sum() for domain in domains])
+        shares = [domain.weight / w for domain, w in zip(domains, totals, strict=True)]
         return cls(
             _joined(np.concatenate(numbers)),
             np.concatenate([domain.T for domain in domains]),
             np.concatenate([domain.weight for domain in domains]),
+            totals,
+            np.concatenate(shares)[:, None],
             [domain.A for domain in domains],
-            np.concatenate([[0], np.cumsum(sizes)]),
+            np.concatenate([[0], np.cumsum([len(part) for part in numbers])]),
         )
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Rows of each domain."""
-        return np.diff(self.bounds)
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Over the rows of each domain."""
@@ -86,7 +92,7 @@ class _Chunk:
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """One row for each domain to each of its rows."""
-        return np.repeat(values, self.sizes, axis=0)
+        return np.repeat(values, np.diff(self.bounds), axis=0)
 
     def map(self, F: np.ndarray, *, transposed: bool = False) -> np.ndarray:
         """A F domain by domain, or AᵀF."""
@@ -127,7 +133,9 @@ class ThinRows:
     @classmethod
     def of(cls, X: Array, domains: Sequence[ThinDomain], *given) -> ThinRows:
         """In chunks of several domains each."""
-        chunks, waiting, rows, most = [], [], 0, chunk_rows(X)
+        chunks: list[_Chunk] = []
+        waiting: list[ThinDomain] = []
+        rows, most = 0, chunk_rows(X)
         for domain in domains:
             if waiting and rows + len(domain.T) > most:
                 chunks.append(_Chunk.of(waiting))
@@ -142,34 +150,29 @@ class ThinRows:
         """Sum of the losses, and its gradients in B and b."""
         values = []
 
-        def residual(F: np.ndarray, M: np.ndarray | None, c: int) -> tuple:
-            chunk = self.chunks[c]
-            losses, R = self.loss.value_and_residual(F, _targets(chunk.T, F))
-            values.append(float(losses @ chunk.weight))
-            if M is None:
-                return R, None
-            goal = np.full_like(M, self.loss.uninformative(M.shape[1]))
-            losses, Q = self.loss.value_and_residual(M, goal)
-            values.append(self.mean_penalty * float(losses @ chunk.sums(chunk.weight)))
+        def residual(F: np.ndarray, M: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
+            chunk, goal = self.chunks[c], self.loss.uninformative(M.shape[1])
+            at_rows, R = self.loss.value_and_residual(F, _targets(chunk.T, F))
+            at_means, Q = self.loss.value_and_residual(M, np.full_like(M, goal))
+            values.append(float(at_rows @ chunk.weight))
+            values.append(self.mean_penalty * float(at_means @ chunk.totals))
             return R, Q
 
         G, g = self._pull_back(B, b, residual)
-        return float(np.sum(values)), G, g
+        return math.fsum(values), G, g
 
     def hessian_product(
         self, B: np.ndarray, b: np.ndarray
     ) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
         """The second derivative at B and b, as a function of directions in them."""
-        states: list[tuple] = []
-        if not self.loss.constant_curvature:
-            for _, _, F, M in self._scores(B, b):
-                at_means = None if M is None else self.loss.curvature(M)
-                states.append((self.loss.curvature(F), at_means))
+        loss, states = self.loss, [(None, None)] * len(self.chunks)
+        if not loss.constant_curvature:
+            scores = self._scores(B, b)
+            states = [(loss.curvature(F), loss.curvature(M)) for _, _, F, M in scores]
 
-        def curve(F: np.ndarray, M: np.ndarray | None, c: int) -> tuple:
-            at_rows, at_means = states[c] if states else (None, None)
-            curved = None if M is None else self.loss.curve(at_means, M)
-            return self.loss.curve(at_rows, F), curved
+        def curve(F: np.ndarray, M: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
+            at_rows, at_means = states[c]
+            return loss.curve(at_rows, F), loss.curve(at_means, M)
 
         return lambda D, c: self._pull_back(D, c, curve)
 
@@ -177,11 +180,22 @@ class ThinRows:
         """Adjusted means of the domains, (E, d)."""
         parts = []
         for chunk in self.chunks:
-            v = self._shares(chunk)[:, None].astype(work_dtype(self.X))
             X = take(self.X, chunk.index)
-            parts.append(chunk.sums((chunk.map(v, transposed=True) * X).astype(np.float64)))
+            mixed = chunk.map(chunk.shares.astype(X.dtype), transposed=True)
+            parts.append(chunk.sums(as_float64(mixed * X)))
         means = np.concatenate(parts)
         return means if self.common is None else means @ self.common
+
+    def _scores(
+        self, B: np.ndarray, b: np.ndarray
+    ) -> Iterator[tuple[_Chunk, np.ndarray, np.ndarray, np.ndarray]]:
+        """Chunk by chunk: rows, their scores in float64, and those of the domain means."""
+        V = (B if self.common is None else self.common @ B).astype(work_dtype(self.X))
+        for chunk in self.chunks:
+            X = take(self.X, chunk.index)
+            F = as_float64(chunk.map(product(X, V)))
+            M = chunk.sums(F * chunk.shares)
+            yield chunk, X, F + b - (chunk.spread(M) if self.centered else 0.0), M
 
     def _pull_back(
         self, B: np.ndarray, b: np.ndarray, residual: Callable
@@ -192,34 +206,13 @@ class ThinRows:
             R, Q = residual(F, M, c)
             R = R * chunk.weight[:, None]
             g += R.sum(axis=0)
-            at_means = -chunk.sums(R) if self.centered else 0.0
-            if Q is not None:
-                at_means = at_means + (self.mean_penalty * chunk.sums(chunk.weight))[:, None] * Q
-            if self.centered or Q is not None:
-                R = R + self._shares(chunk)[:, None] * chunk.spread(at_means)
-            mapped = chunk.map(R.astype(X.dtype), transposed=True)
-            G += transposed_product(X, mapped)
-        return (G if self.common is None else self.common @ G), g
-
-    def _scores(
-        self, B: np.ndarray, b: np.ndarray
-    ) -> Iterator[tuple[_Chunk, np.ndarray, np.ndarray, np.ndarray | None]]:
-        """Chunk by chunk: rows, their scores in float64, and those of the domain means."""
-        V = (B if self.common is None else self.common @ B).astype(work_dtype(self.X))
-        for chunk in self.chunks:
-            X = take(self.X, chunk.index)
-            F = chunk.map(product(X, V)).astype(np.float64)
-            M = None
-            if self.centered or self.mean_penalty > 0:
-                M = chunk.sums(F * self._shares(chunk)[:, None])
+            Q = self.mean_penalty * chunk.totals[:, None] * Q
             if self.centered:
-                F -= chunk.spread(M)
-            yield chunk, X, F + b, M if self.mean_penalty > 0 else None
-
-    @staticmethod
-    def _shares(chunk: _Chunk) -> np.ndarray:
-        """Weight of each row within its domain."""
-        return chunk.weight / chunk.spread(chunk.sums(chunk.weight))
+                Q = Q - chunk.sums(R)
+            # A mean is a mixture of its rows, and so is what it asks for.
+            R = like(R + chunk.shares * chunk.spread(Q), X, X.dtype)
+            G += transposed_product(X, chunk.map(R, transposed=True))
+        return (G if self.common is None else self.common @ G), g
 
 
 def _joined(numbers: np.ndarray) -> Index:
