@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from skdare._array import (
     Array,
@@ -29,9 +28,10 @@ class Adjustment:
     """A matrix applied to weights: symmetric, or a symmetric one in coordinates that domains share.
 
     Whitening multiplies the weights, never the rows: ``(X W) B = X (W B)``. Without a common
-    matrix, ``W = scale I + matrix + U core Uᵀ``: a scalar needs no matrix, a domain with fewer
-    rows than features only a thin U. With one, every domain is first seen through the symmetric C,
-    ``W = C W̃`` with ``W̃ = scale I + matrix + (C U) core (C U)ᵀ``: adjusted points are ``W̃ C x``.
+    matrix, ``W = scale I + matrix + U Q diag(weights) Qᵀ Uᵀ``: a scalar needs no matrix, a domain
+    with fewer rows than features only a thin U. With one, every domain is first seen through the
+    symmetric C, ``W = C W̃``, where W̃ has the same form with C U in place of U: adjusted points
+    are ``W̃ C x``.
 
     Parameters
     ----------
@@ -40,8 +40,10 @@ class Adjustment:
     matrix : array of shape (d, d), optional
     U : array of shape (d, r), optional
         On raw features, with or without a common matrix, so that moments can share it.
-    core : array of shape (r,) or (r, r), optional
-        A diagonal, or a symmetric matrix.
+    weights : array of shape (q,), optional
+    Q : array of shape (r, q), optional
+        Orthonormal columns; the identity where there is none. Not merged with the weights: in
+        float32 their product would lose the weak directions beside strong ones.
     common : array of shape (d, d), optional
         C.
     own : array of shape (m, m), optional
@@ -53,7 +55,8 @@ class Adjustment:
     scale: float
     matrix: Array | None = None
     U: Array | None = None
-    core: Array | None = None
+    weights: Array | None = None
+    Q: Array | None = None
     common: Array | None = None
     own: np.ndarray | None = None
 
@@ -89,10 +92,11 @@ class Adjustment:
         return result
 
     def weigh(self, inside: Array) -> Array:
-        """The core times (r, k) coefficients."""
-        core = self.core
-        assert core is not None
-        return core[:, None] * inside if core.ndim == 1 else core @ inside
+        """``Q diag(weights) Qᵀ`` times (r, k) coefficients."""
+        weights = self.weights[:, None]  # type: ignore[index]
+        if self.Q is None:
+            return weights * inside
+        return self.Q @ (weights * (namespace(self.Q).matrix_transpose(self.Q) @ inside))
 
     def dense(self, beside: Adjustment | None = None) -> Array:
         """W as a (d, d) array, in the array library of another adjustment where it has none.
@@ -107,10 +111,10 @@ class Adjustment:
         if self.common is None:
             return self
         U = None if self.U is None else self._common_times(self.U)
-        return Adjustment(self.d, self.scale, self.matrix, U, self.core)
+        return Adjustment(self.d, self.scale, self.matrix, U, self.weights, self.Q)
 
     def dense_inner(self, beside: Adjustment) -> Array:
-        """``scale I + matrix + U core Uᵀ``, in the array library of another adjustment."""
+        """W without a common matrix, in the array library of another adjustment."""
         result = beside.like(self.scale * np.eye(self.d))
         if self.matrix is not None:
             result = result + self.matrix
@@ -123,12 +127,12 @@ class Adjustment:
 
         The common matrix may be given where it is on the host already.
         """
-        matrix, U, core = (
-            None if a is None else to_numpy(a) for a in (self.matrix, self.U, self.core)
+        matrix, U, weights, Q = (
+            None if a is None else to_numpy(a) for a in (self.matrix, self.U, self.weights, self.Q)
         )
         if common is None and self.common is not None:
             common = to_numpy(self.common)
-        return Adjustment(self.d, self.scale, matrix, U, core, common)
+        return Adjustment(self.d, self.scale, matrix, U, weights, Q, common)
 
 
 def on_host(adjustments: Sequence[Adjustment]) -> list[Adjustment]:
@@ -233,46 +237,46 @@ def average(
     if any(a.matrix is not None for a in known) or rank >= first.d // 2:
         matrix = _weighted_matrix(pairs, known[0])
         return Adjustment(first.d, scale, matrix, common=first.common)
-    U = namespace(known[0].U).concat([a.U for a in known], axis=1)
-    core = _block_diagonal([w * a.core for a, w in pairs if a.core is not None], U)
-    return Adjustment(first.d, scale, None, U, core, first.common)
+    xp = namespace(known[0].U)
+    U = xp.concat([a.U if a.Q is None else a.U @ a.Q for a in known], axis=1)
+    weighted = [w * a.weights for a, w in pairs if a.weights is not None]
+    return Adjustment(first.d, scale, None, U, xp.concat(weighted), common=first.common)
 
 
 def _weighted_matrix(pairs: Sequence[tuple[Adjustment, float]], beside: Adjustment) -> Array:
     """Σ w (W̃ - scale I) in one (d, d) accumulator; thin ones many at a time."""
     matrix = beside.like(np.zeros((beside.d, beside.d)))
-    rows: list[Array] = []
-    weighed: list[Array] = []
-    thin = as_float64(matrix) * 0.0
+    thin, waiting, rank = as_float64(matrix), [], 0
     for a, w in pairs:
         if a.matrix is not None:
             matrix = matrix + w * a.matrix
         if a.U is not None:
-            rows.append(namespace(a.U).matrix_transpose(a.U))
-            weighed.append(w * a.weigh(rows[-1]))
-        if sum(part.shape[0] for part in rows) >= STACK:
-            thin += _stacked_product(rows, weighed)
-            rows, weighed = [], []
-    if rows:
-        thin += _stacked_product(rows, weighed)
+            waiting.append((a, w))
+            rank += a.U.shape[1]
+        if rank >= STACK:
+            thin, waiting, rank = thin + _stacked(waiting), [], 0
+    if waiting:
+        thin = thin + _stacked(waiting)
     if beside.common is not None:
         C = as_float64(beside.common)
         thin = C @ thin @ C
     return matrix + like(thin, matrix, matrix.dtype)
 
 
-def _stacked_product(rows: Sequence[Array], weighed: Sequence[Array]) -> Array:
-    xp = namespace(rows[0])
-    return as_float64(xp.matrix_transpose(xp.concat(rows, axis=0)) @ xp.concat(weighed, axis=0))
-
-
-def _block_diagonal(cores: Sequence[Array], U: Array) -> Array:
-    """Cores of several adjustments in one."""
-    xp = namespace(U)
-    if all(core.ndim == 1 for core in cores):
-        return xp.concat(cores)
-    blocks = [np.diag(c) if c.ndim == 1 else c for c in map(to_numpy, cores)]
-    return like(linalg.block_diag(*blocks), U, U.dtype)
+def _stacked(pairs: Sequence[tuple[Adjustment, float]]) -> Array:
+    """``Σ w U Q diag(weights) Qᵀ Uᵀ``, by one symmetric product for each sign of the weights."""
+    xp = namespace(pairs[0][0].U)
+    turned = [a.U if a.Q is None else a.U @ a.Q for a, _ in pairs]
+    rows = xp.concat([xp.matrix_transpose(U) for U in turned], axis=0)
+    weights = xp.concat([w * a.weights for a, w in pairs if a.weights is not None])
+    result: Array = 0.0
+    for sign in (1.0, -1.0):
+        signed = xp.nonzero(sign * weights > 0)[0]
+        if signed.shape[0]:
+            root = (sign * xp.take(weights, signed)) ** 0.5
+            A = xp.take(rows, signed, axis=0) * root[:, None]
+            result = result + sign * as_float64(xp.matrix_transpose(A) @ A)
+    return result
 
 
 def adjustment_error(guess: Adjustment, true: Adjustment) -> float:

@@ -29,10 +29,8 @@ from skdare._validation import check_choice, check_number
 from skdare.row_sums import (
     STACK,
     Powers,
-    deviation_gram,
-    deviation_sum,
+    RunningSums,
     shifted_powers,
-    squared_distances,
     total,
     weighted_mean,
     weighted_sum,
@@ -103,15 +101,15 @@ class Moments:
         index = slice(0, X.shape[0]) if index is None else index
         if 0 < length(index) < X.shape[1] and not sparse.issparse(X):
             return _of_few_rows(take(X, index), sample_weight)
-        sums: _Sums | None = None
+        sums: RunningSums | None = None
         for place, rows in chunks(X, index):
             weight = None if sample_weight is None else like(sample_weight[place], X, float64(X))
             if sums is None:
-                sums = _Sums(weighted_mean(rows, weight))
+                sums = RunningSums(weighted_mean(rows, weight))
             sums.add(rows, weight)
         if sums is None or sums.n == 0:
             raise ValueError(NO_ROWS)
-        return sums.moments()
+        return Moments(*sums.about_mean())
 
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
@@ -311,41 +309,3 @@ def _of_few_rows(rows: Array, sample_weight: Array | None) -> Moments:
         Z = Z * like(weight**0.5, rows)[:, None]
     factor = _stack([Z, mean[None, :] * n**0.5], Z)
     return Moments(n, mean, None, cubic, quartic, factor=factor)
-
-
-class _Sums:
-    """Running sums about a fixed point near the mean: one (d, d) accumulator, one pass.
-
-    About the first chunk's mean, not the origin: the mean of ReLU features is as large as their
-    spread, and subtracting n μμᵀ afterwards would cost those digits in float32.
-    """
-
-    def __init__(self, point: Array) -> None:
-        self.point, self.n, self.quartic = point, 0.0, 0.0
-        self.linear, self.cubic = point * 0.0, point * 0.0
-        self.square = self.linear[:, None] * self.linear[None, :]
-
-    def add(self, rows: Array, weight: Array | None) -> None:
-        """Add a chunk of rows; a sparse chunk stays sparse, a dense one is centred once."""
-        point = self.point
-        if not sparse.issparse(rows):
-            rows, point = rows - like(point, rows), point * 0.0
-        norms = squared_distances(rows, point)
-        ones = norms * 0.0 + 1.0 if weight is None else weight
-        heavy = ones * norms
-        self.n += total(ones)
-        self.linear = self.linear + deviation_sum(rows, point, ones)
-        self.cubic = self.cubic + deviation_sum(rows, point, heavy)
-        self.quartic += total(heavy * norms)
-        self.square += deviation_gram(rows, point, weight)
-
-    def moments(self) -> Moments:
-        """Move the sums to the mean they imply."""
-        linear, delta = self.linear, self.linear / self.n
-        trace, Sd = float(namespace(delta).linalg.trace(self.square)), self.square @ delta
-        powers = Powers(self.cubic, self.quartic)
-        powers = shifted_powers(powers, self.n, trace, linear, Sd, delta)
-        # S - zδᵀ - δzᵀ + nδδᵀ with z = nδ.
-        root = delta * self.n**0.5
-        scatter = self.square - root[:, None] * root[None, :]
-        return Moments(self.n, self.point + delta, scatter, *powers)

@@ -1,11 +1,10 @@
 """Inverse roots of second moments of fewer rows than features, through the products of the rows.
 
 With ``R`` (m, d), ``RᵀR = n S`` and ``K = R C² Rᵀ``, the symmetric root in common coordinates is
-``W̃ = s I + C Rᵀ M R C`` with M a function of the (m, m) matrix K: no (d, d) matrix is made, and
-what W̃ does to the scores of the rows themselves is an (m, m) matrix, too.
+``W̃ = s I + C Rᵀ M R C`` with ``M = Q diag(f) Qᵀ`` a function of the (m, m) matrix K: no (d, d)
+matrix is made, and what W̃ does to the scores of the rows themselves is an (m, m) matrix, too.
 
-Notation: R (m, d) rows, C (d, d) what domains share, K (m, m) products, Q (m, m) eigenvectors,
-M (m, m) the core of the root.
+Notation: R (m, d) rows, C (d, d) what domains share, K (m, m) products, Q (m, m) eigenvectors.
 """
 
 from __future__ import annotations
@@ -90,29 +89,29 @@ class RowSpectrum:
         if rtol is None:
             rtol = d * float(xp.finfo(xp.float64 if ridge > 0 else self.rows.dtype).eps)
         cut = rtol * float(xp.max(values))
+        present = self.values > xp.max(self.values) * (self.values.shape[0] * 2.3e-16)
         if ridge > cut:
             # ((aλ + t)^{-1/2} - t^{-1/2}) / λ without the difference, so that small λ are harmless.
             scale, v = ridge**-0.5, values**0.5
             f = -(1.0 - shrinkage) * scale / (v * (v + ridge**0.5))
         else:
-            keep = (values > cut) & (self.values > 0)
-            one = xp.ones_like(values)
-            inverse = xp.where(keep, values, one) ** -0.5 / xp.where(keep, self.values, one)
-            scale, f = 0.0, xp.where(keep, inverse, 0.0 * one)
-        f = like(f / self.n, self.rows, self.rows.dtype)
-        core = (self.Q * f) @ xp.matrix_transpose(self.Q)
-        own = None if root_weight is None else self._own(scale, f, core, root_weight)
-        return Adjustment(d, scale, None, xp.matrix_transpose(self.rows), core, self.common, own)
+            scale, one = 0.0, xp.ones_like(values)
+            present = present & (values > cut)
+            f = xp.where(present, values, one) ** -0.5 / xp.where(present, self.values, one)
+        f = xp.where(present, f, 0.0 * f) / self.n
+        own = None if root_weight is None else self._own(scale, f, root_weight)
+        weights = like(f, self.rows, self.rows.dtype)
+        U = xp.matrix_transpose(self.rows)
+        return Adjustment(d, scale, None, U, weights, self.Q, self.common, own)
 
-    def _own(self, scale: float, f: np.ndarray, core: np.ndarray, root: np.ndarray) -> np.ndarray:
+    def _own(self, scale: float, f: np.ndarray, root: np.ndarray) -> np.ndarray:
         """``A`` with ``X W B = A (X C B)``: ``s I + L K M N``.
 
         ``R = N X`` centres and weighs the rows, ``X = L R`` undoes it.
         """
-        m, n = len(root), self.n
-        root = root.astype(core.dtype)
-        T = (self.Q * (n * self.values * f).astype(core.dtype)) @ self.Q.T
-        last = T[m] if self.cross is None else self.cross.astype(core.dtype) @ core
+        m, n, Q = len(root), self.n, self.Q
+        T = (Q * (n * self.values * f)) @ Q.T
+        last = T[m] if self.cross is None else ((self.cross @ Q) * f) @ Q.T
         T = T[:m] / root[:, None] + last / n**0.5
         inside = T[:, :m] * root
         beside = -inside.sum(axis=1)
@@ -120,7 +119,7 @@ class RowSpectrum:
             beside += T[:, m] * n**0.5
         A = inside + beside[:, None] * (root * root / n)
         A[np.arange(m), np.arange(m)] += scale
-        return A
+        return A.astype(self.rows.dtype)
 
 
 def _seen(rows: Array, common: Array | None) -> Array:

@@ -121,3 +121,41 @@ def shifted_powers(
         - 4 * square * cross
     )
     return Powers(cubic, quartic)
+
+
+class RunningSums:
+    """Running sums about a fixed point near the mean: one (d, d) accumulator, one pass.
+
+    About the first chunk's mean, not the origin: the mean of ReLU features is as large as their
+    spread, and subtracting n μμᵀ afterwards would cost those digits in float32.
+    """
+
+    def __init__(self, point: Array) -> None:
+        self.point, self.n, self.quartic = point, 0.0, 0.0
+        self.linear, self.cubic = point * 0.0, point * 0.0
+        self.square = self.linear[:, None] * self.linear[None, :]
+
+    def add(self, rows: Array, weight: Array | None) -> None:
+        """Add a chunk of rows; a sparse chunk stays sparse, a dense one is centred once."""
+        point = self.point
+        if not sparse.issparse(rows):
+            rows, point = rows - like(point, rows), point * 0.0
+        norms = squared_distances(rows, point)
+        ones = norms * 0.0 + 1.0 if weight is None else weight
+        heavy = ones * norms
+        self.n += total(ones)
+        self.linear = self.linear + deviation_sum(rows, point, ones)
+        self.cubic = self.cubic + deviation_sum(rows, point, heavy)
+        self.quartic += total(heavy * norms)
+        self.square += deviation_gram(rows, point, weight)
+
+    def about_mean(self) -> tuple[float, Array, Array, Array, float]:
+        """Moved to the mean they imply: n, mean, scatter, and the cubic and quartic sums."""
+        linear, delta = self.linear, self.linear / self.n
+        trace, Sd = float(namespace(delta).linalg.trace(self.square)), self.square @ delta
+        powers = Powers(self.cubic, self.quartic)
+        powers = shifted_powers(powers, self.n, trace, linear, Sd, delta)
+        # S - zδᵀ - δzᵀ + nδδᵀ with z = nδ.
+        root = delta * self.n**0.5
+        scatter = self.square - root[:, None] * root[None, :]
+        return self.n, self.point + delta, scatter, *powers

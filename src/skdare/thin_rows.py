@@ -181,9 +181,10 @@ class ThinRows:
         parts = []
         for chunk in self.chunks:
             X = take(self.X, chunk.index)
-            mixed = chunk.map(chunk.shares.astype(X.dtype), transposed=True)
-            parts.append(chunk.sums(as_float64(mixed * X)))
-        means = np.concatenate(parts)
+            mixed = chunk.map(like(chunk.shares, X, X.dtype), transposed=True)[:, 0]
+            bounds = pairwise(chunk.bounds.tolist())
+            parts += [mixed[start:stop] @ X[start:stop] for start, stop in bounds]
+        means = as_float64(np.stack(parts))
         return means if self.common is None else means @ self.common
 
     def _scores(

@@ -103,38 +103,53 @@ def fit_adjusted(
     """Minimise the empirical Lagrangian over the chosen domains."""
     if adjustments is None:
         adjustments = statistics.adjustments(chosen, plan.whitening)
-    form, shares = plan.form, _shares(problem, chosen, plan.by_rows)
-    blocks, thin, M = [], [], []
-    for e, W, share in zip(chosen, adjustments, shares, strict=True):
-        if _is_thin(problem, e, W):
-            thin.append(problem.thin_domain(e, share, W.scale if W.own is None else W.own))
-            continue
-        mean = statistics.domain_mean(e)
-        rows = [problem.domain_rows(e, share, mean if form.centered else None)]
-        if not isinstance(form.mean_penalty, str) and form.mean_penalty > 0:
-            target, weight = problem.loss.uninformative(problem.k), form.mean_penalty * share
-            rows.append(problem.mean_row(mean, target, weight))
-        blocks.append(Block(W, tuple(rows)))
-        adjusted = W.back(like(mean[:, None], problem.X, work_dtype(problem.X)))
-        M.append(to_numpy(as_float64(adjusted)).T)
-    together = None
-    if thin:
-        penalty = 0.0 if isinstance(form.mean_penalty, str) else form.mean_penalty
-        given = (problem.loss, adjustments[0].common, form.centered, penalty)
-        together = ThinRows.of(problem.X, thin, *given)
-        M.append(together.means())
-    means = np.concatenate(M)
-    span, gains = mean_directions(means.T, form.mean_penalty)
-    origin = None if form.centered else means.mean(axis=0)
-    ridge = statistics.ridge(chosen, plan.whitening, plan.l2)
-    shape = (problem.d, problem.k, ridge, solving.intercept)
-    objective = Objective(blocks, problem.loss, *shape, span, gains, origin, thin=together)
+    given = (problem, statistics, chosen, plan, adjustments)
+    objective = adjusted_objective(*given, intercept=solving.intercept)
     begin = np.zeros(objective.size)
     if start is not None and start[0].shape == (problem.d, problem.k):
         begin = objective.pack(*start)
     solution = solving(objective, begin)
     B, b = objective.unpack(solution.theta)
     return Fitted(B, b, adjustments, statistics.mean(chosen), solution)
+
+
+def adjusted_objective(
+    problem: Problem,
+    statistics: Statistics,
+    chosen: Sequence[int],
+    plan: Plan,
+    adjustments: Sequence[Adjustment],
+    *,
+    intercept: bool,
+) -> Objective:
+    """The empirical Lagrangian over the chosen domains: few rows together, others one by one."""
+    form, penalty = plan.form, plan.form.mean_penalty
+    penalty = 0.0 if isinstance(penalty, str) else penalty
+    blocks, thin, M = [], [], []
+    shares = _shares(problem, chosen, plan.by_rows)
+    for e, W, share in zip(chosen, adjustments, shares, strict=True):
+        if _is_thin(problem, e, W):
+            thin.append(problem.thin_domain(e, share, W.scale if W.own is None else W.own))
+            continue
+        mean = statistics.domain_mean(e)
+        rows = [problem.domain_rows(e, share, mean if form.centered else None)]
+        if penalty > 0:
+            target = problem.loss.uninformative(problem.k)
+            rows.append(problem.mean_row(mean, target, penalty * share))
+        blocks.append(Block(W, tuple(rows)))
+        adjusted = W.back(like(mean[:, None], problem.X, work_dtype(problem.X)))
+        M.append(to_numpy(as_float64(adjusted)).T)
+    together = None
+    if thin:
+        common = adjustments[0].common
+        together = ThinRows.of(problem.X, thin, problem.loss, common, form.centered, penalty)
+        M.append(together.means())
+    means = np.concatenate(M)
+    span, gains = mean_directions(means.T, form.mean_penalty)
+    origin = None if form.centered else means.mean(axis=0)
+    ridge = statistics.ridge(chosen, plan.whitening, plan.l2)
+    shape = (problem.d, problem.k, ridge, intercept)
+    return Objective(blocks, problem.loss, *shape, span, gains, origin, thin=together)
 
 
 def _shares(problem: Problem, chosen: Sequence[int], by_rows: bool) -> np.ndarray:
