@@ -20,6 +20,7 @@ import evidence_adapt
 import evidence_choice
 import evidence_criteria
 import evidence_defaults
+import evidence_pool
 from real_data import LOADERS, data_root, folds
 
 PARTS = {
@@ -27,6 +28,7 @@ PARTS = {
     "adapt": evidence_adapt,
     "choice": evidence_choice,
     "criteria": evidence_criteria,
+    "pool": evidence_pool,
 }
 QUICK = ("office", "heart", "gas-log-ppm", "prsa")
 

@@ -19,10 +19,13 @@ def inverse_root(S: np.ndarray) -> np.ndarray:
 
 
 def adjustments(domains, *, shrinkage, target, centered) -> list[np.ndarray]:
-    """Σ̂_e^{-1/2} of each domain's rows, shrunk as the options say."""
+    """Σ̂_e^{-1/2} of each domain's rows, shrunk as the options say.
+
+    Towards the pool P it is C W̃ with C = P^{-1/2} and W̃ = ((1-ρ) C Σ̂_e C + ρ I)^{-1/2}.
+    """
     moments = [second_moment(X, centered=centered) for X in domains]
     roots = []
-    for e, (X, S) in enumerate(zip(domains, moments, strict=True)):
+    for X, S in zip(domains, moments, strict=True):
         rho, d = shrinkage, len(S)
         if shrinkage in ("ledoit-wolf", "oas"):
             estimate = ledoit_wolf if shrinkage == "ledoit-wolf" else oas
@@ -31,7 +34,9 @@ def adjustments(domains, *, shrinkage, target, centered) -> list[np.ndarray]:
         if target == "scaled":
             goal = np.trace(S) / d * np.eye(d)
         elif target == "pooled":
-            goal = np.mean([m for o, m in enumerate(moments) if o != e], axis=0)
+            C = inverse_root(np.mean(moments, axis=0))
+            roots.append(C @ inverse_root((1 - rho) * C @ S @ C + rho * goal))
+            continue
         roots.append(inverse_root((1 - rho) * S + rho * goal))
     return roots
 
@@ -67,6 +72,6 @@ def lagrangian(task, domains, targets, roots, B, b, *, penalty, l2, centered_row
     for X, y, W in zip(domains, targets, roots, strict=True):
         mean = X.mean(axis=0)
         origin = mean if centered_rows else 0 * mean
-        rows = [loss(task, B.T @ (W @ (x - origin)) + b, t) for x, t in zip(X, y, strict=True)]
-        total += np.mean(rows) + penalty * loss(task, B.T @ (W @ mean), uninformative(task))
+        rows = [loss(task, B.T @ (W.T @ (x - origin)) + b, t) for x, t in zip(X, y, strict=True)]
+        total += np.mean(rows) + penalty * loss(task, B.T @ (W.T @ mean), uninformative(task))
     return total / len(domains) + 0.5 * l2 * np.sum(B**2)

@@ -9,9 +9,9 @@ import pytest
 
 import oracle
 from skdare import DAREClassifier, DARERegressor, ERMClassifier
-from skdare.adjustment import Spectrum
+from skdare.domain_statistics import Whitening
 from skdare.invariant_risk import InvariantRisk
-from skdare.moments import Moments, pooled_second_moment
+from skdare.moments import Moments
 
 
 def random_parameters(objective, seed=5):
@@ -34,12 +34,11 @@ def test_objective_equals_the_lagrangian_written_in_the_paper(
     template = objective_of(problem, penalty=penalty, l2=0.3, intercept=intercept)
     rows, targets = problem.parts()
     moments, blocks = [Moments.of(X) for X in rows], []
-    for e, block in enumerate(template.blocks):
-        others = [m for o, m in enumerate(moments) if o != e]
-        pool = pooled_second_moment(others, centered=centered)
-        goal = pool if target == "pooled" else target
-        S = moments[e].covariance(0.2, goal, centered=centered)
-        blocks.append(replace(block, adjustment=Spectrum.of_matrix(S).inverse_root()))
+    whitening = Whitening(True, centered, 0.2, target)
+    common = whitening.of_pool(moments, None)
+    for m, block in zip(moments, template.blocks, strict=True):
+        adjustment = whitening.of_moments(m, None, common, None)
+        blocks.append(replace(block, adjustment=adjustment))
     objective = replace(template, blocks=blocks)
     theta = random_parameters(objective)
     B, b = objective.unpack(theta)

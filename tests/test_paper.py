@@ -88,7 +88,7 @@ def test_dare_is_logistic_regression_on_whitened_rows_and_weighted_pseudo_rows(
     roots, k = roots_of(domains, whitening), 1 + int(classification_problem.y.max())
     rows, labels, weight = [], [], []
     for X, y, W in zip(domains, targets, roots, strict=True):
-        rows += [X @ W, np.repeat([W @ X.mean(axis=0)], k, axis=0)]
+        rows += [X @ W, np.repeat([X.mean(axis=0) @ W], k, axis=0)]
         labels += [y, np.arange(k)]
         weight += [np.full(len(y), 1 / (3 * len(y))), np.full(k, penalty / (3 * k))]
     stacked = [np.concatenate(part) for part in (rows, labels, weight)]
@@ -132,10 +132,10 @@ def test_the_value_of_the_solution_is_the_lagrangian_and_no_step_lowers_it(
 
 
 def predictions_at_means(head, problem):
-    """Bᵀ W_e μ_e for every domain, (E, k)."""
+    """Bᵀ W_eᵀ μ_e for every domain, (E, k)."""
     B = canonical_weights(head)
     means = {label: problem.X[problem.rows(label)].mean(axis=0) for label in problem.labels}
-    return np.array([B.T @ head.adjustments_[e].dense() @ means[e] for e in problem.labels])
+    return np.array([B.T @ head.adjustments_[e].dense().T @ means[e] for e in problem.labels])
 
 
 @pytest.mark.parametrize("whitening", WHITENINGS, ids=str)

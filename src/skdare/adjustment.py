@@ -1,7 +1,7 @@
 """Adjustments: symmetric inverse square roots of second moments, and guesses made of them.
 
-Notation: S (d, d) second moment, W (d, d) its inverse root, U (d, r) orthonormal columns,
-Z (m, d) rows minus a point, B (d, k) weights.
+Notation: S (d, d) second moment, W (d, d) its inverse root, U (d, r) thin columns, C (d, d) what
+domains share, B (d, k) weights.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ from skdare._array import (
     symmetric_eigen,
     to_numpy,
 )
+from skdare.row_sums import STACK
 
 
 @dataclass(frozen=True, eq=False)
 class Adjustment:
-    """A symmetric matrix ``W = scale I + matrix + U diag(weights) Uᵀ``, applied to weights.
+    """A matrix applied to weights: symmetric, or a symmetric one in coordinates that domains share.
 
-    Whitening multiplies the weights, never the rows: ``(X W) B = X (W B)``. A scalar needs no
-    matrix, a domain with fewer rows than features only a thin U.
+    Whitening multiplies the weights, never the rows: ``(X W) B = X (W B)``. Without a common
+    matrix, ``W = scale I + matrix + U Q diag(weights) Qᵀ Uᵀ``: a scalar needs no matrix, a domain
+    with fewer rows than features only a thin U. With one, every domain is first seen through the
+    symmetric C, ``W = C W̃``, where W̃ has the same form with C U in place of U: adjusted points
+    are ``W̃ C x``.
 
     Parameters
     ----------
@@ -36,7 +40,16 @@ class Adjustment:
     scale : float
     matrix : array of shape (d, d), optional
     U : array of shape (d, r), optional
-    weights : array of shape (r,), optional
+        On raw features, with or without a common matrix, so that moments can share it.
+    weights : array of shape (q,), optional
+    Q : array of shape (r, q), optional
+        Orthonormal columns; the identity where there is none. Not merged with the weights: in
+        float32 their product would lose the weak directions beside strong ones.
+    common : array of shape (d, d), optional
+        C.
+    own : array of shape (m, m), optional
+        What the adjustment does to the scores of the m rows that it was made from,
+        ``X W B = own (X C B)``; only in training, and only of few rows.
     """
 
     d: int
@@ -44,51 +57,106 @@ class Adjustment:
     matrix: Array | None = None
     U: Array | None = None
     weights: Array | None = None
+    Q: Array | None = None
+    common: Array | None = None
+    own: np.ndarray | None = None
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether there is nothing but a scale (and what all domains share)."""
+        return self.matrix is None and self.U is None
 
     def like(self, B: Array) -> Array:
         """B in the array library and dtype of this adjustment."""
-        known = self.matrix if self.matrix is not None else self.U
-        return B if known is None else like(B, known, known.dtype)
+        known = (a for a in (self.matrix, self.U, self.common) if a is not None)
+        known_array = next(known, None)
+        return B if known_array is None else like(B, known_array, known_array.dtype)
 
     def apply(self, B: Array) -> Array:
-        """W B."""
+        """W B: weights on raw features from canonical ones."""
+        return self._common_times(self._inner(B))
+
+    def back(self, G: Array) -> Array:
+        """Wᵀ G: points, or gradients in weights on raw features, in canonical coordinates."""
+        return self._inner(self._common_times(G))
+
+    def _common_times(self, B: Array) -> Array:
+        return B if self.common is None else product(self.common, B)
+
+    def _inner(self, B: Array) -> Array:
         result = self.scale * B
         if self.matrix is not None:
             result = result + product(self.matrix, B)
         if self.U is not None:
-            weights = self.weights[:, None]  # type: ignore[index]
-            result = result + self.U @ (weights * (namespace(self.U).matrix_transpose(self.U) @ B))
+            inside = namespace(self.U).matrix_transpose(self.U) @ self._common_times(B)
+            result = result + self._common_times(self.U @ self.weigh(inside))
         return result
 
+    def weigh(self, inside: Array) -> Array:
+        """``Q diag(weights) Qᵀ`` times (r, k) coefficients."""
+        weights = self.weights[:, None]  # type: ignore[index]
+        if self.Q is None:
+            return weights * inside
+        return self.Q @ (weights * (namespace(self.Q).matrix_transpose(self.Q) @ inside))
+
     def dense(self, beside: Adjustment | None = None) -> Array:
-        """W as a (d, d) array, in the array library of another adjustment where it has none."""
+        """W as a (d, d) array, in the array library of another adjustment where it has none.
+
+        With a common matrix it is ``C W̃``, and not symmetric.
+        """
+        return self._common_times(self.inner.dense_inner(beside or self))
+
+    @property
+    def inner(self) -> Adjustment:
+        """In the coordinates that domains share: W̃ alone."""
+        if self.common is None:
+            return self
+        U = None if self.U is None else self._common_times(self.U)
+        return Adjustment(self.d, self.scale, self.matrix, U, self.weights, self.Q)
+
+    def dense_inner(self, beside: Adjustment) -> Array:
+        """W without a common matrix, in the array library of another adjustment."""
         if not self.scale and self.matrix is not None and self.U is None:
             return self.matrix
-        result = (beside or self).like(self.scale * np.eye(self.d))
+        result = beside.like(self.scale * np.eye(self.d))
         if self.matrix is not None:
             result = result + self.matrix
         if self.U is not None:
-            result = result + (self.U * self.weights) @ namespace(self.U).matrix_transpose(self.U)
+            result = result + self.U @ self.weigh(namespace(self.U).matrix_transpose(self.U))
         return result
 
-    def to_numpy(self) -> Adjustment:
-        """The same adjustment as NumPy arrays on the host."""
-        arrays = (None if a is None else to_numpy(a) for a in (self.matrix, self.U, self.weights))
-        return Adjustment(self.d, self.scale, *arrays)
+    def to_numpy(self, common: np.ndarray | None = None) -> Adjustment:
+        """The same as NumPy arrays on the host, without what only training needs.
+
+        The common matrix may be given where it is on the host already.
+        """
+        matrix, U, weights, Q = (
+            None if a is None else to_numpy(a) for a in (self.matrix, self.U, self.weights, self.Q)
+        )
+        if common is None and self.common is not None:
+            common = to_numpy(self.common)
+        return Adjustment(self.d, self.scale, matrix, U, weights, Q, common)
+
+
+def on_host(adjustments: Sequence[Adjustment]) -> list[Adjustment]:
+    """Adjustments as NumPy arrays, which share what they shared."""
+    common = adjustments[0].common
+    held = None if common is None else to_numpy(common)
+    return [a.to_numpy(held) for a in adjustments]
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Eigenvalues and eigenvectors of a second moment; directions not listed have value zero.
+    """Eigenvalues and eigenvectors of a second moment.
 
     Every strength of shrinkage towards a multiple of the identity shares it, so a path over
     shrinkage costs one decomposition for each domain.
 
     Parameters
     ----------
-    values : array of shape (r,)
+    values : array of shape (d,)
         In float64, not negative.
-    vectors : array of shape (d, r)
+    vectors : array of shape (d, d)
     scale : float
         tr(S) / d.
     """
@@ -112,17 +180,6 @@ class Spectrum:
         vectors = like(vectors, S, dtype or S.dtype)
         values = as_float64(values) * (scale if scale > 0 else 1.0)
         return cls(xp.where(values > 0, values, xp.zeros_like(values)), vectors, scale)
-
-    @classmethod
-    def of_rows(cls, Z: Array, n: float) -> Spectrum:
-        """Of ``Zᵀ Z / n`` through the thin side: m² d instead of d³ for m rows, m < d."""
-        xp = namespace(Z)
-        Z64 = as_float64(Z)
-        values, Q = symmetric_eigen(Z64 @ xp.matrix_transpose(Z64) / n)
-        keep = values > values[-1] * (Z.shape[0] * 2.3e-16)
-        values, Q = values[keep], xp.take(Q, xp.nonzero(keep)[0], axis=1)
-        vectors = like((xp.matrix_transpose(Z64) @ Q) / (n * values) ** 0.5, Z, Z.dtype)
-        return cls(values, vectors, float(xp.sum(values)) / Z.shape[1])
 
     @property
     def d(self) -> int:
@@ -148,16 +205,7 @@ class Spectrum:
             rtol = d * float(xp.finfo(xp.float64 if ridge > 0 else self.vectors.dtype).eps)
         keep = values > rtol * float(xp.max(values))
         root = xp.where(keep, xp.where(keep, values, xp.ones_like(values)) ** -0.5, values * 0.0)
-        rest = ridge**-0.5 if ridge > rtol * float(xp.max(values)) else 0.0
-        if self.vectors.shape[1] < d // 2:
-            return Adjustment(d, rest, None, self.vectors, like(root - rest, self.vectors))
         # V diag(f) Vᵀ as A Aᵀ, a symmetric product at half the price, and one matrix to apply.
-        if self.vectors.shape[1] == d:
-            A = self.vectors * like(root**0.5, self.vectors)
-            return Adjustment(d, 0.0, A @ xp.matrix_transpose(A))
-        A = self.vectors * like((rest - root) ** 0.5, self.vectors) if rest else None
-        if A is not None:
-            return Adjustment(d, rest, -(A @ xp.matrix_transpose(A)))
         A = self.vectors * like(root**0.5, self.vectors)
         return Adjustment(d, 0.0, A @ xp.matrix_transpose(A))
 
@@ -189,21 +237,58 @@ def average(
     if weights is None:
         weights = [1.0 / len(adjustments)] * len(adjustments)
     pairs = list(zip(adjustments, weights, strict=True))
-    d, scale = adjustments[0].d, sum(w * a.scale for a, w in pairs)
-    known = [a for a in adjustments if a.matrix is not None or a.U is not None]
+    first, scale = adjustments[0], sum(w * a.scale for a, w in pairs)
+    known = [a for a in adjustments if not a.is_scalar]
     if not known:
-        return Adjustment(d, scale)
+        return Adjustment(first.d, scale, common=first.common)
     rank = sum(0 if a.U is None else a.U.shape[1] for a in known)
-    if any(a.matrix is not None for a in known) or rank >= d // 2:
-        return Adjustment(d, 0.0, sum(w * a.dense(known[0]) for a, w in pairs))
+    if any(a.matrix is not None for a in known) or rank >= first.d // 2:
+        matrix = _weighted_matrix(pairs, known[0])
+        return Adjustment(first.d, scale, matrix, common=first.common)
     xp = namespace(known[0].U)
-    U = xp.concat([a.U for a in known], axis=1)
+    U = xp.concat([a.U if a.Q is None else a.U @ a.Q for a in known], axis=1)
     weighted = [w * a.weights for a, w in pairs if a.weights is not None]
-    return Adjustment(d, scale, None, U, xp.concat(weighted))
+    return Adjustment(first.d, scale, None, U, xp.concat(weighted), common=first.common)
+
+
+def _weighted_matrix(pairs: Sequence[tuple[Adjustment, float]], beside: Adjustment) -> Array:
+    """Σ w (W̃ - scale I) in one (d, d) accumulator; thin ones many at a time."""
+    matrix = beside.like(np.zeros((beside.d, beside.d)))
+    thin, waiting, rank = as_float64(matrix), [], 0
+    for a, w in pairs:
+        if a.matrix is not None:
+            matrix = matrix + w * a.matrix
+        if a.U is not None:
+            waiting.append((a, w))
+            rank += a.U.shape[1]
+        if rank >= STACK:
+            thin, waiting, rank = thin + _stacked(waiting), [], 0
+    if waiting:
+        thin = thin + _stacked(waiting)
+    if beside.common is not None:
+        C = as_float64(beside.common)
+        thin = C @ thin @ C
+    return matrix + like(thin, matrix, matrix.dtype)
+
+
+def _stacked(pairs: Sequence[tuple[Adjustment, float]]) -> Array:
+    """``Σ w U Q diag(weights) Qᵀ Uᵀ``, by one symmetric product for each sign of the weights."""
+    xp = namespace(pairs[0][0].U)
+    turned = [a.U if a.Q is None else a.U @ a.Q for a, _ in pairs]
+    rows = xp.concat([xp.matrix_transpose(U) for U in turned], axis=0)
+    weights = xp.concat([w * a.weights for a, w in pairs if a.weights is not None])
+    result: Array = 0.0
+    for sign in (1.0, -1.0):
+        signed = xp.nonzero(sign * weights > 0)[0]
+        if signed.shape[0]:
+            root = (sign * xp.take(weights, signed)) ** 0.5
+            A = xp.take(rows, signed, axis=0) * root[:, None]
+            result = result + sign * as_float64(xp.matrix_transpose(A) @ A)
+    return result
 
 
 def adjustment_error(guess: Adjustment, true: Adjustment) -> float:
-    """``‖Ŵ - W‖² / ‖W‖²`` in the Frobenius norm.
+    """``‖Ŵ - W‖² / ‖W‖²`` in the Frobenius norm, in coordinates that both share if any.
 
     Examples
     --------
@@ -211,5 +296,14 @@ def adjustment_error(guess: Adjustment, true: Adjustment) -> float:
     >>> adjustment_error(Adjustment(3, 1.5), Adjustment(3, 1.0))
     0.25
     """
+    if same_common(guess, true):
+        guess, true = guess.inner, true.inner
     W = to_numpy(true.dense()).astype(np.float64)
     return float(np.sum((to_numpy(guess.dense(true)) - W) ** 2) / np.sum(W**2))
+
+
+def same_common(a: Adjustment, b: Adjustment) -> bool:
+    """Whether two adjustments see domains through the same matrix."""
+    if a.common is None or b.common is None:
+        return a.common is b.common
+    return a.common is b.common or np.array_equal(to_numpy(a.common), to_numpy(b.common))

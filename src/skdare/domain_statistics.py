@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from skdare import newton_schulz
 from skdare._array import (
     Array,
     Index,
-    length,
+    identity,
+    is_foreign,
     like,
     namespace,
     on_accelerator,
-    take,
     to_numpy,
     work_dtype,
 )
 from skdare._validation import check_choice, check_domain_weights, check_number
-from skdare.adjustment import Adjustment, Spectrum, average
+from skdare.adjustment import Adjustment, Spectrum, average, inverse_sqrt
 from skdare.deflation import MIN_FEATURES, MIN_SHRINKAGE, deflated_inverse_root
-from skdare.moments import SHRINKAGE_RULES, Moments, pooled_second_moment
+from skdare.moments import (
+    SHRINKAGE_RULES,
+    Moments,
+    pooled_second_moment,
+    weighted_second_moment,
+)
 from skdare.newton_schulz import newton_schulz_inverse_root
+from skdare.row_spectrum import RowSpectrum
 from skdare.row_sums import mean_and_variances
 
 SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
@@ -57,21 +62,49 @@ class Whitening:
         return cls(head.adjust, head.centered, head.shrinkage, head.shrinkage_target)
 
     def of_moments(
-        self, moments: Moments, spectrum: Spectrum | None, pool: Array | None, dtype: object
+        self,
+        moments: Moments,
+        spectrum: Spectrum | RowSpectrum | None,
+        common: Array | None,
+        dtype: object,
+        root_weight: np.ndarray | None = None,
     ) -> Adjustment:
-        """The adjustment of one domain."""
-        rho = moments.shrinkage(self.shrinkage, centered=self.centered)
-        if not moments.scale(centered=self.centered) > 0:
+        """The adjustment of one domain; see `of_pool` for what domains have in common.
+
+        Where the roots of the rows' weights are given, few rows also say what the adjustment does
+        to their own scores.
+        """
+        rho, centered = moments.shrinkage(self.shrinkage, centered=self.centered), self.centered
+        if not moments.scale(centered=centered) > 0:
             raise ValueError("these rows are all the same; adjusting needs rows that differ")
-        if self.target == "pooled" and pool is not None:
-            S = moments.covariance(rho, pool, centered=self.centered)
-            return Spectrum.of_matrix(S, dtype).inverse_root()
-        if spectrum is None and rho < 1.0:
-            spectrum = Spectrum.of_matrix(moments.second_moment(centered=self.centered), dtype)
+        target = "identity" if common is not None else self.target
+        if rho == 1.0:
+            ridge = moments.scale(centered=centered) if target != "identity" else 1.0
+            return Adjustment(moments.d, ridge**-0.5, common=common)
+        if spectrum is None and moments.factor is not None:
+            spectrum = RowSpectrum.of_moments(moments, centered=centered, common=common)
+        if isinstance(spectrum, RowSpectrum):
+            return spectrum.inverse_root(rho, target, root_weight=root_weight)
         if spectrum is None:
-            ridge = 1.0 if self.target == "identity" else moments.scale(centered=self.centered)
-            return Adjustment(moments.d, ridge**-0.5)
-        return spectrum.inverse_root(rho, self.target)
+            S = moments.second_moment(centered=centered)
+            seen = S if common is None else like(common, S, S.dtype) @ S @ like(common, S, S.dtype)
+            spectrum = Spectrum.of_matrix(seen, dtype)
+        return replace(spectrum.inverse_root(rho, target), common=common)
+
+    def of_pool(self, moments: Sequence[Moments], dtype: object) -> Array | None:
+        """What domains have in common, where they are shrunk towards their pool.
+
+        C, the symmetric inverse root of the equal-weight mean of their second moments. Domains
+        are adjusted in its coordinates, where the pool is the identity: ``(1 - ρ) S + ρ P`` is
+        whitened exactly, few rows need no (d, d) matrix of their own, and a linear change of the
+        features changes nothing.
+        """
+        if not self.adjust or self.target != "pooled":
+            return None
+        P = pooled_second_moment(moments, centered=self.centered)
+        # What is within the rounding of the features' own products is noise.
+        rtol = P.shape[0] * float(namespace(P).finfo(dtype or P.dtype).eps)
+        return like(inverse_sqrt(P, rtol=rtol), P, dtype or P.dtype)
 
 
 def check_whitening(head: Any) -> None:
@@ -93,7 +126,7 @@ class DomainStatistics:
         self._lock = RLock()
         self._moments: Moments | None = None
         self._light: tuple[np.ndarray, ...] | None = None
-        self._spectra: dict[bool, Spectrum] = {}
+        self._spectra: dict[bool, Spectrum | RowSpectrum] = {}
         self._last: tuple[Whitening, Adjustment] | None = None
 
     @property
@@ -110,63 +143,52 @@ class DomainStatistics:
         """On the host; from the moments where they are known."""
         with self._lock:
             if self._moments is not None:
-                m = self._moments
-                diagonal = namespace(m.scatter).linalg.diagonal(m.scatter)
-                return to_numpy(m.mean), to_numpy(diagonal) / m.n
+                return to_numpy(self._moments.mean), to_numpy(self._moments.variances)
             if self._light is None:
                 self._light = mean_and_variances(self.X, self.index, self.weight)
             return self._light
 
-    def spectrum(self, *, centered: bool) -> Spectrum:
-        """Spectrum of the second moment, through its thin side where it has one."""
+    def spectrum(self, *, centered: bool) -> Spectrum | RowSpectrum:
+        """Spectrum of the second moment, through the rows where they are few."""
         with self._lock:
             if centered not in self._spectra:
-                if self._is_thin and not sparse.issparse(self.X):
-                    rows = self._deviations(centered)
-                    self._spectra[centered] = Spectrum.of_rows(rows, self.moments.n)
+                moments = self.moments
+                if moments.factor is not None:
+                    self._spectra[centered] = RowSpectrum.of_moments(moments, centered=centered)
                 else:
-                    S = self.moments.second_moment(centered=centered)
+                    S = moments.second_moment(centered=centered)
                     self._spectra[centered] = Spectrum.of_matrix(S, work_dtype(self.X))
             return self._spectra[centered]
 
-    def adjustment(self, whitening: Whitening, pool: Array | None = None) -> Adjustment:
-        """The adjustment, shrunk towards a pool where there is one.
+    def adjustment(self, whitening: Whitening, common: Array | None = None) -> Adjustment:
+        """The adjustment, in common coordinates where there are any.
 
         Only the last is kept: a search over options visits them one after the other.
         """
         with self._lock:
-            if pool is None and self._last is not None and self._last[0] == whitening:
+            if common is None and self._last is not None and self._last[0] == whitening:
                 return self._last[1]
-            result = self._adjustment(whitening, pool)
-            if pool is None:
+            result = self._adjustment(whitening, common)
+            if common is None:
                 self._last = whitening, result
             return result
 
-    def _adjustment(self, whitening: Whitening, pool: Array | None) -> Adjustment:
+    def _adjustment(self, whitening: Whitening, common: Array | None) -> Adjustment:
         moments, centered = self.moments, whitening.centered
         spectrum = None
-        if pool is None and moments.shrinkage(whitening.shrinkage, centered=centered) < 1.0:
+        if common is None and moments.shrinkage(whitening.shrinkage, centered=centered) < 1.0:
             W = self._without_spectrum(whitening)
             if W is not None:
                 return Adjustment(moments.d, 0.0, W)
             spectrum = self.spectrum(centered=centered)
-        return whitening.of_moments(moments, spectrum, pool, work_dtype(self.X))
-
-    @property
-    def _is_thin(self) -> bool:
-        return length(self.index) < self.X.shape[1]
-
-    def _deviations(self, centered: bool) -> Array:
-        """Rows minus their mean (or not), times the roots of their weights."""
-        root = like(self.weight**0.5, self.X)
-        rows = take(self.X, self.index)
-        return (rows - like(self.moments.mean, self.X) if centered else rows) * root[:, None]
+        root = None if is_foreign(self.X) else self.weight**0.5
+        return whitening.of_moments(moments, spectrum, common, work_dtype(self.X), root)
 
     def _without_spectrum(self, whitening: Whitening) -> Array | None:
         """The inverse root without a full decomposition, where that is quicker."""
         moments, centered, dtype = self.moments, whitening.centered, work_dtype(self.X)
         rho = moments.shrinkage(whitening.shrinkage, centered=centered)
-        if centered in self._spectra or self._is_thin:
+        if centered in self._spectra or moments.factor is not None:
             return None
         ridge = rho * (1.0 if whitening.target == "identity" else moments.scale(centered=centered))
         if on_accelerator(self.X):
@@ -178,16 +200,6 @@ class DomainStatistics:
         if moments.d < MIN_FEATURES or rho < MIN_SHRINKAGE or dtype != namespace(self.X).float32:
             return None
         return deflated_inverse_root(moments.second_moment(centered=centered), rho, ridge, dtype)
-
-
-def adjustment_among(
-    own: DomainStatistics, others: Sequence[DomainStatistics], whitening: Whitening
-) -> Adjustment:
-    """The adjustment of a domain beside others, towards whose pool it may be shrunk."""
-    if whitening.target != "pooled":
-        return own.adjustment(whitening)
-    moments = [other.moments for other in others] or [own.moments]
-    return own.adjustment(whitening, pooled_second_moment(moments, centered=whitening.centered))
 
 
 def guess_adjustment(
@@ -203,16 +215,24 @@ def guess_adjustment(
     shrunk second moments; a mapping weighs the domains it names.
     """
     if isinstance(guess, str) and guess == "covariance" and whitening.adjust:
-        total = 0.0
-        # Towards the others' pool, shrinkage moves weight between domains and not their mean.
-        pooled = whitening.target == "pooled"
-        target = "scaled" if pooled else whitening.target
-        for m in moments:
-            rho = 0.0 if pooled else whitening.shrinkage
-            total = total + m.covariance(rho, target, centered=whitening.centered)
-        return Spectrum.of_matrix(total / len(moments)).inverse_root()
+        common = adjustments[0].common
+        if common is not None:
+            # Shrinkage towards the pool moves weight between domains and not their mean.
+            return Adjustment(adjustments[0].d, 1.0, common=common)
+        return _mean_root(moments, whitening)
     weights = None if isinstance(guess, str) else check_domain_weights(guess, list(labels))
     return average(adjustments, weights)
+
+
+def _mean_root(moments: Sequence[Moments], whitening: Whitening) -> Adjustment:
+    """The inverse root of the averaged shrunk second moments."""
+    rule, centered = whitening.shrinkage, whitening.centered
+    rhos = np.array([m.shrinkage(rule, centered=centered) for m in moments])
+    S = weighted_second_moment(moments, ((1.0 - rhos) / len(rhos)).tolist(), centered=centered)
+    ridges = np.ones(len(rhos))
+    if whitening.target == "scaled":
+        ridges = np.array([m.scale(centered=centered) for m in moments])
+    return Spectrum.of_matrix(S + float(np.mean(rhos * ridges)) * identity(S)).inverse_root()
 
 
 # Statistics by domain label, for fits whose domains have the same rows.

@@ -6,39 +6,48 @@ Notation: X (n, d) rows, S (d, d) second moment, Z rows minus a point.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 from scipy import sparse
 
 from skdare._array import (
     Array,
     Index,
+    as_float64,
     chunks,
     float64,
+    gram,
     identity,
+    length,
     like,
     namespace,
-    same_place,
+    take,
     to_numpy,
 )
 from skdare._validation import check_choice, check_number
 from skdare.row_sums import (
-    deviation_gram,
-    deviation_sum,
-    squared_distances,
+    STACK,
+    Powers,
+    RunningSums,
+    shifted_powers,
     total,
     weighted_mean,
+    weighted_sum,
 )
 
 SHRINKAGE_RULES = ("ledoit-wolf", "oas")
 # The square of the share that one row must hold of the total variance to be called an outlier.
 _DOMINATED = 0.25
 _MANY_ROWS = 20
+NO_ROWS = "moments need at least one row of positive weight"
 
 
-@dataclass(frozen=True, eq=False)
 class Moments:
     """Total weight, mean and scatter of rows; the sum of two is the moments of all their rows.
+
+    Fewer dense rows than features are kept as such, and no (d, d) matrix is made of them before
+    it is asked for.
 
     Parameters
     ----------
@@ -46,13 +55,16 @@ class Moments:
         Total weight: the number of rows, where rows are not weighted. A weight of two is a row
         given twice.
     mean : array of shape (d,)
-    scatter : array of shape (d, d)
+    scatter : array of shape (d, d), optional
         Weighted sum of ``(x - mean)(x - mean)ᵀ``, in float64.
     cubic : array of shape (d,), optional
         Weighted sum of ``‖x - mean‖² (x - mean)``; with ``quartic``, what Ledoit–Wolf needs
         beyond the scatter in a form that still adds up.
     quartic : float, optional
         Weighted sum of ``‖x - mean‖⁴``.
+    factor : array of shape (m + 1, d), optional
+        In place of the scatter: rows that have it as their Gram matrix, such as deviations from
+        the mean times the roots of their weights, and √n times the mean below them.
 
     Examples
     --------
@@ -64,11 +76,18 @@ class Moments:
     True
     """
 
-    n: float
-    mean: Array
-    scatter: Array
-    cubic: Array | None = None
-    quartic: float | None = None
+    def __init__(
+        self,
+        n: float,
+        mean: Array,
+        scatter: Array | None = None,
+        cubic: Array | None = None,
+        quartic: float | None = None,
+        *,
+        factor: Array | None = None,
+    ) -> None:
+        self.n, self.mean, self.cubic, self.quartic = n, mean, cubic, quartic
+        self.factor, self._scatter = factor, scatter
 
     @classmethod
     def of(
@@ -80,6 +99,8 @@ class Moments:
         entry for each indexed row.
         """
         index = slice(0, X.shape[0]) if index is None else index
+        if 0 < length(index) < X.shape[1] and not sparse.issparse(X):
+            return _of_few_rows(take(X, index), sample_weight)
         sums: RunningSums | None = None
         for place, rows in chunks(X, index):
             weight = None if sample_weight is None else like(sample_weight[place], X, float64(X))
@@ -87,36 +108,70 @@ class Moments:
                 sums = RunningSums(weighted_mean(rows, weight))
             sums.add(rows, weight)
         if sums is None or sums.n == 0:
-            raise ValueError("moments need at least one row of positive weight")
-        return sums.moments()
+            raise ValueError(NO_ROWS)
+        return Moments(*sums.about_mean())
 
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
             return NotImplemented
         n = self.n + other.n
-        delta = (other.mean - self.mean) * (other.n / n)
-        mean = self.mean + delta
-        ours, theirs = self._about(mean), other._about(mean)
+        mean = self.mean + (other.mean - self.mean) * (other.n / n)
         cubic = quartic = None
-        if ours.cubic is not None and theirs.cubic is not None:
-            cubic = ours.cubic + theirs.cubic
-            quartic = ours.quartic + theirs.quartic  # type: ignore[operator]
-        return Moments(n, mean, ours.scatter + theirs.scatter, cubic, quartic)
+        if self.cubic is not None and other.cubic is not None:
+            ours, theirs = self._powers(mean - self.mean), other._powers(mean - other.mean)
+            cubic, quartic = ours.cubic + theirs.cubic, ours.quartic + theirs.quartic
+        # The means differ by a row of their own, of weight n₁ n₂ / n.
+        apart = (other.mean - self.mean) * (self.n * other.n / n) ** 0.5
+        if self.factor is not None and other.factor is not None:
+            parts = [self.factor[:-1, :], other.factor[:-1, :], apart[None, :]]
+            if sum(part.shape[0] for part in parts) < self.d:
+                stacked = _stack([*parts, mean[None, :] * n**0.5], self.factor)
+                return Moments(n, mean, None, cubic, quartic, factor=stacked)
+        scatter = self.scatter + other.scatter + apart[:, None] * apart[None, :]
+        return Moments(n, mean, scatter, cubic, quartic)
 
-    def _about(self, point: Array) -> Moments:
-        """The same sums about another point (the ``mean`` field then holds that point)."""
-        zero = self.mean * 0.0
-        return _shift(self, zero, point - self.mean)
+    def _powers(self, delta: Array) -> Powers:
+        """The cubic and quartic sums about a point δ away from the mean."""
+        if self.cubic is None or self.quartic is None:
+            raise ValueError("Ledoit–Wolf needs the quartic moment; make these with Moments.of")
+        Sd = self._scatter_times(delta)
+        return shifted_powers(
+            Powers(self.cubic, self.quartic), self.n, self.trace, delta * 0.0, Sd, delta
+        )
+
+    def _scatter_times(self, v: Array) -> Array:
+        if self.factor is None:
+            return self.scatter @ v
+        Z = as_float64(self.factor[:-1, :])
+        return namespace(Z).matrix_transpose(Z) @ (Z @ v)
+
+    @property
+    def scatter(self) -> Array:
+        """Weighted sum of ``(x - mean)(x - mean)ᵀ``, in float64; of few rows made when asked."""
+        if self.factor is None:
+            return self._scatter
+        return gram(as_float64(self.factor[:-1, :]))
+
+    @cached_property
+    def variances(self) -> Array:
+        """Of each feature, with divisor n."""
+        if self.factor is None:
+            return namespace(self.mean).linalg.diagonal(self.scatter) / self.n
+        Z = as_float64(self.factor[:-1, :])
+        return namespace(Z).sum(Z * Z, axis=0) / self.n
 
     @property
     def d(self) -> int:
         """Number of features."""
         return int(self.mean.shape[0])
 
-    @property
+    @cached_property
     def trace(self) -> float:
         """Total scatter: the sum of squared distances from the mean."""
-        return float(namespace(self.mean).linalg.trace(self.scatter))
+        if self.factor is None:
+            return float(namespace(self.mean).linalg.trace(self.scatter))
+        Z = as_float64(self.factor[:-1, :])
+        return total(Z * Z)
 
     @property
     def concentration(self) -> float:
@@ -150,19 +205,25 @@ class Moments:
         check_number("shrinkage", rule, 0.0, 1.0, also=SHRINKAGE_RULES)
         if not isinstance(rule, str):
             return float(rule)
-        xp = namespace(self.mean)
-        S, d, n = self.second_moment(centered=centered), self.d, self.n
-        scale, norm = self.scale(centered=centered), float(xp.sum(S * S))
+        d, n = self.d, self.n
+        scale, norm = self.scale(centered=centered), self._squared_norm(centered)
         spread = norm - d * scale**2
         if spread <= 0:
             return 1.0
         if rule == "oas":
             alpha = norm / d**2
             return min(1.0, (alpha + scale**2) / ((n + 1.0) * (alpha - scale**2 / d)))
-        quartic = self.quartic if centered else self._about(self.mean * 0.0).quartic
-        if quartic is None:
-            raise ValueError("Ledoit–Wolf needs the quartic moment; make these with Moments.of")
+        quartic = self._powers(self.mean * (0.0 if centered else -1.0)).quartic
         return max(0.0, min(quartic / n - norm, n * spread) / (n * spread))
+
+    def _squared_norm(self, centered: bool) -> float:
+        """Sum of the squared entries of the second moment; of few rows, through their products."""
+        if self.factor is None:
+            S = self.second_moment(centered=centered)
+            return total(S * S)
+        R = as_float64(self.factor[:-1, :] if centered else self.factor)
+        K = R @ namespace(R).matrix_transpose(R) / self.n
+        return total(K * K)
 
     def covariance(
         self,
@@ -192,96 +253,59 @@ class Moments:
 
     def to_numpy(self) -> Moments:
         """The same moments as NumPy arrays on the host."""
-        cubic = None if self.cubic is None else to_numpy(self.cubic)
-        return Moments(self.n, to_numpy(self.mean), to_numpy(self.scatter), cubic, self.quartic)
+        if isinstance(self.mean, np.ndarray):
+            return self
+        cubic, scatter, factor = (
+            None if a is None else to_numpy(a) for a in (self.cubic, self._scatter, self.factor)
+        )
+        return Moments(self.n, to_numpy(self.mean), scatter, cubic, self.quartic, factor=factor)
 
 
 def pooled_second_moment(moments: Sequence[Moments], *, centered: bool = True) -> Array:
     """Equal-weight mean over domains of their second moments."""
-    pool = moments[0].second_moment(centered=centered)
-    for m in moments[1:]:
-        pool = pool + m.second_moment(centered=centered)
-    return pool / len(moments)
+    return weighted_second_moment(moments, [1.0 / len(moments)] * len(moments), centered=centered)
 
 
-def _shift(sums: Moments, linear: Array, delta: Array) -> Moments:
-    """Sums about ``point`` moved to ``point + δ``; ``linear`` is Σ z about the old point.
-
-    With z' = z - δ and ‖z'‖² = ‖z‖² - 2 z·δ + ‖δ‖², expand each power and sum.
-    """
-    n, square, trace, Sd = sums.n, total(delta * delta), sums.trace, sums.scatter @ delta
-    cross, point = total(linear * delta), sums.mean + delta
-    # S - zδᵀ - δzᵀ + nδδᵀ as one product of rank two: it passes the (d, d) matrix once.
-    xp, half = namespace(delta), linear - 0.5 * n * delta
-    scatter = sums.scatter - xp.stack([half, delta], axis=1) @ xp.stack([delta, half])
-    if sums.cubic is None or sums.quartic is None:
-        return Moments(n, point, scatter)
-    cubic = sums.cubic - 2 * Sd + square * linear - (trace - 2 * cross + n * square) * delta
-    quartic = (
-        sums.quartic
-        + 4 * total(delta * Sd)
-        + n * square * square
-        - 4 * total(sums.cubic * delta)
-        + 2 * square * trace
-        - 4 * square * cross
-    )
-    return Moments(n, point, scatter, cubic, quartic)
+def weighted_second_moment(
+    moments: Sequence[Moments], weights: Sequence[float], *, centered: bool = True
+) -> Array:
+    """``Σ w S`` in float64, in one (d, d) accumulator; many few rows in one product."""
+    first = moments[0].mean
+    pool = as_float64(first[:, None] * first[None, :]) * 0.0
+    thin: list[Array] = []
+    for m, w in zip(moments, weights, strict=True):
+        if m.factor is None:
+            pool += w * m.second_moment(centered=centered)
+            continue
+        rows = m.factor[:-1, :] if centered else m.factor
+        thin.append(rows * (w / m.n) ** 0.5)
+        if sum(part.shape[0] for part in thin) >= STACK:
+            pool += as_float64(gram(_stack(thin, thin[0])))
+            thin = []
+    return pool + as_float64(gram(_stack(thin, thin[0]))) if thin else pool
 
 
-class RunningSums:
-    """Running sums about a fixed point near the mean: one (d, d) accumulator, added to in place.
+def _stack(parts: Sequence[Array], beside: Array) -> Array:
+    """Rows of several arrays in one, in the dtype of another."""
+    xp = namespace(beside)
+    return xp.concat([xp.astype(part, beside.dtype, copy=False) for part in parts], axis=0)
 
-    About the first chunk's mean, not the origin: the mean of ReLU features is as large as their
-    spread, and subtracting n μμᵀ afterwards would cost those digits in float32.
 
-    Parameters
-    ----------
-    point : array of shape (d,)
-        In float64; the sums stay in its array library and on its device.
-    """
-
-    def __init__(self, point: Array) -> None:
-        self.point, self.n, self.quartic = point, 0.0, 0.0
-        self.linear, self.cubic = point * 0.0, point * 0.0
-        self.square = self.linear[:, None] * self.linear[None, :]
-
-    def add(self, rows: Array, weight: Array | None) -> None:
-        """Add a chunk of rows; a sparse chunk stays sparse, a dense one is centred once."""
-        point = self.point
-        if not sparse.issparse(rows):
-            rows, point = rows - like(point, rows), point * 0.0
-        norms = squared_distances(rows, point)
-        ones = norms * 0.0 + 1.0 if weight is None else weight
-        heavy = ones * norms
-        self.n += total(ones)
-        self.linear = self.linear + deviation_sum(rows, point, ones)
-        self.cubic = self.cubic + deviation_sum(rows, point, heavy)
-        self.quartic += total(heavy * norms)
-        # A float32 product is added as it is: a float64 copy would be one more (d, d) matrix.
-        self.square += deviation_gram(rows, point, weight)
-
-    def decay(self, factor: float) -> None:
-        """Let every row so far count ``factor`` times what it did."""
-        self.n, self.quartic = factor * self.n, factor * self.quartic
-        self.linear, self.cubic = factor * self.linear, factor * self.cubic
-        self.square *= factor
-
-    def follow(self) -> None:
-        """Move the point to the mean, once they are further apart than the rows are spread."""
-        offset = total(self.linear * self.linear) / self.n
-        if offset > 0.5 * float(namespace(self.point).linalg.trace(self.square)):
-            moments = self.moments()
-            self.point, self.linear = moments.mean, self.linear * 0.0
-            self.square, self.cubic = moments.scatter, moments.cubic
-            self.quartic = moments.quartic or 0.0
-
-    def move_beside(self, rows: Array) -> None:
-        """Go on in the array library and on the device of these rows."""
-        if not same_place(self.point, rows):
-            for name in ("point", "linear", "cubic", "square"):
-                setattr(self, name, like(to_numpy(getattr(self, name)), rows, float64(rows)))
-
-    def moments(self) -> Moments:
-        """Move the sums to the mean they imply."""
-        about = Moments(self.n, self.point, self.square, self.cubic, self.quartic)
-        return _shift(about, self.linear, self.linear / self.n)
+def _of_few_rows(rows: Array, sample_weight: Array | None) -> Moments:
+    """Moments of fewer rows than features, which hold the rows' deviations."""
+    weight = None if sample_weight is None else like(sample_weight, rows, float64(rows))
+    ones = like(np.ones(rows.shape[0]), rows, float64(rows)) if weight is None else weight
+    n = total(ones)
+    if not n > 0:
+        raise ValueError(NO_ROWS)
+    mean = weighted_mean(rows, weight)
+    # Twice, so that the rounding of a large mean is taken off, too.
+    Z = rows - like(mean, rows)
+    rest = weighted_sum(Z, ones) / n
+    Z, mean = Z - like(rest, rows), mean + rest
+    norms = as_float64(namespace(Z).sum(Z * Z, axis=1))
+    cubic, quartic = weighted_sum(Z, ones * norms), total(ones * norms * norms)
+    if weight is not None:
+        Z = Z * like(weight**0.5, rows)[:, None]
+    factor = _stack([Z, mean[None, :] * n**0.5], Z)
+    return Moments(n, mean, None, cubic, quartic, factor=factor)

@@ -33,6 +33,7 @@ from skdare._array import (
 from skdare.adjustment import Adjustment
 from skdare.losses import Loss
 from skdare.passes import Part, Plan, Visit, plan
+from skdare.thin_rows import ThinRows
 
 # Below this many parameters a quadratic's (m, m) Hessian is cheaper than its iterations.
 DIRECT_SIZE = 1000
@@ -195,6 +196,8 @@ class Objective:
         Products with rounded entries where that is quicker: for iterates far from the minimum.
     plan : Plan, optional
         How the rows are visited; made of the blocks, and kept by copies of the objective.
+    thin : ThinRows, optional
+        Domains beside the blocks, of weight one, whose rows are visited together.
     """
 
     blocks: Sequence[Block]
@@ -209,6 +212,7 @@ class Objective:
     block_weights: Sequence[float] | np.ndarray | None = None
     coarse: bool = False
     plan: Plan = field(default=None)  # type: ignore[assignment]
+    thin: ThinRows | None = None
     _moved: dict[tuple[str, type], Array] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -228,9 +232,14 @@ class Objective:
         return self.loss.constant_curvature and self.size <= DIRECT_SIZE
 
     @property
+    def _X(self) -> Array:
+        """Rows that say where parameters may lie."""
+        return self.blocks[0].rows[0].X if self.blocks else self.thin.X  # type: ignore[union-attr]
+
+    @property
     def has_coarse(self) -> bool:
         """Whether there is a quicker, coarser form."""
-        return not self.coarse and is_cuda_float32(self.blocks[0].rows[0].X)
+        return not self.coarse and is_cuda_float32(self._X)
 
     def coarsened(self) -> Objective:
         """The same objective with coarse products."""
@@ -242,8 +251,7 @@ class Objective:
 
     def place(self, theta: np.ndarray) -> Array:
         """Flat parameters where the rows are: a solver that starts from them stays there."""
-        X = self.blocks[0].rows[0].X
-        return like(theta, X, float64(X))
+        return like(theta, self._X, float64(self._X))
 
     def unpack(self, theta: Array) -> tuple[Array, Array]:
         """Flat parameters as B (d, k) and b (k,); linear, so directions unpack alike."""
@@ -295,18 +303,25 @@ class Objective:
         value, G, g = 0.5 * self.l2 * xp.sum(B * B), self.l2 * B, xp.zeros_like(b)
         for q, sums in zip(self._weights(), self.block_sums(B, b), strict=True):
             value, G, g = value + q * sums.value, G + q * sums.G, g + q * sums.g
+        if self.thin is not None:
+            thin_value, G_thin, g_thin = self.thin.value_and_gradient(B, b)
+            value, G, g = value + thin_value, G + G_thin, g + g_thin
         return float(value), self.chain(G, g)
 
     def hessian_product(self, theta: Array) -> Callable[[Array], Array]:
         """The second derivative at theta, as a function of a flat direction."""
         B, b = self.unpack(theta)
         product = self.block_hessian_product(B, b)
+        thin_product = None if self.thin is None else self.thin.hessian_product(B, b)
 
         def apply(direction: Array) -> Array:
             D, c = self.unpack(direction)
             G, g = self.l2 * D, namespace(c).zeros_like(c)
             for q, sums in zip(self._weights(), product([(D, c)] * len(self.blocks)), strict=True):
                 G, g = G + q * sums.G, g + q * sums.g
+            if thin_product is not None:
+                G_thin, g_thin = thin_product(D, c)
+                G, g = G + G_thin, g + g_thin
             return self.chain(G, g)
 
         return apply
@@ -336,15 +351,14 @@ class Objective:
         self, visit: Visit, points: Sequence[Sequence[tuple[Array, Array]]]
     ) -> Iterator[Sums]:
         """The sums of each block, in B and b, at points given in B and b for each block."""
-        B = points[0][0][0]
-        with products_of(self.blocks[0].rows[0].X, coarse=self.coarse):
+        with products_of(self._X, coarse=self.coarse):
             found = iter(self.plan.run(visit, self._brought(points)))
-            for block in self.blocks:
+            for block, ((B, _), *_) in zip(self.blocks, points, strict=True):
                 sums = _ZERO
                 for rows in block.rows:
                     sums = sums + next(found).about(rows)
                 X = block.rows[0].X
-                G = block.adjustment.apply(like(sums.G, X))
+                G = block.adjustment.back(like(sums.G, X))
                 parts = (like(part, B, B.dtype) for part in (sums.value, as_float64(G), sums.g))
                 yield Sums(*parts)
 

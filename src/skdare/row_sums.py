@@ -5,6 +5,8 @@ Notation: X (n, d) rows, Z rows minus a point.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import sparse
 
@@ -18,9 +20,13 @@ from skdare._array import (
     like,
     namespace,
     on_accelerator,
+    same_place,
     to_numpy,
     transposed_product,
 )
+
+# Rows of several domains that are multiplied together: one large product, little memory.
+STACK = 2048
 
 
 def total(values: Array) -> float:
@@ -92,3 +98,93 @@ def mean_and_variances(X: Array, index: Index, sample_weight: Array) -> tuple[np
             linear = linear + weighted_sum(Z, weight)
     variances = to_numpy(square / n - (linear / n) ** 2)
     return to_numpy(point + linear / n), np.maximum(variances, 0.0)
+
+
+class Powers(NamedTuple):
+    """Sums of the third and fourth power about a point."""
+
+    cubic: Array
+    quartic: float
+
+
+def shifted_powers(
+    powers: Powers, n: float, trace: float, linear: Array, Sd: Array, delta: Array
+) -> Powers:
+    """The same about ``point + δ``; ``linear`` is Σ z and ``Sd`` is Σ z zᵀδ about the old point.
+
+    With z' = z - δ and ‖z'‖² = ‖z‖² - 2 z·δ + ‖δ‖², expand each power and sum.
+    """
+    square, cross = total(delta * delta), total(linear * delta)
+    cubic = powers.cubic - 2 * Sd + square * linear - (trace - 2 * cross + n * square) * delta
+    quartic = (
+        powers.quartic
+        + 4 * total(delta * Sd)
+        + n * square * square
+        - 4 * total(powers.cubic * delta)
+        + 2 * square * trace
+        - 4 * square * cross
+    )
+    return Powers(cubic, quartic)
+
+
+class RunningSums:
+    """Running sums about a fixed point near the mean: one (d, d) accumulator, added to in place.
+
+    About the first chunk's mean, not the origin: the mean of ReLU features is as large as their
+    spread, and subtracting n μμᵀ afterwards would cost those digits in float32.
+
+    Parameters
+    ----------
+    point : array of shape (d,)
+        In float64; the sums stay in its array library and on its device.
+    """
+
+    def __init__(self, point: Array) -> None:
+        self.point, self.n, self.quartic = point, 0.0, 0.0
+        self.linear, self.cubic = point * 0.0, point * 0.0
+        self.square = self.linear[:, None] * self.linear[None, :]
+
+    def add(self, rows: Array, weight: Array | None) -> None:
+        """Add a chunk of rows; a sparse chunk stays sparse, a dense one is centred once."""
+        point = self.point
+        if not sparse.issparse(rows):
+            rows, point = rows - like(point, rows), point * 0.0
+        norms = squared_distances(rows, point)
+        ones = norms * 0.0 + 1.0 if weight is None else weight
+        heavy = ones * norms
+        self.n += total(ones)
+        self.linear = self.linear + deviation_sum(rows, point, ones)
+        self.cubic = self.cubic + deviation_sum(rows, point, heavy)
+        self.quartic += total(heavy * norms)
+        # A float32 product is added as it is: a float64 copy would be one more (d, d) matrix.
+        self.square += deviation_gram(rows, point, weight)
+
+    def decay(self, factor: float) -> None:
+        """Let every row so far count ``factor`` times what it did."""
+        self.n, self.quartic = factor * self.n, factor * self.quartic
+        self.linear, self.cubic = factor * self.linear, factor * self.cubic
+        self.square *= factor
+
+    def follow(self) -> None:
+        """Move the point to the mean, once they are further apart than the rows are spread."""
+        offset = total(self.linear * self.linear) / self.n
+        if offset > 0.5 * float(namespace(self.point).linalg.trace(self.square)):
+            _, self.point, self.square, self.cubic, self.quartic = self.about_mean()
+            self.linear = self.linear * 0.0
+
+    def move_beside(self, rows: Array) -> None:
+        """Go on in the array library and on the device of these rows."""
+        if not same_place(self.point, rows):
+            for name in ("point", "linear", "cubic", "square"):
+                setattr(self, name, like(to_numpy(getattr(self, name)), rows, float64(rows)))
+
+    def about_mean(self) -> tuple[float, Array, Array, Array, float]:
+        """Moved to the mean they imply: n, mean, scatter, and the cubic and quartic sums."""
+        linear, delta = self.linear, self.linear / self.n
+        trace, Sd = float(namespace(delta).linalg.trace(self.square)), self.square @ delta
+        powers = Powers(self.cubic, self.quartic)
+        powers = shifted_powers(powers, self.n, trace, linear, Sd, delta)
+        # S - zδᵀ - δzᵀ + nδδᵀ with z = nδ.
+        root = delta * self.n**0.5
+        scatter = self.square - root[:, None] * root[None, :]
+        return self.n, self.point + delta, scatter, *powers

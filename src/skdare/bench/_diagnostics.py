@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import to_numpy
+from skdare._array import to_numpy, work_dtype
 from skdare.adjustment import Adjustment, adjustment_error, average
 from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS
 from skdare.bench._paper import OPTIONS
 from skdare.bench._scores import Measured
 from skdare.bench._trial import Settings
-from skdare.domain_statistics import Whitening, adjustment_among
+from skdare.domain_statistics import Whitening
 from skdare.heads import fit_sharing
 
 GUESSES = ("averaged adjustment", "averaged scalar")
@@ -33,16 +33,22 @@ def measure_adjustment(
     whitening = Whitening.of_head(_dare(fold, options, settings))
     guess = average([_adjustment(fold, domain, whitening) for domain in fold.seen])
     if which == "averaged scalar":
-        guess = Adjustment(guess.d, float(np.trace(to_numpy(guess.dense()))) / guess.d)
+        scale = float(np.trace(to_numpy(guess.inner.dense()))) / guess.d
+        guess = Adjustment(guess.d, scale, common=guess.common)
     own = _adjustment(fold, fold.held_out, whitening)
     notes = {"option:shrinkage": whitening.shrinkage, "option:shrinkage_target": whitening.target}
     return Measured(adjustment_error(guess, own), "error", notes)
 
 
 def _adjustment(fold: Fold, domain: str, whitening: Whitening) -> Adjustment:
-    """Of one domain; a pool is that of the training domains other than it."""
-    others = [fold.statistics(d) for d in fold.seen if d != domain]
-    return adjustment_among(fold.statistics(domain), others, whitening)
+    """Of one domain; a pool is that of the training domains."""
+    common = fold.once(
+        ("common", whitening),
+        lambda: whitening.of_pool(
+            [fold.statistics(d).moments for d in fold.seen], work_dtype(fold.train.X)
+        ),
+    )
+    return fold.statistics(domain).adjustment(whitening, common)
 
 
 def measure_alignment(

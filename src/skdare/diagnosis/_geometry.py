@@ -52,8 +52,10 @@ def eigengap(S: np.ndarray) -> float:
 def adjustment_difference(own: Adjustment, guess: Adjustment) -> np.ndarray:
     """The paper's Δ: the own adjustment undone, then the guess, minus the identity.
 
-    Directions that the own adjustment maps to zero were without variance, and stay at zero.
+    What both have in common is undone, too. Directions that the own adjustment maps to zero were
+    without variance, and stay at zero.
     """
+    own, guess = own.inner, guess.inner
     values, vectors = symmetric_eigen(to_numpy(own.dense(guess)).astype(np.float64))
     kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
     inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
@@ -71,9 +73,9 @@ def spectral_norm(D: np.ndarray) -> float:
 
 
 def adjusted_mean(W: Adjustment, moments: Moments) -> np.ndarray:
-    """W μ, on the host."""
+    """Wᵀ μ, on the host."""
     mean = to_numpy(moments.mean).astype(np.float64)
-    return to_numpy(W.apply(W.like(mean[:, None]))).astype(np.float64)[:, 0]
+    return to_numpy(W.back(W.like(mean[:, None]))).astype(np.float64)[:, 0]
 
 
 def span(M: np.ndarray) -> np.ndarray:

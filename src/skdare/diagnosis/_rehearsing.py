@@ -219,4 +219,4 @@ class Rehearsing:
 def own_adjustment(training: TrainingDomains, rows: Array, numbers: np.ndarray) -> Any:
     """The adjustment of some rows of a domain that is not one of these."""
     statistics = DomainStatistics(rows, compact(numbers), np.ones(len(numbers)))
-    return statistics.adjustment(training.whitening, training.pool_like(rows)).to_numpy()
+    return statistics.adjustment(training.whitening, training.common_like(rows)).to_numpy()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdare._array import Array, float64, like, to_numpy
+from skdare._array import Array, like, to_numpy
 from skdare.adjustment import Adjustment, adjustment_error
 from skdare.diagnosis._geometry import (
     adjusted_mean,
@@ -22,7 +22,7 @@ from skdare.diagnosis._geometry import (
     spectral_norm,
 )
 from skdare.domain_statistics import Whitening, guess_adjustment
-from skdare.moments import Moments, pooled_second_moment
+from skdare.moments import Moments
 
 
 def names_of(labels: Sequence[Hashable]) -> list[str]:
@@ -108,12 +108,10 @@ class TrainingDomains:
         given = (self.adjustments, self.labels, self.moments, self.whitening)
         return guess_adjustment(self.rule, *given).to_numpy()
 
-    def pool_like(self, X: Array) -> Array | None:
-        """Their pooled second moment beside X, where adjustments are shrunk towards it."""
-        if self.whitening.target != "pooled":
-            return None
-        pool = pooled_second_moment(self.moments, centered=self.whitening.centered)
-        return like(pool, X, float64(X))
+    def common_like(self, X: Array) -> Array | None:
+        """What domains have in common, beside X, where they are shrunk towards their pool."""
+        common = self.adjustments[0].common
+        return None if common is None else like(common, X)
 
     @cached_property
     def means(self) -> np.ndarray:

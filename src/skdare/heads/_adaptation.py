@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from skdare._array import to_numpy
 from skdare._validation import warn
 from skdare.adjustment import Adjustment, Spectrum, average
 from skdare.domain_statistics import guess_adjustment
 from skdare.heads._adjusted import Fitted, Plan
-from skdare.moments import Moments, pooled_second_moment
+from skdare.moments import Moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,14 +27,14 @@ class Adaptation:
     fitted : Fitted
     guess : Adjustment
         The averaged adjustment, towards which few rows are blended.
-    pool : array of shape (d, d), optional
-        The pooled second moment, where shrinkage goes towards it.
+    common : array of shape (d, d), optional
+        What domains have in common, where they are shrunk towards their pool.
     """
 
     plan: Plan
     fitted: Fitted
     guess: Adjustment
-    pool: np.ndarray | None
+    common: np.ndarray | None
 
     @classmethod
     def of(
@@ -46,26 +45,22 @@ class Adaptation:
         moments: Sequence[Moments],
     ) -> Adaptation:
         """On the host, from a fit without penalty."""
-        whitening, pool = plan.whitening, None
-        guess = guess_adjustment("mean", fitted.adjustments, labels, moments, whitening)
-        if whitening.target == "pooled":
-            pool = to_numpy(pooled_second_moment(moments, centered=whitening.centered))
-        return cls(plan, replace(fitted, adjustments=[]), guess.to_numpy(), pool)
+        given = (fitted.adjustments, labels, moments, plan.whitening)
+        guess = guess_adjustment("mean", *given).to_numpy()
+        return cls(plan, replace(fitted, adjustments=[]), guess, guess.common)
 
-    def spectrum(self, moments: Moments, thin: np.ndarray | None) -> Spectrum | None:
-        """Of the second moment: from the rows themselves where they are few; None for a pool."""
+    def spectrum(self, moments: Moments) -> Spectrum | None:
+        """Of the second moment; None where the adjustment does not go by way of it."""
         whitening = self.plan.whitening
-        if self.pool is not None:
+        if self.common is not None or moments.factor is not None:
             return None
-        if thin is not None:
-            return Spectrum.of_rows(thin, moments.n)
         if moments.shrinkage(whitening.shrinkage, centered=whitening.centered) == 1.0:
             return None
         return Spectrum.of_matrix(moments.second_moment(centered=whitening.centered))
 
     def own(self, moments: Moments, spectrum: Spectrum | None) -> Adjustment:
         """The adjustment of a domain with these moments, without any guess in it."""
-        return self.plan.whitening.of_moments(moments, spectrum, self.pool, None)
+        return self.plan.whitening.of_moments(moments, spectrum, self.common, None)
 
     def trust(self, n: float, prior_rows: float) -> float:
         """The share of a domain's own adjustment beside the guess."""
@@ -94,7 +89,7 @@ def _blend(own: Adjustment, guess: Adjustment, trust: float) -> Adjustment:
     scale = trust * own.scale + (1.0 - trust) * guess.scale
     matrix = trust * own.matrix
     matrix += (1.0 - trust) * guess.matrix
-    return Adjustment(own.d, scale, matrix)
+    return Adjustment(own.d, scale, matrix, common=own.common)
 
 
 def head_digest(head: Any) -> str:
@@ -104,7 +99,7 @@ def head_digest(head: Any) -> str:
     if adaptation is not None:
         fitted, guess = adaptation.fitted, adaptation.guess
         digest.update(repr(adaptation.plan).encode())
-        arrays += [fitted.B, fitted.b, fitted.mean, adaptation.pool]
+        arrays += [fitted.B, fitted.b, fitted.mean, adaptation.common]
         arrays += [guess.scale, guess.matrix, guess.U, guess.weights]
     for array in arrays:
         values = np.zeros(0) if array is None else np.asarray(array, dtype="<f8")

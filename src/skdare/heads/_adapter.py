@@ -77,7 +77,7 @@ class Adapter:
         check_number("staleness", staleness, 0.0, MAX_STALENESS)
         check_adaptable(head)
         self._head, self._active = head, getattr(head, "adapts_", True)
-        if staleness and self._active and head.adaptation_.pool is not None:
+        if staleness and self._active and head.adaptation_.common is not None:
             raise ValueError(
                 "staleness needs shrinkage towards a multiple of the identity, and this head "
                 "shrinks towards the pooled second moment; leave staleness at 0"
@@ -142,8 +142,7 @@ class Adapter:
         if kept is not None and kept.serves(moments, trust, self._staleness):
             return kept.own
         whitening = adaptation.plan.whitening
-        thin = self._stream.thin(moments.mean if whitening.centered else 0.0)
-        spectrum, self._root = adaptation.spectrum(moments, thin), None
+        spectrum, self._root = adaptation.spectrum(moments), None
         own = adaptation.own(moments, spectrum)
         self.n_refreshes_ += 1
         if self._staleness and spectrum is not None:

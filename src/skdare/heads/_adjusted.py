@@ -9,16 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
-from skdare._array import as_float64, like, to_numpy, work_dtype
+from skdare._array import as_float64, is_foreign, length, like, to_numpy, work_dtype
 from skdare.adjustment import Adjustment
 from skdare.domain_statistics import Whitening
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
 from skdare.objective import Block, Objective
+from skdare.passes import SpreadRows
 from skdare.solvers import Solution
+from skdare.thin_rows import ThinRows
 
 
 @dataclass(frozen=True)
@@ -102,32 +104,69 @@ def fit_adjusted(
     """Minimise the empirical Lagrangian over the chosen domains."""
     if adjustments is None:
         adjustments = statistics.adjustments(chosen, plan.whitening)
-    form = plan.form
-    means = [statistics.domain_mean(e) for e in chosen]
-    shares = np.full(len(chosen), 1.0 / len(chosen))
-    if plan.by_rows:
-        totals = np.array([problem.domain_weight(e).sum() for e in chosen])
-        shares = totals / totals.sum()
-    blocks, M = [], []
-    for e, W, mean, share in zip(chosen, adjustments, means, shares, strict=True):
-        rows = [problem.domain_rows(e, share, mean if form.centered else None)]
-        if not isinstance(form.mean_penalty, str) and form.mean_penalty > 0:
-            target, weight = problem.loss.uninformative(problem.k), form.mean_penalty * share
-            rows.append(problem.mean_row(mean, target, weight))
-        blocks.append(Block(W, tuple(rows)))
-        adjusted = W.apply(like(mean[:, None], problem.X, work_dtype(problem.X)))
-        M.append(to_numpy(as_float64(adjusted))[:, 0])
-    span, gains = mean_directions(np.stack(M, axis=1), form.mean_penalty)
-    origin = None if form.centered else np.mean(M, axis=0)
-    ridge = statistics.ridge(chosen, plan.whitening, plan.l2)
-    shape = (problem.d, problem.k, ridge, solving.intercept)
-    objective = Objective(blocks, problem.loss, *shape, span, gains, origin)
+    given = (problem, statistics, chosen, plan, adjustments)
+    objective = adjusted_objective(*given, intercept=solving.intercept)
     begin = np.zeros(objective.size)
     if start is not None and start[0].shape == (problem.d, problem.k):
         begin = objective.pack(*start)
     solution = solving(objective, begin)
     B, b = objective.unpack(solution.theta)
     return Fitted(B, b, adjustments, statistics.mean(chosen), solution)
+
+
+def adjusted_objective(
+    problem: Problem,
+    statistics: Statistics,
+    chosen: Sequence[int],
+    plan: Plan,
+    adjustments: Sequence[Adjustment],
+    *,
+    intercept: bool,
+) -> Objective:
+    """The empirical Lagrangian over the chosen domains: few rows together, others one by one."""
+    form, penalty = plan.form, plan.form.mean_penalty
+    penalty = 0.0 if isinstance(penalty, str) else penalty
+    blocks, thin, M = [], [], []
+    shares = _shares(problem, chosen, plan.by_rows)
+    for e, W, share in zip(chosen, adjustments, shares, strict=True):
+        if _is_thin(problem, e, W):
+            thin.append(problem.thin_domain(e, share, W.scale if W.own is None else W.own))
+            continue
+        mean = statistics.domain_mean(e)
+        rows = [problem.domain_rows(e, share, mean if form.centered else None)]
+        if penalty > 0:
+            target = problem.loss.uninformative(problem.k)
+            rows.append(problem.mean_row(mean, target, penalty * share))
+        blocks.append(Block(W, tuple(rows)))
+        adjusted = W.back(like(mean[:, None], problem.X, work_dtype(problem.X)))
+        M.append(to_numpy(as_float64(adjusted)).T)
+    together = None
+    if thin:
+        common = adjustments[0].common
+        together = ThinRows.of(problem.X, thin, problem.loss, common, form.centered, penalty)
+        M.append(together.means())
+    means = np.concatenate(M)
+    span, gains = mean_directions(means.T, form.mean_penalty)
+    origin = None if form.centered else means.mean(axis=0)
+    ridge = statistics.ridge(chosen, plan.whitening, plan.l2)
+    shape = (problem.d, problem.k, ridge, intercept)
+    return Objective(blocks, problem.loss, *shape, span, gains, origin, thin=together)
+
+
+def _shares(problem: Problem, chosen: Sequence[int], by_rows: bool) -> np.ndarray:
+    """What each domain weighs: all the same, or by its rows."""
+    if not by_rows:
+        return np.full(len(chosen), 1.0 / len(chosen))
+    totals = np.array([problem.domain_weight(e).sum() for e in chosen])
+    return totals / totals.sum()
+
+
+def _is_thin(problem: Problem, e: int, W: Adjustment) -> bool:
+    """Whether a domain's rows can be visited together with others'."""
+    few = length(problem.index[e]) < problem.d
+    X = problem.X
+    here = not is_foreign(X) and not sparse.issparse(X) and not isinstance(X, SpreadRows)
+    return few and here and (W.is_scalar or W.own is not None)
 
 
 def mean_directions(
@@ -139,17 +178,22 @@ def mean_directions(
     curvature of about one. On features with large means, L-BFGS needed 94 iterations with these
     gains and had not converged after 1,000 without. Gains of zero are the exact constraint.
     """
+    if penalty == 0:
+        return None, None
+    d, n = M.shape
+    if n > d:  # many domains: the triangle has the same span and values
+        M = linalg.qr(M.T, mode="r", check_finite=False)[0][:d].T
     span, values, _ = linalg.svd(M, full_matrices=False, check_finite=False)
     # In canonical units features are of order one: a mean of 1e-7 is rounding, not a direction.
     present = values > 1e-7 * max(1.0, values[0])
-    if penalty == 0 or not present.any():
+    if not present.any():
         return None, None
     span, values = span[:, present], values[present]
     if penalty == "exact":
-        if len(values) == M.shape[0]:
+        if len(values) == d:
             raise ValueError(
-                f"the means of {M.shape[1]} domains span all {M.shape[0]} features, and "
+                f"the means of {n} domains span all {d} features, and "
                 "mean_penalty='exact' leaves nothing to predict from; use a number"
             )
         return span, np.zeros(len(values))
-    return span, (1.0 + (1.0 + float(penalty)) * values**2 / M.shape[1]) ** -0.5
+    return span, (1.0 + (1.0 + float(penalty)) * values**2 / n) ** -0.5

@@ -116,7 +116,7 @@ class AnchorRegressor(RegressorHead):
             rows = problem.domain_rows(e, 1.0 / len(domains), mean)
             t.append(float(np.average(problem.T[problem.index[e]], weights=weight)))
             blocks.append(Block(W, (rows.centered(t[-1]),)))
-            M.append(to_numpy(as_float64(W.apply(like(mean[:, None], problem.X))))[:, 0])
+            M.append(to_numpy(as_float64(W.back(like(mean[:, None], problem.X))))[:, 0])
         means = np.stack(M)
         origin = means.mean(axis=0) if self.fit_intercept else np.zeros(problem.d)
         blocks.append(self._mean_block(problem, means - origin, np.array(t)))

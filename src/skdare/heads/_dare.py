@@ -99,8 +99,9 @@ class DAREClassifier(ClassifierHead, _DARE):
     shrinkage : float in [0, 1], "ledoit-wolf" or "oas", default=0.9
         The paper's ρ: how far each second moment is shrunk before it is inverted.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
-        Towards (tr/d) I, which has no unit; the raw identity, as the paper; or the pooled
-        second moment of the other domains, for many small domains.
+        Towards (tr/d) I, which has no unit; the raw identity, as the paper; or the mean second
+        moment of all training domains, in whose coordinates domains are then adjusted: for many
+        small domains.
     centered : bool, default=False
         Whiten by the covariance, or by the raw second moment, as the paper's implementation.
     adjust : bool, default=True
@@ -170,8 +171,9 @@ class DARERegressor(RegressorHead, _DARE):
     shrinkage : float in [0, 1], "ledoit-wolf" or "oas", default=0.9
         The paper's ρ: how far each second moment is shrunk before it is inverted.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
-        Towards (tr/d) I, which has no unit; the raw identity, as the paper; or the pooled
-        second moment of the other domains, for many small domains.
+        Towards (tr/d) I, which has no unit; the raw identity, as the paper; or the mean second
+        moment of all training domains, in whose coordinates domains are then adjusted: for many
+        small domains.
     centered : bool, default=False
         Whiten by the covariance, or by the raw second moment.
     adjust : bool, default=True

@@ -1,7 +1,7 @@
 """An inverse root kept from earlier moments, and how far scores are from those of a new one.
 
 Notation: A = W⁻¹ the kept root of a shrunk second moment, S the shrunk second moment now,
-B (d, k) canonical weights, D what must be added to W, Q (d, r) eigenvectors of A.
+B (d, k) canonical weights, D what must be added to W, Q (d, d) eigenvectors of A.
 
 W + D is the inverse root of S when (W + D) S (W + D) = I. With S = A (I + E) A and terms of
 second order left out, that is the Lyapunov equation A D + D A = -E, which
@@ -52,8 +52,6 @@ class KeptRoot:
         self.own = spectrum.inverse_root(rho, target) if own is None else own
         ridge = rho * (1.0 if target == "identity" else spectrum.scale)
         self._roots = np.sqrt((1.0 - rho) * spectrum.values + ridge)
-        # The root along directions that the spectrum does not list, where there are any.
-        self._rest = np.sqrt([ridge] * (spectrum.vectors.shape[1] < spectrum.d))
         self._coordinates = spectrum.vectors.T @ B
         self._V = self.own.apply(B), adaptation.guess.apply(B)
 
@@ -89,25 +87,20 @@ class KeptRoot:
         Moments that did not change then have no correction at all.
         """
         times, weights = self._quadrature()
-        roots, rest = (np.exp(-np.outer(a, times)) / a[:, None] for a in (self._roots, self._rest))
-        G = self._apply(roots, rest)
+        decays = np.exp(-np.outer(self._roots, times))
+        inverse = decays / self._roots[:, None]
+        G = self._apply(inverse)
         H = self._shrunk_product(moments, G.reshape(len(G), -1)).reshape(G.shape)
         Q = self.spectrum.vectors
         inner = np.tensordot(Q, H, axes=(0, 0))
-        after = Q @ np.einsum("p,ip,ipk->ik", weights, roots - rest.sum(axis=0), inner)
-        after += np.einsum("p,dpk->dk", weights * rest.sum(axis=0), H)
-        squared = (np.exp(-2.0 * np.outer(a, times)) @ weights for a in (self._roots, self._rest))
-        before = self._apply(*(s[:, None] for s in squared))[:, 0]
-        return before - after
+        after = Q @ np.einsum("p,ip,ipk->ik", weights, inverse, inner)
+        return self._apply((decays**2 @ weights)[:, None])[:, 0] - after
 
-    def _apply(self, roots: np.ndarray, rest: np.ndarray) -> np.ndarray:
-        """f(A) B for several f, (d, p, k), from their values along Q and along what is left."""
-        Q, other = self.spectrum.vectors, rest.sum(axis=0)
-        inner = (roots - other)[:, :, None] * self._coordinates[:, None, :]
-        result = (Q @ inner.reshape(len(inner), -1)).reshape(len(Q), *inner.shape[1:])
-        if len(rest):
-            result += other[None, :, None] * self._adaptation.fitted.B[:, None, :]
-        return result
+    def _apply(self, roots: np.ndarray) -> np.ndarray:
+        """f(A) B for several f, (d, p, k), from their values along Q."""
+        inner = roots[:, :, None] * self._coordinates[:, None, :]
+        Q = self.spectrum.vectors
+        return (Q @ inner.reshape(len(inner), -1)).reshape(len(Q), *inner.shape[1:])
 
     def _shrunk_product(self, moments: Moments, M: np.ndarray) -> np.ndarray:
         """S M with the shrinkage that the moments ask for now."""
@@ -121,8 +114,7 @@ class KeptRoot:
         return (1.0 - rho) * product + ridge * M
 
     def _range(self) -> tuple[float, float]:
-        every = np.concatenate([self._roots, self._rest])
-        return float(every.min()), float(every.max())
+        return float(self._roots.min()), float(self._roots.max())
 
     def _quadrature(self) -> tuple[np.ndarray, np.ndarray]:
         """Times and weights with Σ w exp(-t x) ≈ 1/x between the sums of two roots."""

@@ -18,6 +18,7 @@ from skdare._array import (
 )
 from skdare.losses import Loss
 from skdare.objective import Rows
+from skdare.thin_rows import ThinDomain
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +71,11 @@ class Problem:
     def domain_weight(self, e: int) -> np.ndarray:
         """Sample weights of the rows of a domain."""
         return self.weight[self.index[e]]
+
+    def thin_domain(self, e: int, total: float, A: np.ndarray | float) -> ThinDomain:
+        """The rows of a domain, weighing ``total`` together, with the map of their scores."""
+        weight, index = self.domain_weight(e), self.index[e]
+        return ThinDomain(index, self.T[index], total * weight / weight.sum(), A)
 
     def domain_rows(self, e: int, total: float, shift: Array | None = None) -> Rows:
         """The rows of a domain, weighing ``total`` together."""

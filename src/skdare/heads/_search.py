@@ -86,7 +86,10 @@ class _Folds:
             adjustments, own = [self.shared[e] for e in chosen], self.shared[held_out]
         else:
             adjustments = self.statistics.adjustments(chosen, self.whitening)
-            own = self.statistics.adjustments([held_out, *chosen], self.whitening)[0]
+            given = (held_out, chosen, self.whitening, adjustments[0].common)
+            own = adjustments[0]
+            if self.whitening.adjust:
+                own = self.statistics.adjustment(*given)
         return _Fold(self.problem, self.statistics, held_out, chosen, adjustments, own)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from skdare._array import Array, work_dtype
 from skdare.adjustment import Adjustment
-from skdare.domain_statistics import DomainStatistics, Shared, Whitening, adjustment_among
+from skdare.domain_statistics import DomainStatistics, Shared, Whitening
 from skdare.heads._problem import Problem
 from skdare.moments import Moments
 
@@ -78,12 +79,21 @@ class Statistics:
         """One adjustment for each chosen domain; without whitening, one scalar for all."""
         if not whitening.adjust:
             return [Adjustment(self.problem.d, self.unit(chosen) ** -0.5)] * len(chosen)
-        return [self._adjustment(e, chosen, whitening) for e in chosen]
+        common = self.common(chosen, whitening)
+        return [self.adjustment(e, chosen, whitening, common) for e in chosen]
 
-    def _adjustment(self, e: int, chosen: Sequence[int], whitening: Whitening) -> Adjustment:
+    def common(self, chosen: Sequence[int], whitening: Whitening) -> Array | None:
+        """What the chosen domains have in common, where they are shrunk towards their pool."""
+        moments = [self.moments(e) for e in chosen]
+        return whitening.of_pool(moments, work_dtype(self.problem.X))
+
+    def adjustment(
+        self, e: int, chosen: Sequence[int], whitening: Whitening, common: Array | None
+    ) -> Adjustment:
+        """Of one domain, beside the chosen ones."""
         moments = self.moments(e)
         if not moments.scale(centered=whitening.centered) > 0:
             # Rows that do not differ say nothing of their scale: take the other domains'.
-            return Adjustment(moments.d, self.unit(chosen) ** -0.5)
-        others = [self.domains[o] for o in chosen if o != e]
-        return adjustment_among(self.domains[e], others, whitening)
+            scale = 1.0 if common is not None else self.unit(chosen) ** -0.5
+            return Adjustment(moments.d, scale, common=common)
+        return self.domains[e].adjustment(whitening, common)

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from skdare._array import Array, chunk_rows, float64, like, products_of, take, to_numpy
-from skdare.moments import Moments, RunningSums
-from skdare.row_sums import weighted_mean
+from skdare.moments import Moments
+from skdare.row_sums import RunningSums, weighted_mean
 
 # Chunks of fewer rows are gathered until there are so many: adding a product to the (d, d) sums
 # costs the same for one row as for dozens.
@@ -94,18 +94,13 @@ class StreamMoments:
             self._kept.append(np.array(rows, dtype=np.float64))
 
     def moments(self) -> Moments:
-        """On the host."""
+        """On the host; of fewer rows than features, in terms of the rows themselves."""
+        if self._kept:
+            self._kept = [np.concatenate(self._kept)]
+            return Moments.of(self._kept[0], None, self.forgetting.weights(self.n_rows))
         self._add_gathered()
         assert self._sums is not None
-        return self._sums.moments().to_numpy()
-
-    def thin(self, point: np.ndarray | float) -> np.ndarray | None:
-        """The rows minus a point, times the roots of their weights, while they are few."""
-        if not self._kept:
-            return None
-        self._kept = [np.concatenate(self._kept)]
-        rows, weight = self._kept[0] - point, self.forgetting.weights(self.n_rows)
-        return rows if weight is None else rows * np.sqrt(weight)[:, None]
+        return Moments(*self._sums.about_mean()).to_numpy()
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything that the rest of the stream depends on: numbers, and arrays on the host."""

@@ -25,7 +25,7 @@ class Unadjusted(Head):
     def _solve(self, problem: Problem, statistics: Statistics) -> None:
         domains = range(len(problem.index))
         adjustment = Adjustment(problem.d, statistics.unit(domains) ** -0.5)
-        origin = adjustment.apply(statistics.mean(domains))
+        origin = adjustment.back(statistics.mean(domains))
         objective = self._objective(self._blocks(problem, adjustment), problem, origin)
         solution = self._minimise(objective, problem)
         B, b = objective.unpack(solution.theta)
