@@ -27,6 +27,7 @@ from skdare._array import (
     like,
     namespace,
     products_of,
+    to_numpy,
     transposed_product,
 )
 from skdare.adjustment import Adjustment
@@ -97,6 +98,10 @@ class Sums:
         if rows.shift is not None:
             G = G - like(rows.shift, g, float64(g))[:, None] * g[None, :]
         return Sums(self.value, G, g if rows.intercept else g * 0.0)
+
+    def to_numpy(self) -> Sums:
+        """The same sums as NumPy arrays on the host."""
+        return Sums(float(self.value), to_numpy(self.G), to_numpy(self.g))
 
 
 _ZERO = Sums(0.0, 0.0, 0.0)

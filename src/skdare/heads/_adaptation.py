@@ -15,6 +15,7 @@ from skdare._array import take, to_numpy
 from skdare._validation import check_count, check_features, check_number, warn
 from skdare.adjustment import Adjustment, Spectrum, average
 from skdare.domain_statistics import guess_adjustment
+from skdare.engines import as_rows
 from skdare.heads._adjusted import Fitted, Plan
 from skdare.heads._base import class_numbers
 from skdare.moments import Moments, pooled_second_moment
@@ -140,7 +141,7 @@ class Adapter:
         -------
         self
         """
-        X = check_features(self._head, X, reset=False)
+        X = check_features(self._head, as_rows(X), reset=False)
         self.n_seen_ += X.shape[0]
         if not self._active:
             return self

@@ -25,14 +25,17 @@ from skdare.diagnosis._recommendation import LABEL_COST
 from skdare.diagnosis._rehearsing import Copies, Rehearsing
 from skdare.diagnosis._training import TrainingDomains
 from skdare.domain_statistics import guess_adjustment
+from skdare.engines import Placing, as_rows
 from skdare.heads._adaptation import Adaptation, Adapter, warn_of_outliers
 from skdare.heads._adjusted import Form, Plan, fit_adjusted
-from skdare.heads._base import ClassifierHead, Head, class_numbers, fit_sharing
+from skdare.heads._base import ClassifierHead, Head, fit_sharing
+from skdare.heads._predictions import PredictedClasses
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
 from skdare.moments import Moments
-from skdare.objective import linear_scores
+from skdare.passes import Part
+from skdare.passes import plan as plan_of
 
 # Share of variance in the second moment below which the offset rules: an offset of three standard
 # deviations has 0.1, and costs six points of training accuracy on unit-variance features; the
@@ -89,11 +92,11 @@ class Adjusted(Head):
 
     def _set_shares(self, problem: Problem) -> None:
         """Shares of the classes this head predicts in training, and how far domains stray."""
-        V, k = np.atleast_2d(self.coef_).T, len(self.classes_)
-        shares = []
-        for index in problem.index:
-            numbers = class_numbers(linear_scores(problem.X, index, V, self.intercept_))
-            shares.append(np.bincount(numbers, problem.weight[index], k))
+        V, b = np.atleast_2d(self.coef_).T, self.intercept_
+        domains = range(len(problem.index))
+        parts = [Part(problem.X, problem.index[e], (problem.domain_weight(e),)) for e in domains]
+        visit = PredictedClasses(len(self.classes_))
+        shares = list(plan_of(parts).run(visit, [(V, b)] * len(parts)))
         self.predicted_shares_ = np.sum(shares, axis=0) / np.sum(shares)
         distances = [0.5 * np.abs(s / s.sum() - self.predicted_shares_).sum() for s in shares]
         self.predicted_share_range_ = float(max(distances))
@@ -156,7 +159,12 @@ class Adjusted(Head):
         self._check_diagnosable()
         if self.get_params() != self._fitted_with:
             raise ValueError("parameters were changed since fit; fit again, then rehearse")
-        X = check_features(self, X, reset=False)
+        with Placing(self.engine) as place:
+            X = check_features(self, place.where_they_lie(X), reset=False)
+            self._rehearse(place.handed_over(X), y, domains, sample_weight, progress)
+        return self
+
+    def _rehearse(self, X, y, domains, sample_weight, progress) -> None:
         y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
         self._check_rehearsed(y, X.shape[0])
         weight = check_weights(sample_weight, len(y))
@@ -175,7 +183,6 @@ class Adjusted(Head):
         copies = Copies(self._copy, self._retrainer, fit_sharing)
         given = (training, X, y, weight, numbers, classes, progress)
         self.rehearsal_ = Rehearsing(copies, *given)()
-        return self
 
     def diagnose(self, X, *, label_cost=LABEL_COST, acceptable=None) -> Diagnosis:
         """Whether this head can be trusted on the domain these unlabelled rows come from.
@@ -197,7 +204,7 @@ class Adjusted(Head):
             after `rehearse`; until then those findings have the level "unknown".
         """
         self._check_diagnosable()
-        X = check_features(self, X, reset=False)
+        X = check_features(self, as_rows(X), reset=False)
         training = self.training_domains()
         return Diagnosing(self, X, training, self.rehearsal_)(label_cost, acceptable)
 
