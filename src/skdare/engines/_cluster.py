@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -46,21 +46,17 @@ class Cluster:
                 )
             time.sleep(0.2)
 
-    def hold(self, value: Any, place: str | None = None) -> Any:
-        """A future of an object that lies with a worker."""
+    def hold(self, values: Sequence[Any], place: str | None = None) -> list[Any]:
+        """Futures of objects that lie with a worker."""
         workers = None if place is None else [place]
-
-        def scatter() -> Any:
-            return self.client.scatter([value], workers=workers, hash=False, timeout=10)[0]
-
-        return self._ask(scatter)
+        options = {"workers": workers, "hash": False, "timeout": 10}
+        return self._ask(lambda: self.client.scatter(list(values), **options))
 
     def held(self, futures: Sequence[Any]) -> list[bool]:
         """Whether what each future stands for is still somewhere."""
-        if not futures:
-            return []
-        found = self._ask(lambda: self.client.who_has(list(futures)))
-        return [future.status == "finished" and bool(found.get(future.key)) for future in futures]
+        there = [future for future in futures if future.status == "finished"]
+        found = self._ask(lambda: self.client.who_has(there)) if there else {}
+        return [bool(found.get(future.key)) for future in futures]
 
     def submit(self, function: Callable, *arguments: Any, place: str | None) -> Any:
         """A future of a function of objects, some of which are futures."""
@@ -108,7 +104,7 @@ class Cluster:
         """Talk to the scheduler."""
         try:
             return question()
-        except (OSError, TimeoutError, ValueError, CancelledError) as error:
+        except (OSError, TimeoutError, LookupError, ValueError, CancelledError) as error:
             raise Lost from error
         except RuntimeError as error:
             if self.client.status == "running":
@@ -125,3 +121,9 @@ class Cluster:
                     "were: start it and its workers again, make a new client, and fit again"
                 )
             time.sleep(0.1)
+
+
+def release(futures: Iterable[Any]) -> None:
+    """Let workers drop what futures stand for, whoever else still has these."""
+    for future in futures:
+        future.release()

@@ -5,6 +5,7 @@ The rows are cut into groups by their size alone, so that results do not depend 
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from skdare._array import Array, Index, RowReader, chunk_rows, is_sparse, length
-from skdare.engines._cluster import Cluster, Lost
+from skdare.engines._cluster import Cluster, Lost, release
 from skdare.engines._share import Group, Share, visit_share
 from skdare.engines._sources import DaskArrayRows
 from skdare.engines._tree import Found, Node, root, total
@@ -29,6 +30,8 @@ MOST_GROUPS = 1024
 # What a pass brings along goes with each task up to so many bytes: it saves two rounds of talk
 # (10 of 25 ms a pass with two workers here). More is handed over once, and fetched from there.
 _SMALL = 1 << 20
+# Groups that are handed over together.
+_HANDED = 4
 # A pass that loses workers again and again is given up: it may be what kills them.
 _ATTEMPTS = 5
 
@@ -160,23 +163,24 @@ class HeldRows(ClusterRows):
         self._held: dict[int, Any] = {}
 
     def settle(self, spans: Sequence[Span]) -> None:
-        known = list(self._held.values())
-        alive = self.cluster.held(known)
-        self._held = {
-            g: f for (g, f), there in zip(self._held.items(), alive, strict=True) if there
-        }
+        alive = self.cluster.held(list(self._held.values()))
+        pairs = zip(self._held.items(), alive, strict=True)
+        self._held = {group: future for (group, future), there in pairs if there}
         for span in spans:
-            for group in range(span.start, span.stop):
-                if group not in self._held:
-                    rows = self.source[self.bounds[group] : self.bounds[group + 1]]
-                    self._held[group] = self.cluster.hold(rows, span.place)
+            missing = [g for g in range(span.start, span.stop) if g not in self._held]
+            for i in range(0, len(missing), _HANDED):
+                some = missing[i : i + _HANDED]
+                rows = [self.source[self.bounds[g] : self.bounds[g + 1]] for g in some]
+                futures = self.cluster.hold(rows, span.place)
+                self._held |= dict(zip(some, futures, strict=True))
 
     def rows(self, group: int) -> Any:
         return self._held[group]
 
     def close(self) -> None:
         super().close()
-        self._held.clear()
+        release(self._held.values())
+        self._held = {}
 
 
 class BlockRows(ClusterRows):
@@ -235,6 +239,7 @@ class _Spread(Plan):
                         f"workers were lost in each of {_ATTEMPTS} tries of one pass; look at "
                         "their logs: they may have too little memory for their rows"
                     ) from lost
+                time.sleep(0.2 * attempt)  # what has gone may not have been noticed everywhere
         return [
             found[p] if there else visit(self.parts[p], given[p])
             for p, there in enumerate(self.there)
@@ -242,6 +247,7 @@ class _Spread(Plan):
 
     def close(self) -> None:
         """Let go of what workers hold for this plan."""
+        release(self._shares)
         self._spans, self._shares = [], []
 
     def _pass(self, visit: Visit, brought: Sequence[Any]) -> Found:
@@ -249,18 +255,31 @@ class _Spread(Plan):
         if not self._shares:
             self._lay_out()
         along = {p: value for p, value in enumerate(brought) if self.there[p]}
-        carried = along if _size(along) <= _SMALL else cluster.hold(along)
-        futures = []
+        made = []
+        try:
+            carried = along
+            if _size(along) > _SMALL:
+                (carried,) = cluster.hold([along])
+                made.append(carried)
+            tasks = self._submit(visit, carried)
+            made += tasks
+            places = {span.place for span in self._spans if span.place is not None}
+            known: dict[Node, Found] = {}
+            for result in cluster.results(tasks, places):
+                known |= result
+        finally:
+            release(made)
+        return total(root(self.X.groups), known.get)
+
+    def _submit(self, visit: Visit, carried: Any) -> list[Any]:
+        """One task for each share."""
+        tasks = []
         for span, share in zip(self._spans, self._shares, strict=True):
             rows = [self.X.rows(group) for group in range(span.start, span.stop)]
             held = [] if self.X.reader is not None else rows
             arguments = (visit_share, visit, share, held, carried)
-            futures.append(cluster.submit(*arguments, place=span.place))
-        places = {span.place for span in self._spans if span.place is not None}
-        known: dict[Node, Found] = {}
-        for result in cluster.results(futures, places):
-            known |= result
-        return total(root(self.X.groups), known.get)
+            tasks.append(self.X.cluster.submit(*arguments, place=span.place))
+        return tasks
 
     def _lay_out(self) -> None:
         spans = self.X.spans()
@@ -270,8 +289,8 @@ class _Spread(Plan):
             Share(span.start, groups[span.start : span.stop], self.X.reader, self.X.device)
             for span in spans
         ]
-        hold = self.X.cluster.hold
-        self._shares = [hold(share, span.place) for share, span in zip(shares, spans, strict=True)]
+        hold, pairs = self.X.cluster.hold, zip(shares, spans, strict=True)
+        self._shares = [hold([share], span.place)[0] for share, span in pairs]
         self._spans = spans
 
     def _groups(self) -> list[Group]:
