@@ -89,6 +89,7 @@ class Cluster:
             raise
         finally:
             gathered.cancel()
+            del gathered  # it has the error, the error this frame, and this frame the futures
 
     async def _gather(self, futures: Sequence[Any]) -> list[Any]:
         return await self.client.gather(list(futures), asynchronous=True)

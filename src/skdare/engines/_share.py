@@ -94,22 +94,21 @@ def visit_share(
         if level:
             return None
         held = rows[number - share.first] if rows else None
-        return {
-            part: _visit_part(visit, place, brought[part], share.device)
-            for part, place in share.parts(number, held).items()
-        }
+        parts = share.parts(number, held)
+        return {p: _visit_part(visit, part, brought[p], share.device) for p, part in parts.items()}
 
     stop = share.first + len(share.groups)
-    return {node: total(node, leaf) for node in branches(share.first, stop)}
+    try:
+        return {node: total(node, leaf) for node in branches(share.first, stop)}
+    except Exception as error:
+        if share.reader is not None:
+            error.add_note("a worker raised this; files must be at the same path on every machine")
+        raise
 
 
 def _visit_part(visit: Visit, part: Part, brought: Any, device: str | None) -> Any:
-    try:
-        if device is None:
-            return visit(part, brought)
-        with products_of(part.X):
-            found = visit(part, None if brought is None else on_device(brought, device))
-    except OSError as error:
-        error.add_note("raised by a worker: files must be at the same path on every machine")
-        raise
+    if device is None:
+        return visit(part, brought)
+    with products_of(part.X):
+        found = visit(part, None if brought is None else on_device(brought, device))
     return found.to_numpy() if hasattr(found, "to_numpy") else found

@@ -210,6 +210,7 @@ class BlockRows(ClusterRows):
 
     def close(self) -> None:
         super().close()
+        release(self._blocks)
         self._blocks, self._kept = [], None
 
 
