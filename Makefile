@@ -13,7 +13,7 @@ demo: $(VENV)/.demo
 	$(BIN)/skdare demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -34,6 +34,9 @@ class RowReader(ABC):
     ndim = 2
     shape: tuple[int, int]
     dtype: np.dtype
+    is_sparse = False
+    # Whether a pickle of it is small, and reads the same rows wherever the same files are.
+    travels = False
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -51,6 +54,10 @@ class RowReader(ABC):
     @abstractmethod
     def ascending(self, index: Index) -> np.ndarray:
         """Some rows, by a slice without a step or by ascending numbers."""
+
+    def all_finite(self) -> bool:
+        """Whether every entry is finite, chunk by chunk."""
+        return is_finite(self, slice(0, self.shape[0]))
 
 
 # Rows are visited in chunks of about this many bytes. On a CPU a gathered chunk should still be
@@ -72,6 +79,11 @@ _GRAM_BANDS = 4
 
 # The namespace of each kind of array that was met: finding it takes longer than a small product.
 _NAMESPACES: dict[type, Any] = {}
+
+
+def is_sparse(X: Array) -> bool:
+    """Whether rows of X are sparse."""
+    return bool(sparse.issparse(X)) or (isinstance(X, RowReader) and X.is_sparse)
 
 
 def is_foreign(X: Array) -> bool:
@@ -189,6 +201,19 @@ def in_background(function: Callable[[], T], X: Array) -> Callable[[], T]:
     return future.result
 
 
+def on_device(values: Any, device: str) -> Any:
+    """Arrays as torch tensors on a device, in any nesting of tuples and lists."""
+    if isinstance(values, tuple | list):
+        return type(values)(on_device(value, device) for value in values)
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            f"device={device!r} needs torch; pip install 'skdare[torch]' where the rows are"
+        ) from error
+    return torch.asarray(np.ascontiguousarray(values)).to(device)
+
+
 def load_tensors(path: str | Path) -> dict[str, Any]:
     """A dict that torch saved, tensors as NumPy arrays and lists as they are; no code is run.
 
@@ -252,11 +277,18 @@ def is_real(X: Array) -> bool:
 
 def all_finite(X: Array) -> bool:
     """Whether every entry is finite, chunk by chunk."""
-    xp = namespace(X)
-    whole = slice(0, X.shape[0])
-    return not _is_floating(X) or all(
-        bool(xp.all(xp.isfinite(rows))) for _, rows in chunks(X, whole)
-    )
+    if not _is_floating(X):
+        return True
+    return X.all_finite() if isinstance(X, RowReader) else is_finite(X, slice(0, X.shape[0]))
+
+
+def is_finite(X: Array, index: Index) -> bool:
+    """Whether every entry of the indexed rows is finite, chunk by chunk."""
+    for _, rows in chunks(X, index):
+        values = rows.data if sparse.issparse(rows) else rows
+        if not bool(namespace(values).all(namespace(values).isfinite(values))):
+            return False
+    return True
 
 
 def chunk_rows(X: Array, *, columns: int | None = None) -> int:

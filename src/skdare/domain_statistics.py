@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any
@@ -31,9 +31,12 @@ from skdare.moments import (
     weighted_second_moment,
 )
 from skdare.newton_schulz import newton_schulz_inverse_root
+from skdare.passes import Part, SpreadRows, visit_once
 from skdare.row_spectrum import RowSpectrum
-from skdare.row_sums import mean_and_variances
+from skdare.row_sums import FeatureMoments
 
+# The most that one pass brings back of moments from a worker.
+_PASS_BYTES = 1 << 30
 SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
 
 
@@ -125,7 +128,7 @@ class DomainStatistics:
         self.X, self.index, self.weight = X, index, weight
         self._lock = RLock()
         self._moments: Moments | None = None
-        self._light: tuple[np.ndarray, ...] | None = None
+        self._light: FeatureMoments | None = None
         self._spectra: dict[bool, Spectrum | RowSpectrum] = {}
         self._last: tuple[Whitening, Adjustment] | None = None
 
@@ -134,8 +137,7 @@ class DomainStatistics:
         """In the array library of X."""
         with self._lock:
             if self._moments is None:
-                weight = None if np.all(self.weight == 1.0) else self.weight
-                self._moments = Moments.of(self.X, self.index, weight)
+                self._moments = _moments_of(self._part())
             return self._moments
 
     @property
@@ -145,8 +147,12 @@ class DomainStatistics:
             if self._moments is not None:
                 return to_numpy(self._moments.mean), to_numpy(self._moments.variances)
             if self._light is None:
-                self._light = mean_and_variances(self.X, self.index, self.weight)
-            return self._light
+                self._light = FeatureMoments.of(self.X, self.index, self.weight)
+            return self._light.mean, self._light.variances
+
+    def _part(self) -> Part:
+        """The rows with their weights, where these differ."""
+        return Part(self.X, self.index, () if np.all(self.weight == 1.0) else (self.weight,))
 
     def spectrum(self, *, centered: bool) -> Spectrum | RowSpectrum:
         """Spectrum of the second moment, through the rows where they are few."""
@@ -200,6 +206,40 @@ class DomainStatistics:
         if moments.d < MIN_FEATURES or rho < MIN_SHRINKAGE or dtype != namespace(self.X).float32:
             return None
         return deflated_inverse_root(moments.second_moment(centered=centered), rho, ridge, dtype)
+
+
+def _moments_of(part: Part, _: None = None) -> Moments:
+    return Moments.of(part.X, part.index, part.columns[0] if part.columns else None)
+
+
+def _feature_moments_of(part: Part, _: None) -> FeatureMoments:
+    return FeatureMoments.of(part.X, part.index, part.columns[0])
+
+
+def fetch_moments(domains: Sequence[DomainStatistics]) -> None:
+    """Moments of domains whose rows lie with workers: all in one pass, where memory allows it."""
+    new = [domain for domain in domains if domain._moments is None]
+    for batch in _batches(new):
+        found = visit_once(_moments_of, [domain._part() for domain in batch])
+        for domain, moments in zip(batch, found, strict=True):
+            domain._moments = moments
+
+
+def fetch_feature_moments(domains: Sequence[DomainStatistics]) -> None:
+    """Mean and variances of domains whose rows lie with workers, in one pass."""
+    new = [domain for domain in domains if domain._moments is None and domain._light is None]
+    if new and isinstance(new[0].X, SpreadRows):
+        parts = [Part(domain.X, domain.index, (domain.weight,)) for domain in new]
+        for domain, found in zip(new, visit_once(_feature_moments_of, parts), strict=True):
+            domain._light = found
+
+
+def _batches(domains: Sequence[DomainStatistics]) -> Iterator[Sequence[DomainStatistics]]:
+    """Domains whose rows lie with workers, as many at a time as a worker can add up at once."""
+    spread = [domain for domain in domains if isinstance(domain.X, SpreadRows)]
+    if spread:
+        step = max(1, _PASS_BYTES // (8 * spread[0].X.shape[1] ** 2))
+        yield from (spread[i : i + step] for i in range(0, len(spread), step))
 
 
 def guess_adjustment(

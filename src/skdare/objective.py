@@ -100,6 +100,10 @@ class Sums:
             G = G - like(rows.shift, g, float64(g))[:, None] * g[None, :]
         return Sums(self.value, G, g if rows.intercept else g * 0.0)
 
+    def to_numpy(self) -> Sums:
+        """The same sums as NumPy arrays on the host."""
+        return Sums(float(self.value), to_numpy(self.G), to_numpy(self.g))
+
 
 _ZERO = Sums(0.0, 0.0, 0.0)
 

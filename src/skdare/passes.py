@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from skdare._array import Array, Index, RowReader
+from skdare._array import Array, Index, RowReader, is_finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,15 @@ class SpreadRows(RowReader):
     @abstractmethod
     def plan(self, parts: Sequence[Part]) -> Plan:
         """A plan of parts, some of which are of these rows."""
+
+    def all_finite(self) -> bool:
+        """Whether every entry is finite, looked at where the rows lie."""
+        whole = Part(self, slice(0, self.shape[0]), ())
+        return not any(visit_once(_count_not_finite, [whole]))
+
+
+def _count_not_finite(part: Part, _: None) -> int:
+    return int(not is_finite(part.X, part.index))
 
 
 class _Local(Plan):

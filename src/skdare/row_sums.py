@@ -5,6 +5,7 @@ Notation: X (n, d) rows, Z rows minus a point.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -79,25 +80,53 @@ def deviation_gram(rows: Array, point: Array, weight: Array | None) -> Array:
     return gram(scaled) - outer - outer.T + total(ones) * (point[:, None] * point[None, :])
 
 
-def mean_and_variances(X: Array, index: Index, sample_weight: Array) -> tuple[np.ndarray, ...]:
-    """Mean and variance of each feature of the indexed rows in one pass, on the host."""
-    point: Array = 0.0
-    n, square, linear = 0.0, 0.0, 0.0
-    for place, rows in chunks(X, index):
-        weight = like(sample_weight[place], X, float64(X))
-        point = weighted_mean(rows, weight) if not n else point
-        n += total(weight)
-        if sparse.issparse(rows):
-            sums = rows.T @ weight
-            square = square + rows.multiply(rows).T @ weight - 2 * point * sums
-            square = square + total(weight) * point**2
-            linear = linear + sums - total(weight) * point
-        else:
-            Z = rows - like(point, rows)
-            square = square + weighted_sum(Z * Z, weight)
-            linear = linear + weighted_sum(Z, weight)
-    variances = to_numpy(square / n - (linear / n) ** 2)
-    return to_numpy(point + linear / n), np.maximum(variances, 0.0)
+@dataclass(frozen=True, eq=False)
+class FeatureMoments:
+    """Total weight, mean and squared deviations of each feature, on the host; they add up.
+
+    Parameters
+    ----------
+    n : float
+    mean : array of shape (d,)
+    squares : array of shape (d,)
+        Weighted sum of ``(x - mean)²``.
+    """
+
+    n: float
+    mean: np.ndarray
+    squares: np.ndarray
+
+    @classmethod
+    def of(cls, X: Array, index: Index, sample_weight: Array) -> FeatureMoments:
+        """Of the indexed rows, in one pass."""
+        point: Array = 0.0
+        n, square, linear = 0.0, 0.0, 0.0
+        for place, rows in chunks(X, index):
+            weight = like(sample_weight[place], X, float64(X))
+            point = weighted_mean(rows, weight) if not n else point
+            n += total(weight)
+            if sparse.issparse(rows):
+                sums = rows.T @ weight
+                square = square + rows.multiply(rows).T @ weight - 2 * point * sums
+                square = square + total(weight) * point**2
+                linear = linear + sums - total(weight) * point
+            else:
+                Z = rows - like(point, rows)
+                square = square + weighted_sum(Z * Z, weight)
+                linear = linear + weighted_sum(Z, weight)
+        squares = to_numpy(square - linear**2 / n)
+        return cls(n, to_numpy(point + linear / n), np.maximum(squares, 0.0))
+
+    def __add__(self, other: FeatureMoments) -> FeatureMoments:
+        n = self.n + other.n
+        gap = other.mean - self.mean
+        squares = self.squares + other.squares + (self.n * other.n / n) * gap**2
+        return FeatureMoments(n, self.mean + (other.n / n) * gap, squares)
+
+    @property
+    def variances(self) -> np.ndarray:
+        """Variance of each feature."""
+        return self.squares / self.n
 
 
 class Powers(NamedTuple):

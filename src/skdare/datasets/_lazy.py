@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ class StoredRows(RowReader):
     store : Store
     """
 
+    travels = True
+
     def __init__(self, store: Store) -> None:
         manifest = store.manifest
         self.store, self.dtype = store, store.dtypes["features"]
@@ -37,7 +40,9 @@ class StoredRows(RowReader):
         self._opened: dict[int, np.ndarray] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": {}}  # maps would travel as copies of their rows
+        # Maps would travel as copies of their rows, and who opens this may work in another folder.
+        store = replace(self.store, folder=self.store.folder.absolute())
+        return {**self.__dict__, "store": store, "_opened": {}}
 
     def __repr__(self) -> str:
         return f"StoredRows({str(self.store.folder)!r}, {self.shape[0]} rows)"

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from skdare._validation import check_count, check_features, check_number, warn
 from skdare.adjustment import Adjustment, Spectrum
+from skdare.engines import as_rows
 from skdare.heads._adaptation import check_adaptable, head_digest, warn_of_outliers
 from skdare.heads._kept_root import MAX_STALENESS, KeptRoot
 from skdare.heads._label_shift import PredictedClasses
@@ -104,7 +105,7 @@ class Adapter:
         -------
         self
         """
-        X = check_features(self._head, X, reset=False)
+        X = check_features(self._head, as_rows(X), reset=False)
         self.n_seen_ += X.shape[0]
         if self._active:
             self._stream.add(X)

@@ -51,6 +51,8 @@ class AnchorRegressor(RegressorHead):
         Iterations after which to give up with a warning.
     warm_start : bool, default=False
         Start from the last fit's solution.
+    engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
+        Where passes over the rows run; see `ERMRegressor`.
 
     Attributes
     ----------
@@ -83,6 +85,7 @@ class AnchorRegressor(RegressorHead):
         tol=1e-5,
         max_iter=1000,
         warm_start=False,
+        engine="auto",
     ):
         self.gamma = gamma
         self.l2 = l2
@@ -95,6 +98,7 @@ class AnchorRegressor(RegressorHead):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.engine = engine
 
     def _check_options(self) -> None:
         super()._check_options()

@@ -25,6 +25,7 @@ from skdare._validation import (
     warn,
 )
 from skdare.domain_statistics import Shared
+from skdare.engines import Placing, as_rows, check_engine
 from skdare.heads._problem import Problem
 from skdare.heads._statistics import Statistics
 from skdare.losses import LOGISTIC, SOFTMAX, SQUARED
@@ -50,8 +51,8 @@ class Head(BaseEstimator, ABC):
         Parameters
         ----------
         X : array of shape (n, d)
-            Features: NumPy, memory-mapped, CSR, a data frame, or an array-API array such as a
-            torch tensor, on any device.
+            Features: NumPy, memory-mapped, CSR, a data frame, a dask.array, or an array-API array
+            such as a torch tensor, on any device.
         y : array of shape (n,)
             Class labels, or numbers.
         domains : sequence of n labels, optional
@@ -79,7 +80,11 @@ class Head(BaseEstimator, ABC):
 
     def _fit(self, X, y, domains, sample_weight, shared: Shared | None) -> None:
         self._check_options()
-        X = check_features(self, X, reset=True, min_rows=2)
+        with Placing(self.engine) as place:
+            X = check_features(self, place.where_they_lie(X), reset=True, min_rows=2)
+            self._fit_rows(place.handed_over(X), y, domains, sample_weight, shared)
+
+    def _fit_rows(self, X, y, domains, sample_weight, shared: Shared | None) -> None:
         n = X.shape[0]
         y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
         if len(y) != n:
@@ -135,6 +140,7 @@ class Head(BaseEstimator, ABC):
         check_count("max_iter", self.max_iter, 1)
         check_choice("fit_intercept", self.fit_intercept, (True, False))
         check_choice("warm_start", self.warm_start, (True, False))
+        check_engine(self.engine)
 
     def _check_problem(self, problem: Problem) -> None:
         """Check what depends on the data; nothing by default."""
@@ -173,7 +179,7 @@ class Head(BaseEstimator, ABC):
 
     def _rows_and_weights(self, X: Array) -> tuple[Array, slice, np.ndarray, Any]:
         check_is_fitted(self)
-        X = check_features(self, X, reset=False)
+        X = check_features(self, as_rows(X), reset=False)
         return X, slice(0, X.shape[0]), np.atleast_2d(self.coef_).T, self.intercept_
 
     def __sklearn_tags__(self):

@@ -25,15 +25,18 @@ from skdare.diagnosis._recommendation import LABEL_COST
 from skdare.diagnosis._rehearsing import Copies, Rehearsing
 from skdare.diagnosis._training import TrainingDomains
 from skdare.domain_statistics import guess_adjustment
+from skdare.engines import Placing, as_rows
 from skdare.heads._adaptation import Adaptation, warn_of_outliers
 from skdare.heads._adapting import Adapting
 from skdare.heads._adjusted import Form, Plan, fit_adjusted
 from skdare.heads._base import ClassifierHead, fit_sharing
+from skdare.heads._predictions import ClassWeights
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
 from skdare.moments import Moments
-from skdare.objective import predicted_columns
+from skdare.passes import Part
+from skdare.passes import plan as plan_of
 
 # Share of variance in the second moment below which the offset rules: an offset of three standard
 # deviations has 0.1, and costs six points of training accuracy on unit-variance features; the
@@ -94,11 +97,11 @@ class Adjusted(Adapting):
 
     def _set_shares(self, problem: Problem) -> None:
         """Shares of the classes this head predicts in training, and how far domains stray."""
-        V, k = like(np.atleast_2d(self.coef_).T, problem.X), len(self.classes_)
-        shares = []
-        for index in problem.index:
-            numbers = predicted_columns(problem.X, index, V, self.intercept_)
-            shares.append(np.bincount(numbers, problem.weight[index], k))
+        V, b = like(np.atleast_2d(self.coef_).T, problem.X), self.intercept_
+        domains = range(len(problem.index))
+        parts = [Part(problem.X, problem.index[e], (problem.domain_weight(e),)) for e in domains]
+        visit = ClassWeights(len(self.classes_))
+        shares = list(plan_of(parts).run(visit, [(V, b)] * len(parts)))
         self.predicted_shares_ = np.sum(shares, axis=0) / np.sum(shares)
         distances = [0.5 * np.abs(s / s.sum() - self.predicted_shares_).sum() for s in shares]
         self.predicted_share_range_ = float(max(distances))
@@ -129,7 +132,12 @@ class Adjusted(Adapting):
         self._check_diagnosable()
         if self.get_params() != self._fitted_with:
             raise ValueError("parameters were changed since fit; fit again, then rehearse")
-        X = check_features(self, X, reset=False)
+        with Placing(self.engine) as place:
+            X = check_features(self, place.where_they_lie(X), reset=False)
+            self._rehearse(place.handed_over(X), y, domains, sample_weight, progress)
+        return self
+
+    def _rehearse(self, X, y, domains, sample_weight, progress) -> None:
         y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
         self._check_rehearsed(y, X.shape[0])
         weight = check_weights(sample_weight, len(y))
@@ -148,7 +156,6 @@ class Adjusted(Adapting):
         copies = Copies(self._copy, self._retrainer, fit_sharing)
         given = (training, X, y, weight, numbers, classes, progress)
         self.rehearsal_ = Rehearsing(copies, *given)()
-        return self
 
     def diagnose(self, X, *, label_cost=LABEL_COST, acceptable=None) -> Diagnosis:
         """Whether this head can be trusted on the domain these unlabelled rows come from.
@@ -170,7 +177,7 @@ class Adjusted(Adapting):
             after `rehearse`; until then those findings have the level "unknown".
         """
         self._check_diagnosable()
-        X = check_features(self, X, reset=False)
+        X = check_features(self, as_rows(X), reset=False)
         training = self.training_domains()
         return Diagnosing(self, X, training, self.rehearsal_)(label_cost, acceptable)
 

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from skdare._validation import check_choice, check_count, check_number, warn
 from skdare.diagnosis._task import SATURATED
 from skdare.domain_statistics import SHRINKAGE_TARGETS, Whitening
+from skdare.engines import check_engine
 from skdare.heads._adjusted import CENTERED, RAW, Plan
 from skdare.heads._base import ClassifierHead, RegressorHead, check_solver
 from skdare.heads._canonical import Adjusted
@@ -36,6 +37,7 @@ class _DARECV(Adjusted):
         solver="auto",
         tol=1e-4,
         max_iter=1000,
+        engine="auto",
     ):
         self.l2 = l2
         self.shrinkage = shrinkage
@@ -48,6 +50,7 @@ class _DARECV(Adjusted):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.engine = engine
 
     def _check_options(self) -> None:
         for name in ("l2", "shrinkage", "mean_penalty", "strategies"):
@@ -69,6 +72,7 @@ class _DARECV(Adjusted):
         check_number("tol", self.tol)
         check_count("max_iter", self.max_iter, 1)
         check_solver(self)
+        check_engine(self.engine)
 
     def _check_problem(self, problem: Problem) -> None:
         if not set(self.strategies) <= {"erm", "reweighted"}:
@@ -214,6 +218,8 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         Largest absolute entry of the gradient at which to stop.
     max_iter : int, default=1000
         Iterations after which to give up with a warning.
+    engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
+        Where passes over the rows run; see `ERMClassifier`.
 
     Attributes
     ----------
@@ -268,6 +274,8 @@ class DARERegressorCV(RegressorHead, _DARECV):
         Largest absolute entry of the gradient at which to stop.
     max_iter : int, default=1000
         Iterations after which to give up with a warning.
+    engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
+        Where passes over the rows run; see `ERMRegressor`.
 
     Attributes
     ----------

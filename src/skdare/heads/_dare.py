@@ -38,6 +38,7 @@ class _DARE(Adjusted):
         tol=1e-5,
         max_iter=1000,
         warm_start=False,
+        engine="auto",
     ):
         self.l2 = l2
         self.mean_penalty = mean_penalty
@@ -53,6 +54,7 @@ class _DARE(Adjusted):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.engine = engine
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -126,6 +128,8 @@ class DAREClassifier(ClassifierHead, _DARE):
         Iterations after which to give up with a warning.
     warm_start : bool, default=False
         Start from the last fit's solution.
+    engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
+        Where passes over the rows run; see `ERMClassifier`.
 
     Attributes
     ----------
@@ -197,6 +201,8 @@ class DARERegressor(RegressorHead, _DARE):
         Iterations after which to give up with a warning.
     warm_start : bool, default=False
         Start from the last fit's solution.
+    engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
+        Where passes over the rows run; see `ERMRegressor`.
 
     Attributes
     ----------

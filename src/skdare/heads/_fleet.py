@@ -13,6 +13,7 @@ from scipy import sparse
 from skdare._array import Array, Index, take, to_numpy
 from skdare._validation import check_count, check_domains, check_features, check_number
 from skdare.adjustment import Adjustment
+from skdare.engines import as_rows
 from skdare.heads._adaptation import check_adaptable, head_digest
 from skdare.heads._adapter import check_half_life
 from skdare.heads._base import probabilities
@@ -219,7 +220,7 @@ class Fleet:
             raise AttributeError(f"a fleet of a regressor has no {name}; use predict")
 
     def _groups(self, X: Any, devices: Any) -> tuple[Array, list[tuple[Hashable, Index]]]:
-        X = check_features(self._head, X, reset=False)
+        X = check_features(self._head, as_rows(X), reset=False)
         if devices is None:
             raise ValueError("devices is None; pass one label per row")
         rows = check_domains(devices, X.shape[0], np.ones(X.shape[0]), name="devices")

@@ -22,6 +22,7 @@ class _GroupDRO(Unadjusted):
         tol=1e-5,
         max_iter=200,
         warm_start=False,
+        engine="auto",
     ):
         self.l2 = l2
         self.fit_intercept = fit_intercept
@@ -29,6 +30,7 @@ class _GroupDRO(Unadjusted):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.engine = engine
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -65,6 +67,8 @@ class GroupDROClassifier(ClassifierHead, _GroupDRO):
         Changes of the domain weights after which to give up with a warning.
     warm_start : bool, default=False
         Start from the last fit's solution.
+    engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
+        Where passes over the rows run; see `ERMClassifier`.
 
     Attributes
     ----------
@@ -90,6 +94,8 @@ class GroupDRORegressor(RegressorHead, _GroupDRO):
         Changes of the domain weights after which to give up with a warning.
     warm_start : bool, default=False
         Start from the last fit's solution.
+    engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
+        Where passes over the rows run; see `ERMRegressor`.
 
     Attributes
     ----------

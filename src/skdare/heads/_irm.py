@@ -24,6 +24,7 @@ class _IRM(Unadjusted):
         tol=1e-5,
         max_iter=1000,
         warm_start=False,
+        engine="auto",
     ):
         self.penalty = penalty
         self.anneal = anneal
@@ -32,6 +33,7 @@ class _IRM(Unadjusted):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.engine = engine
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -76,6 +78,8 @@ class IRMClassifier(ClassifierHead, _IRM):
         Iterations a stage after which to give up with a warning.
     warm_start : bool, default=False
         Start from the last fit's solution.
+    engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
+        Where passes over the rows run; see `ERMClassifier`.
     """
 
 
@@ -98,4 +102,6 @@ class IRMRegressor(RegressorHead, _IRM):
         Iterations a stage after which to give up with a warning.
     warm_start : bool, default=False
         Start from the last fit's solution.
+    engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
+        Where passes over the rows run; see `ERMRegressor`.
     """

@@ -8,14 +8,15 @@ from itertools import groupby
 
 import numpy as np
 
-from skdare._array import length, to_numpy
+from skdare._array import length
 from skdare.adjustment import Adjustment, average
 from skdare.domain_statistics import Whitening
 from skdare.heads._adjusted import Fitted, Plan, fit_adjusted
+from skdare.heads._predictions import hits, squared_error
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
-from skdare.objective import class_numbers, linear_scores
+from skdare.passes import Part, plan
 
 # From the simplest: within a few standard errors the earlier is preferred.
 STRATEGIES = ("erm", "reweighted", "averaged", "raw", "centered")
@@ -121,15 +122,15 @@ class _Fold:
 
 def score_domain(problem: Problem, e: int, V: np.ndarray, b: np.ndarray) -> float:
     """Accuracy of classes, R² of numbers, on the rows of a domain, weighted."""
-    weight = problem.domain_weight(e)
-    T, F = problem.T[problem.index[e]], to_numpy(linear_scores(problem.X, problem.index[e], V, b))
-    if problem.loss.constant_curvature:
-        centre = np.average(T, weights=weight)
-        total = weight @ (T - centre) ** 2
-        # Targets are standardised, so a domain of one target has only rounding left.
-        varies = total > 1e-12 * weight.sum()
-        return float(1.0 - weight @ (T - F[:, 0]) ** 2 / total) if varies else np.nan
-    return float(weight @ (class_numbers(F) == T) / weight.sum())
+    weight, T = problem.domain_weight(e), problem.T[problem.index[e]]
+    part = Part(problem.X, problem.index[e], (T, weight))
+    if not problem.loss.constant_curvature:
+        return float(sum(plan([part]).run(hits, [(V, b)])) / weight.sum())
+    total = weight @ (T - np.average(T, weights=weight)) ** 2
+    # Targets are standardised, so a domain of one target has only rounding left.
+    if not total > 1e-12 * weight.sum():
+        return np.nan
+    return float(1.0 - sum(plan([part]).run(squared_error, [(V, b)])) / total)
 
 
 def bounded(scores: np.ndarray) -> np.ndarray:

@@ -8,9 +8,16 @@ import numpy as np
 
 from skdare._array import Array, work_dtype
 from skdare.adjustment import Adjustment
-from skdare.domain_statistics import DomainStatistics, Shared, Whitening
+from skdare.domain_statistics import (
+    DomainStatistics,
+    Shared,
+    Whitening,
+    fetch_feature_moments,
+    fetch_moments,
+)
 from skdare.heads._problem import Problem
 from skdare.moments import Moments
+from skdare.passes import SpreadRows
 
 
 class Statistics:
@@ -35,11 +42,14 @@ class Statistics:
 
     def moments(self, e: int) -> Moments:
         """Moments of a domain, in the array library of X."""
+        if isinstance(self.problem.X, SpreadRows):
+            fetch_moments(self.domains)
         return self.domains[e].moments
 
     def variances(self, chosen: Sequence[int]) -> np.ndarray:
         """Variance of each feature over all rows of the chosen domains."""
         n = np.array([self.problem.domain_weight(e).sum() for e in chosen])
+        fetch_feature_moments(self.domains)
         pairs = [self.domains[e].mean_and_variances for e in chosen]
         means, within = (np.stack(parts) for parts in zip(*pairs, strict=True))
         return n @ (within + (means - n @ means / n.sum()) ** 2) / n.sum()
@@ -69,6 +79,7 @@ class Statistics:
 
     def domain_mean(self, e: int) -> np.ndarray:
         """Mean of a domain, on the host."""
+        fetch_feature_moments(self.domains)
         return self.domains[e].mean_and_variances[0]
 
     def mean(self, chosen: Sequence[int]) -> np.ndarray:

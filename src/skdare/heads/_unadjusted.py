@@ -56,6 +56,7 @@ class _Pooled(Unadjusted):
         tol=1e-5,
         max_iter=1000,
         warm_start=False,
+        engine="auto",
     ):
         self.l2 = l2
         self.fit_intercept = fit_intercept
@@ -63,6 +64,7 @@ class _Pooled(Unadjusted):
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.engine = engine
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -114,6 +116,10 @@ class ERMClassifier(ClassifierHead, _ERM):
         Iterations after which to give up with a warning.
     warm_start : bool, default=False
         Start from the last fit's solution.
+    engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
+        Where passes over the rows run: in this process, or with the workers of a Dask cluster,
+        which needs a ``distributed.Client`` in scope. "auto" takes such a client for rows that lie
+        on disk (a feature store, a memory map) or in a dask.array, and stays here otherwise.
 
     Attributes
     ----------
@@ -152,6 +158,10 @@ class ERMRegressor(RegressorHead, _ERM):
         Iterations after which to give up with a warning.
     warm_start : bool, default=False
         Start from the last fit's solution.
+    engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
+        Where passes over the rows run: in this process, or with the workers of a Dask cluster,
+        which needs a ``distributed.Client`` in scope. "auto" takes such a client for rows that lie
+        on disk (a feature store, a memory map) or in a dask.array, and stays here otherwise.
 
     Attributes
     ----------
@@ -188,6 +198,8 @@ class ReweightedClassifier(ClassifierHead, _Reweighted):
         Iterations after which to give up with a warning.
     warm_start : bool, default=False
         Start from the last fit's solution.
+    engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
+        Where passes over the rows run; see `ERMClassifier`.
 
     Examples
     --------
@@ -216,4 +228,6 @@ class ReweightedRegressor(RegressorHead, _Reweighted):
         Iterations after which to give up with a warning.
     warm_start : bool, default=False
         Start from the last fit's solution.
+    engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
+        Where passes over the rows run; see `ERMRegressor`.
     """

@@ -1,0 +1,212 @@
+"""A fit with two single-threaded Dask workers beside one in this process with two BLAS threads.
+
+    python benchmarks/cluster.py [--gigabytes 2] [--repeats 3] [--folder FOLDER] [--interleaved]
+
+Writes a feature store of so many gigabytes of float32 (kept in FOLDER, and taken up if it is
+there). Both sides read it from the page cache; start-up of the cluster and a first fit are not
+timed. Repeats alternate, each in a process of its own, and the best of each side are compared.
+
+Then the cost model: bytes that a pass takes to the workers and back, as predicted, as pickled,
+and as counted on the loopback device, where each message passes twice: between worker and
+scheduler, and between scheduler and this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+FEATURES, CLASSES, DOMAINS, BLOCK = 1024, 10, 4, 16_384
+GIGABYTE = 10**9
+
+
+def write(path: Path, gigabytes: float, interleaved: bool) -> None:
+    """Domains that stretch the same latents, one after the other or row by row."""
+    from skdare.datasets import StoreWriter
+
+    if (path / "manifest.json").exists():
+        return
+    rng = np.random.default_rng(0)
+    B = (3.0 * rng.normal(size=(FEATURES, CLASSES)) / np.sqrt(FEATURES)).astype(np.float32)
+    stretch = np.exp(rng.uniform(-0.5, 0.5, (DOMAINS, FEATURES))).astype(np.float32)
+    blocks = max(DOMAINS, round(gigabytes * GIGABYTE / (4 * FEATURES * BLOCK)))
+    with StoreWriter(path, features=FEATURES, dtype="float32", rows_per_shard=8 * BLOCK) as writer:
+        for block in range(blocks):
+            latents = rng.standard_normal((BLOCK, FEATURES), dtype=np.float32)
+            labels = (latents @ B + rng.gumbel(size=(BLOCK, CLASSES))).argmax(axis=1)
+            domains = np.full(BLOCK, block * DOMAINS // blocks)
+            if interleaved:
+                domains = rng.integers(DOMAINS, size=BLOCK)
+            writer.append(latents * stretch[domains], labels, domains)
+
+
+def loopback() -> int:
+    """Bytes that the loopback device has received."""
+    for line in Path("/proc/net/dev").read_text().splitlines():
+        if line.strip().startswith("lo:"):
+            return int(line.split(":")[1].split()[0])
+    raise OSError("/proc/net/dev has no loopback device; this needs Linux")
+
+
+class Counted:
+    """Passes of a fit, and the bytes of what they brought and found, pickled."""
+
+    def __init__(self) -> None:
+        from skdare.engines import _cluster, _share
+
+        self.passes: list[tuple[str, int, int]] = []
+        submit, results = _cluster.Cluster.submit, _cluster.Cluster.results
+        self._down, self._what = 0, ""
+
+        def counted_submit(cluster, function, visit, share, held, carried, **options):
+            assert function is _share.visit_share
+            self._what = getattr(visit, "__name__", type(visit).__name__).strip("_")
+            self._down += len(pickle.dumps((visit, carried), protocol=5))
+            return submit(cluster, function, visit, share, held, carried, **options)
+
+        def counted_results(cluster, futures, places):
+            found = results(cluster, futures, places)
+            up = sum(len(pickle.dumps(result, protocol=5)) for result in found)
+            self.passes.append((self._what, self._down, up))
+            self._down = 0
+            return found
+
+        _cluster.Cluster.submit = counted_submit
+        _cluster.Cluster.results = counted_results
+
+
+def fit(path: Path, engine: str, counting: bool) -> dict:
+    """One timed fit after one that is not."""
+    from skdare import DAREClassifier
+    from skdare.datasets import open_table
+
+    table = open_table(path)
+    head = DAREClassifier(adaptation=None, engine=engine)
+    cluster = client = counted = None
+    begin = time.perf_counter()
+    if engine == "dask":
+        from distributed import Client, LocalCluster
+
+        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        client = Client(cluster)
+    start_up = time.perf_counter() - begin
+    head.fit(table.X, table.y, domains=table.domains)
+    if counting:
+        counted = Counted()
+    before, begin = loopback(), time.perf_counter()
+    head.fit(table.X, table.y, domains=table.domains)
+    seconds, moved = time.perf_counter() - begin, loopback() - before
+    result = {
+        "seconds": seconds,
+        "start_up": start_up,
+        "evaluations": head.solution_.n_evaluations,
+        "coef": float(np.abs(head.coef_).sum()),
+        "moved": moved,
+        "passes": counted.passes if counted else [],
+    }
+    if client is not None:
+        client.close()
+        cluster.close()
+    return result
+
+
+def child(path: Path, engine: str, *more: str) -> dict:
+    """A fit in a process of its own; workers have one BLAS thread each, a local fit two."""
+    threads = "2" if engine == "local" else "1"
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    run = subprocess.run(
+        [sys.executable, __file__, "--fit", engine, "--store", str(path), *more],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **dict.fromkeys(names, threads)},
+    )
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def times(path: Path, repeats: int) -> None:
+    """Print the best times of both sides."""
+    found: dict[str, list[dict]] = {"local": [], "dask": []}
+    for _ in range(repeats):
+        for engine, results in found.items():
+            results.append(child(path, engine))
+    print("| | seconds, best | all | evaluations | start-up |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for engine, results in found.items():
+        seconds = [result["seconds"] for result in results]
+        listed = ", ".join(f"{value:.2f}" for value in seconds)
+        last = results[-1]
+        print(
+            f"| {engine} | {min(seconds):.2f} | {listed} | {last['evaluations']} | "
+            f"{last['start_up']:.1f} |"
+        )
+    best = [min(result["seconds"] for result in results) for results in found.values()]
+    paired = [
+        d["seconds"] / l["seconds"] for l, d in zip(found["local"], found["dask"], strict=True)
+    ]
+    listed = ", ".join(f"{ratio:.2f}" for ratio in paired)
+    print(f"\ndask / local: {best[1] / best[0]:.2f} of the best; run by run {listed}\n")
+
+
+def costs(path: Path, interleaved: bool) -> None:
+    """Print what passes move, beside the model."""
+    result = child(path, "dask", "--counting")
+    d, k, E, workers = FEATURES, CLASSES, DOMAINS, 2
+    # Rows in the order of domains: each half of the groups has rows of half of the domains.
+    seen = workers * E if interleaved else E
+    model = {
+        "Residuals": (workers * E * d * k * 4, seen * (d * k + k + 1) * 8),
+        "moments_of": (0, seen * (d * d + 2 * d + 2) * 8),
+    }
+    print("| pass | passes | down, model | pickled | up, model | pickled |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    total = 0
+    for what in dict.fromkeys(name for name, _, _ in result["passes"]):
+        own = [(down, up) for name, down, up in result["passes"] if name == what]
+        down, up = (np.mean(column) for column in zip(*own, strict=True))
+        total += sum(map(sum, own))
+        known = model.get(what)
+        told = [f"{value / 1e3:,.0f} kB" for value in known] if known else ["", ""]
+        print(
+            f"| {what} | {len(own)} | {told[0]} | {down / 1e3:,.0f} kB | {told[1]} | "
+            f"{up / 1e3:,.0f} kB |"
+        )
+    print(
+        f"\nin all {len(result['passes'])} passes, {total / 1e6:.1f} MB pickled, "
+        f"{result['moved'] / 1e6:.1f} MB on the loopback device (two hops, targets and weights, "
+        "heartbeats)"
+    )
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gigabytes", type=float, default=2.0)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--folder", default="scale")
+    parser.add_argument("--interleaved", action="store_true")
+    parser.add_argument("--fit", choices=["local", "dask"], help=argparse.SUPPRESS)
+    parser.add_argument("--store", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--counting", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.fit:
+        print(json.dumps(fit(args.store, args.fit, args.counting)))
+        return
+    order = "interleaved" if args.interleaved else "sorted"
+    path = Path(args.folder) / f"cluster {args.gigabytes:g} GB {order}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(path, args.gigabytes, args.interleaved)
+    times(path, args.repeats)
+    costs(path, args.interleaved)
+
+
+if __name__ == "__main__":
+    main()
