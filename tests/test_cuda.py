@@ -141,7 +141,7 @@ def test_a_fit_holds_little_beside_the_rows():
     assert torch.cuda.memory_allocated() - before < 2**20
 
 
-@pytest.mark.filterwarnings("ignore::skdare.heads._adaptation.LabelShiftWarning")
+@pytest.mark.filterwarnings("ignore:predicted class shares")
 def test_a_head_fitted_on_a_gpu_adapts_and_is_pickled_on_the_host(data):
     X, y, domains = data
     seen = domains != 2

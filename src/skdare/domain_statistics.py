@@ -275,5 +275,5 @@ def _mean_root(moments: Sequence[Moments], whitening: Whitening) -> Adjustment:
     return Spectrum.of_matrix(S + float(np.mean(rhos * ridges)) * identity(S)).inverse_root()
 
 
-# Statistics by domain label, for fits whose domains have the same rows.
+# Statistics by domain label, for fits whose domains have the same rows in the same order.
 Shared = MutableMapping[Hashable, DomainStatistics]
