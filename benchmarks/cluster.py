@@ -4,7 +4,8 @@
 
 Writes a feature store of so many gigabytes of float32 (kept in FOLDER, and taken up if it is
 there). Both sides read it from the page cache; start-up of the cluster and a first fit are not
-timed. Repeats alternate, each in a process of its own, and the best of each side are compared.
+timed. Repeats alternate, each in a process of its own, and the best of each side are compared;
+the processor's seconds, workers' included, tell how much of that was waiting for other programs.
 
 Then the cost model: bytes that a pass takes to the workers and back, as predicted, as pickled,
 and as counted on the loopback device, where each message passes twice: between worker and
@@ -83,29 +84,39 @@ class Counted:
         _cluster.Cluster.results = counted_results
 
 
-def fit(path: Path, engine: str, counting: bool) -> dict:
+def processor_seconds(client) -> float:
+    """Of this process and the workers."""
+    workers = client.run(time.process_time).values() if client is not None else ()
+    return time.process_time() + sum(workers)
+
+
+def fit(path: Path, name: str, engine: str, counting: bool) -> dict:
     """One timed fit after one that is not."""
-    from skdare import DAREClassifier
+    from skdare import DAREClassifier, ERMClassifier
     from skdare.datasets import open_table
 
     table = open_table(path)
-    head = DAREClassifier(adaptation=None, engine=engine)
+    heads = {"DARE": DAREClassifier(adaptation=None, engine=engine)}
+    head = heads.get(name, ERMClassifier(engine=engine))
     cluster = client = counted = None
     begin = time.perf_counter()
     if engine == "dask":
         from distributed import Client, LocalCluster
 
-        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        options = {"threads_per_worker": 1, "dashboard_address": ":0"}
+        cluster = LocalCluster(n_workers=2, **options)
         client = Client(cluster)
     start_up = time.perf_counter() - begin
     head.fit(table.X, table.y, domains=table.domains)
     if counting:
         counted = Counted()
+    used = processor_seconds(client)
     before, begin = loopback(), time.perf_counter()
     head.fit(table.X, table.y, domains=table.domains)
     seconds, moved = time.perf_counter() - begin, loopback() - before
     result = {
         "seconds": seconds,
+        "processor": processor_seconds(client) - used,
         "start_up": start_up,
         "evaluations": head.solution_.n_evaluations,
         "coef": float(np.abs(head.coef_).sum()),
@@ -118,12 +129,12 @@ def fit(path: Path, engine: str, counting: bool) -> dict:
     return result
 
 
-def child(path: Path, engine: str, *more: str) -> dict:
+def child(path: Path, name: str, engine: str, *more: str) -> dict:
     """A fit in a process of its own; workers have one BLAS thread each, a local fit two."""
     threads = "2" if engine == "local" else "1"
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     run = subprocess.run(
-        [sys.executable, __file__, "--fit", engine, "--store", str(path), *more],
+        [sys.executable, __file__, "--fit", name, engine, "--store", str(path), *more],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
@@ -134,36 +145,36 @@ def child(path: Path, engine: str, *more: str) -> dict:
 
 def times(path: Path, repeats: int) -> None:
     """Print the best times of both sides."""
-    found: dict[str, list[dict]] = {"local": [], "dask": []}
-    for _ in range(repeats):
+    print("| head, engine | seconds, best | all | processor | evaluations | start-up |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    told = []
+    for name in ("DARE", "ERM"):
+        found: dict[str, list[dict]] = {"local": [], "dask": []}
+        for _ in range(repeats):
+            for engine, results in found.items():
+                results.append(child(path, name, engine))
         for engine, results in found.items():
-            results.append(child(path, engine))
-    print("| | seconds, best | all | evaluations | start-up |")
-    print("| --- | ---: | ---: | ---: | ---: |")
-    for engine, results in found.items():
-        seconds = [result["seconds"] for result in results]
-        listed = ", ".join(f"{value:.2f}" for value in seconds)
-        last = results[-1]
-        print(
-            f"| {engine} | {min(seconds):.2f} | {listed} | {last['evaluations']} | "
-            f"{last['start_up']:.1f} |"
-        )
-    best = [min(result["seconds"] for result in results) for results in found.values()]
-    paired = [
-        d["seconds"] / l["seconds"] for l, d in zip(found["local"], found["dask"], strict=True)
-    ]
-    listed = ", ".join(f"{ratio:.2f}" for ratio in paired)
-    print(f"\ndask / local: {best[1] / best[0]:.2f} of the best; run by run {listed}\n")
+            best = min(results, key=lambda result: result["seconds"])
+            listed = ", ".join(f"{result['seconds']:.2f}" for result in results)
+            print(
+                f"| {name}, {engine} | {best['seconds']:.2f} | {listed} | "
+                f"{min(result['processor'] for result in results):.2f} | "
+                f"{best['evaluations']} | {best['start_up']:.1f} |"
+            )
+        here, there = ([r["seconds"] for r in results] for results in found.values())
+        paired = ", ".join(f"{b / a:.2f}" for a, b in zip(here, there, strict=True))
+        told.append(f"{name}: {min(there) / min(here):.2f} × of the best, run by run {paired}")
+    print("\nDask against local, " + "; ".join(told) + "\n")
 
 
 def costs(path: Path, interleaved: bool) -> None:
     """Print what passes move, beside the model."""
-    result = child(path, "dask", "--counting")
+    result = child(path, "DARE", "dask", "--counting")
     d, k, E, workers = FEATURES, CLASSES, DOMAINS, 2
     # Rows in the order of domains: each half of the groups has rows of half of the domains.
     seen = workers * E if interleaved else E
     model = {
-        "Residuals": (workers * E * d * k * 4, seen * (d * k + k + 1) * 8),
+        "Residuals": (seen * (d * k * 4 + k * 8), seen * (d * k + k + 1) * 8),
         "moments_of": (0, seen * (d * d + 2 * d + 2) * 8),
     }
     print("| pass | passes | down, model | pickled | up, model | pickled |")
@@ -193,12 +204,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder", default="scale")
     parser.add_argument("--interleaved", action="store_true")
-    parser.add_argument("--fit", choices=["local", "dask"], help=argparse.SUPPRESS)
+    parser.add_argument("--fit", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--store", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--counting", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.fit:
-        print(json.dumps(fit(args.store, args.fit, args.counting)))
+        print(json.dumps(fit(args.store, *args.fit, args.counting)))
         return
     order = "interleaved" if args.interleaved else "sorted"
     path = Path(args.folder) / f"cluster {args.gigabytes:g} GB {order}"

@@ -226,6 +226,7 @@ class _Spread(Plan):
         self.there = [part.X is X for part in parts]
         self._spans: list[Span] = []
         self._shares: list[Any] = []
+        self._seen: list[list[int]] = []
 
     def run(self, visit: Visit, brought: Iterable[Any]) -> list[Any]:
         given = list(brought)
@@ -256,12 +257,13 @@ class _Spread(Plan):
         if not self._shares:
             self._lay_out()
         along = {p: value for p, value in enumerate(brought) if self.there[p]}
-        made = []
+        made: list[Any] = []
         try:
-            carried = along
             if _size(along) > _SMALL:
-                (carried,) = cluster.hold([along])
-                made.append(carried)
+                made = cluster.hold([along])
+                carried = made * len(self._spans)
+            else:
+                carried = [{p: along[p] for p in seen} for seen in self._seen]
             tasks = self._submit(visit, carried)
             made += tasks
             places = {span.place for span in self._spans if span.place is not None}
@@ -272,13 +274,13 @@ class _Spread(Plan):
             release(made)
         return total(root(self.X.groups), known.get)
 
-    def _submit(self, visit: Visit, carried: Any) -> list[Any]:
+    def _submit(self, visit: Visit, carried: Sequence[Any]) -> list[Any]:
         """One task for each share."""
         tasks = []
-        for span, share in zip(self._spans, self._shares, strict=True):
+        for span, share, brought in zip(self._spans, self._shares, carried, strict=True):
             rows = [self.X.rows(group) for group in range(span.start, span.stop)]
             held = [] if self.X.reader is not None else rows
-            arguments = (visit_share, visit, share, held, carried)
+            arguments = (visit_share, visit, share, held, brought)
             tasks.append(self.X.cluster.submit(*arguments, place=span.place))
         return tasks
 
@@ -289,6 +291,9 @@ class _Spread(Plan):
         shares = [
             Share(span.start, groups[span.start : span.stop], self.X.reader, self.X.device)
             for span in spans
+        ]
+        self._seen = [
+            sorted({p for group in share.groups for p in group.parts}) for share in shares
         ]
         hold, pairs = self.X.cluster.hold, zip(shares, spans, strict=True)
         self._shares = [hold([share], span.place)[0] for share, span in pairs]
