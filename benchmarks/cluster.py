@@ -58,12 +58,12 @@ def loopback() -> int:
 
 
 class Counted:
-    """Passes of a fit, and the bytes of what they brought and found, pickled."""
+    """Passes of a fit: pairs of a task and a domain, and bytes brought and found, pickled."""
 
     def __init__(self) -> None:
         from skdare.engines import _cluster, _share
 
-        self.passes: list[tuple[str, int, int]] = []
+        self.passes: list[tuple[str, int, int, int]] = []
         submit, results = _cluster.Cluster.submit, _cluster.Cluster.results
         self._down, self._what = 0, ""
 
@@ -76,7 +76,8 @@ class Counted:
         def counted_results(cluster, futures, places):
             found = results(cluster, futures, places)
             up = sum(len(pickle.dumps(result, protocol=5)) for result in found)
-            self.passes.append((self._what, self._down, up))
+            pairs = sum(len(parts) for result in found for parts in result.values())
+            self.passes.append((self._what, pairs, self._down, up))
             self._down = 0
             return found
 
@@ -167,28 +168,26 @@ def times(path: Path, repeats: int) -> None:
     print("\nDask against local, " + "; ".join(told) + "\n")
 
 
-def costs(path: Path, interleaved: bool) -> None:
+def costs(path: Path) -> None:
     """Print what passes move, beside the model."""
     result = child(path, "DARE", "dask", "--counting")
-    d, k, E, workers = FEATURES, CLASSES, DOMAINS, 2
-    # Rows in the order of domains: each half of the groups has rows of half of the domains.
-    seen = workers * E if interleaved else E
-    model = {
-        "Residuals": (seen * (d * k * 4 + k * 8), seen * (d * k + k + 1) * 8),
-        "moments_of": (0, seen * (d * d + 2 * d + 2) * 8),
+    d, k = FEATURES, CLASSES
+    model = {  # for each pair of a task and a domain that has rows in it
+        "Residuals": (d * k * 4 + k * 8, (d * k + k + 1) * 8),
+        "moments_of": (0, (d * d + 2 * d + 2) * 8),
+        "PredictedClasses": ((d * k + k) * 8, k * 8),
     }
-    print("| pass | passes | down, model | pickled | up, model | pickled |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    print("| pass | passes | pairs | down, model | pickled | up, model | pickled |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     total = 0
-    for what in dict.fromkeys(name for name, _, _ in result["passes"]):
-        own = [(down, up) for name, down, up in result["passes"] if name == what]
-        down, up = (np.mean(column) for column in zip(*own, strict=True))
-        total += sum(map(sum, own))
-        known = model.get(what)
-        told = [f"{value / 1e3:,.0f} kB" for value in known] if known else ["", ""]
+    for what in dict.fromkeys(row[0] for row in result["passes"]):
+        own = [row[1:] for row in result["passes"] if row[0] == what]
+        pairs, down, up = (np.mean(column) for column in zip(*own, strict=True))
+        total += sum(row[1] + row[2] for row in own)
+        told = [f"{pairs * value / 1e3:,.0f} kB" for value in model.get(what, (0, 0))]
         print(
-            f"| {what} | {len(own)} | {told[0]} | {down / 1e3:,.0f} kB | {told[1]} | "
-            f"{up / 1e3:,.0f} kB |"
+            f"| {what} | {len(own)} | {pairs:.0f} | {told[0]} | {down / 1e3:,.0f} kB | {told[1]} "
+            f"| {up / 1e3:,.0f} kB |"
         )
     print(
         f"\nin all {len(result['passes'])} passes, {total / 1e6:.1f} MB pickled, "
@@ -216,7 +215,7 @@ def main() -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write(path, args.gigabytes, args.interleaved)
     times(path, args.repeats)
-    costs(path, args.interleaved)
+    costs(path)
 
 
 if __name__ == "__main__":
