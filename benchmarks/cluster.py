@@ -4,7 +4,8 @@
 
 Writes a feature store of so many gigabytes of float32 (kept in FOLDER, and taken up if it is
 there). Both sides read it from the page cache; start-up of the cluster and a first fit are not
-timed. Repeats alternate, each in a process of its own, and the best of each side are compared.
+timed. Repeats alternate, each in a process of its own, and the best of each side are compared;
+the processor's seconds, workers' included, tell how much of that was waiting for other programs.
 
 Then the cost model: bytes that a pass takes to the workers and back, as predicted, as pickled,
 and as counted on the loopback device, where each message passes twice: between worker and
@@ -57,12 +58,12 @@ def loopback() -> int:
 
 
 class Counted:
-    """Passes of a fit, and the bytes of what they brought and found, pickled."""
+    """Passes of a fit: pairs of a task and a domain, and bytes brought and found, pickled."""
 
     def __init__(self) -> None:
         from skdare.engines import _cluster, _share
 
-        self.passes: list[tuple[str, int, int]] = []
+        self.passes: list[tuple[str, int, int, int]] = []
         submit, results = _cluster.Cluster.submit, _cluster.Cluster.results
         self._down, self._what = 0, ""
 
@@ -75,7 +76,8 @@ class Counted:
         def counted_results(cluster, futures, places):
             found = results(cluster, futures, places)
             up = sum(len(pickle.dumps(result, protocol=5)) for result in found)
-            self.passes.append((self._what, self._down, up))
+            pairs = sum(len(parts) for result in found for parts in result.values())
+            self.passes.append((self._what, pairs, self._down, up))
             self._down = 0
             return found
 
@@ -83,29 +85,39 @@ class Counted:
         _cluster.Cluster.results = counted_results
 
 
-def fit(path: Path, engine: str, counting: bool) -> dict:
+def processor_seconds(client) -> float:
+    """Of this process and the workers."""
+    workers = client.run(time.process_time).values() if client is not None else ()
+    return time.process_time() + sum(workers)
+
+
+def fit(path: Path, name: str, engine: str, counting: bool) -> dict:
     """One timed fit after one that is not."""
-    from skdare import DAREClassifier
+    from skdare import DAREClassifier, ERMClassifier
     from skdare.datasets import open_table
 
     table = open_table(path)
-    head = DAREClassifier(adaptation=None, engine=engine)
+    heads = {"DARE": DAREClassifier(adaptation=None, engine=engine)}
+    head = heads.get(name, ERMClassifier(engine=engine))
     cluster = client = counted = None
     begin = time.perf_counter()
     if engine == "dask":
         from distributed import Client, LocalCluster
 
-        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        options = {"threads_per_worker": 1, "dashboard_address": ":0"}
+        cluster = LocalCluster(n_workers=2, **options)
         client = Client(cluster)
     start_up = time.perf_counter() - begin
     head.fit(table.X, table.y, domains=table.domains)
     if counting:
         counted = Counted()
+    used = processor_seconds(client)
     before, begin = loopback(), time.perf_counter()
     head.fit(table.X, table.y, domains=table.domains)
     seconds, moved = time.perf_counter() - begin, loopback() - before
     result = {
         "seconds": seconds,
+        "processor": processor_seconds(client) - used,
         "start_up": start_up,
         "evaluations": head.solution_.n_evaluations,
         "coef": float(np.abs(head.coef_).sum()),
@@ -118,12 +130,12 @@ def fit(path: Path, engine: str, counting: bool) -> dict:
     return result
 
 
-def child(path: Path, engine: str, *more: str) -> dict:
+def child(path: Path, name: str, engine: str, *more: str) -> dict:
     """A fit in a process of its own; workers have one BLAS thread each, a local fit two."""
     threads = "2" if engine == "local" else "1"
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     run = subprocess.run(
-        [sys.executable, __file__, "--fit", engine, "--store", str(path), *more],
+        [sys.executable, __file__, "--fit", name, engine, "--store", str(path), *more],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
@@ -134,50 +146,48 @@ def child(path: Path, engine: str, *more: str) -> dict:
 
 def times(path: Path, repeats: int) -> None:
     """Print the best times of both sides."""
-    found: dict[str, list[dict]] = {"local": [], "dask": []}
-    for _ in range(repeats):
-        for engine, results in found.items():
-            results.append(child(path, engine))
-    print("| | seconds, best | all | evaluations | start-up |")
-    print("| --- | ---: | ---: | ---: | ---: |")
-    for engine, results in found.items():
-        seconds = [result["seconds"] for result in results]
-        listed = ", ".join(f"{value:.2f}" for value in seconds)
-        last = results[-1]
-        print(
-            f"| {engine} | {min(seconds):.2f} | {listed} | {last['evaluations']} | "
-            f"{last['start_up']:.1f} |"
-        )
-    best = [min(result["seconds"] for result in results) for results in found.values()]
-    paired = [
-        d["seconds"] / l["seconds"] for l, d in zip(found["local"], found["dask"], strict=True)
-    ]
-    listed = ", ".join(f"{ratio:.2f}" for ratio in paired)
-    print(f"\ndask / local: {best[1] / best[0]:.2f} of the best; run by run {listed}\n")
-
-
-def costs(path: Path, interleaved: bool) -> None:
-    """Print what passes move, beside the model."""
-    result = child(path, "dask", "--counting")
-    d, k, E, workers = FEATURES, CLASSES, DOMAINS, 2
-    # Rows in the order of domains: each half of the groups has rows of half of the domains.
-    seen = workers * E if interleaved else E
-    model = {
-        "Residuals": (workers * E * d * k * 4, seen * (d * k + k + 1) * 8),
-        "moments_of": (0, seen * (d * d + 2 * d + 2) * 8),
-    }
-    print("| pass | passes | down, model | pickled | up, model | pickled |")
+    print("| head, engine | seconds, best | all | processor | evaluations | start-up |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    told = []
+    for name in ("DARE", "ERM"):
+        found: dict[str, list[dict]] = {"local": [], "dask": []}
+        for _ in range(repeats):
+            for engine, results in found.items():
+                results.append(child(path, name, engine))
+        for engine, results in found.items():
+            best = min(results, key=lambda result: result["seconds"])
+            listed = ", ".join(f"{result['seconds']:.2f}" for result in results)
+            print(
+                f"| {name}, {engine} | {best['seconds']:.2f} | {listed} | "
+                f"{min(result['processor'] for result in results):.2f} | "
+                f"{best['evaluations']} | {best['start_up']:.1f} |"
+            )
+        here, there = ([r["seconds"] for r in results] for results in found.values())
+        paired = ", ".join(f"{b / a:.2f}" for a, b in zip(here, there, strict=True))
+        told.append(f"{name}: {min(there) / min(here):.2f} × of the best, run by run {paired}")
+    print("\nDask against local, " + "; ".join(told) + "\n")
+
+
+def costs(path: Path) -> None:
+    """Print what passes move, beside the model."""
+    result = child(path, "DARE", "dask", "--counting")
+    d, k = FEATURES, CLASSES
+    model = {  # for each pair of a task and a domain that has rows in it
+        "Residuals": (d * k * 4 + k * 8, (d * k + k + 1) * 8),
+        "moments_of": (0, (d * d + 2 * d + 2) * 8),
+        "PredictedClasses": ((d * k + k) * 8, k * 8),
+    }
+    print("| pass | passes | pairs | down, model | pickled | up, model | pickled |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     total = 0
-    for what in dict.fromkeys(name for name, _, _ in result["passes"]):
-        own = [(down, up) for name, down, up in result["passes"] if name == what]
-        down, up = (np.mean(column) for column in zip(*own, strict=True))
-        total += sum(map(sum, own))
-        known = model.get(what)
-        told = [f"{value / 1e3:,.0f} kB" for value in known] if known else ["", ""]
+    for what in dict.fromkeys(row[0] for row in result["passes"]):
+        own = [row[1:] for row in result["passes"] if row[0] == what]
+        pairs, down, up = (np.mean(column) for column in zip(*own, strict=True))
+        total += sum(row[1] + row[2] for row in own)
+        told = [f"{pairs * value / 1e3:,.0f} kB" for value in model.get(what, (0, 0))]
         print(
-            f"| {what} | {len(own)} | {told[0]} | {down / 1e3:,.0f} kB | {told[1]} | "
-            f"{up / 1e3:,.0f} kB |"
+            f"| {what} | {len(own)} | {pairs:.0f} | {told[0]} | {down / 1e3:,.0f} kB | {told[1]} "
+            f"| {up / 1e3:,.0f} kB |"
         )
     print(
         f"\nin all {len(result['passes'])} passes, {total / 1e6:.1f} MB pickled, "
@@ -193,19 +203,19 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder", default="scale")
     parser.add_argument("--interleaved", action="store_true")
-    parser.add_argument("--fit", choices=["local", "dask"], help=argparse.SUPPRESS)
+    parser.add_argument("--fit", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--store", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--counting", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.fit:
-        print(json.dumps(fit(args.store, args.fit, args.counting)))
+        print(json.dumps(fit(args.store, *args.fit, args.counting)))
         return
     order = "interleaved" if args.interleaved else "sorted"
     path = Path(args.folder) / f"cluster {args.gigabytes:g} GB {order}"
     path.parent.mkdir(parents=True, exist_ok=True)
     write(path, args.gigabytes, args.interleaved)
     times(path, args.repeats)
-    costs(path, args.interleaved)
+    costs(path)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from sklearn.covariance import ledoit_wolf, oas
 
 from oracle import second_moment
 from skdare.moments import Moments, pooled_second_moment
-from skdare.row_sums import mean_and_variances
+from skdare.row_sums import FeatureMoments
 
 RULES = {"ledoit-wolf": ledoit_wolf, "oas": oas}
 
@@ -178,9 +178,11 @@ def test_mean_and_variances_equal_those_of_the_moments(
     expected = Moments.of(three_classes.X, index, weight)
     visit_in_chunks_of(rows)
     X, weight = array_library.asarray(three_classes.X), array_library.asarray(weight)
-    mean, variances = mean_and_variances(X, index, weight)
-    np.testing.assert_allclose(mean, expected.mean, rtol=1e-11)
-    assert variances.mean() == pytest.approx(expected.scale(), rel=1e-11)
+    whole = FeatureMoments.of(X, index, weight)
+    parts = [FeatureMoments.of(X, index[part], weight[part]) for part in (slice(20), slice(20, 61))]
+    for found in (whole, parts[0] + parts[1]):
+        np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-11)
+        assert found.variances.mean() == pytest.approx(expected.scale(), rel=1e-11)
 
 
 @pytest.mark.parametrize("weight", [np.zeros(3), np.zeros(0)], ids=["zero weight", "no row"])

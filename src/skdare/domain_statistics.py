@@ -31,7 +31,7 @@ from skdare.moments import (
     weighted_second_moment,
 )
 from skdare.newton_schulz import newton_schulz_inverse_root
-from skdare.passes import Part, SpreadRows, visit_once
+from skdare.passes import Part, visit_once
 from skdare.row_spectrum import RowSpectrum
 from skdare.row_sums import FeatureMoments
 
@@ -150,6 +150,16 @@ class DomainStatistics:
                 self._light = FeatureMoments.of(self.X, self.index, self.weight)
             return self._light.mean, self._light.variances
 
+    @property
+    def knows_moments(self) -> bool:
+        """Whether the moments have been computed."""
+        return self._moments is not None
+
+    @property
+    def knows_means(self) -> bool:
+        """Whether mean and variances have been computed."""
+        return self._moments is not None or self._light is not None
+
     def _part(self) -> Part:
         """The rows with their weights, where these differ."""
         return Part(self.X, self.index, () if np.all(self.weight == 1.0) else (self.weight,))
@@ -218,7 +228,7 @@ def _feature_moments_of(part: Part, _: None) -> FeatureMoments:
 
 def fetch_moments(domains: Sequence[DomainStatistics]) -> None:
     """Moments of domains whose rows lie with workers: all in one pass, where memory allows it."""
-    new = [domain for domain in domains if domain._moments is None]
+    new = [domain for domain in domains if not domain.knows_moments]
     for batch in _batches(new):
         found = visit_once(_moments_of, [domain._part() for domain in batch])
         for domain, moments in zip(batch, found, strict=True):
@@ -227,19 +237,17 @@ def fetch_moments(domains: Sequence[DomainStatistics]) -> None:
 
 def fetch_feature_moments(domains: Sequence[DomainStatistics]) -> None:
     """Mean and variances of domains whose rows lie with workers, in one pass."""
-    new = [domain for domain in domains if domain._moments is None and domain._light is None]
-    if new and isinstance(new[0].X, SpreadRows):
-        parts = [Part(domain.X, domain.index, (domain.weight,)) for domain in new]
-        for domain, found in zip(new, visit_once(_feature_moments_of, parts), strict=True):
-            domain._light = found
+    new = [domain for domain in domains if not domain.knows_means]
+    parts = [Part(domain.X, domain.index, (domain.weight,)) for domain in new]
+    for domain, found in zip(new, visit_once(_feature_moments_of, parts), strict=True):
+        domain._light = found
 
 
 def _batches(domains: Sequence[DomainStatistics]) -> Iterator[Sequence[DomainStatistics]]:
-    """Domains whose rows lie with workers, as many at a time as a worker can add up at once."""
-    spread = [domain for domain in domains if isinstance(domain.X, SpreadRows)]
-    if spread:
-        step = max(1, _PASS_BYTES // (8 * spread[0].X.shape[1] ** 2))
-        yield from (spread[i : i + step] for i in range(0, len(spread), step))
+    """As many domains at a time as a worker can add up at once."""
+    d = domains[0].X.shape[1] if domains else 1
+    step = max(1, _PASS_BYTES // (8 * d**2))
+    return (domains[i : i + step] for i in range(0, len(domains), step))
 
 
 def guess_adjustment(

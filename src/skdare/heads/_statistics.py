@@ -31,7 +31,7 @@ class Statistics:
     """
 
     def __init__(self, problem: Problem, shared: Shared | None = None) -> None:
-        self.problem = problem
+        self.problem, self._spread = problem, isinstance(problem.X, SpreadRows)
         known: Shared = {} if shared is None else shared
         self.domains = [
             known.setdefault(
@@ -42,17 +42,21 @@ class Statistics:
 
     def moments(self, e: int) -> Moments:
         """Moments of a domain, in the array library of X."""
-        if isinstance(self.problem.X, SpreadRows):
+        if self._spread and not self.domains[e].knows_moments:
             fetch_moments(self.domains)
         return self.domains[e].moments
 
     def variances(self, chosen: Sequence[int]) -> np.ndarray:
         """Variance of each feature over all rows of the chosen domains."""
         n = np.array([self.problem.domain_weight(e).sum() for e in chosen])
-        fetch_feature_moments(self.domains)
-        pairs = [self.domains[e].mean_and_variances for e in chosen]
+        pairs = [self._mean_and_variances(e) for e in chosen]
         means, within = (np.stack(parts) for parts in zip(*pairs, strict=True))
         return n @ (within + (means - n @ means / n.sum()) ** 2) / n.sum()
+
+    def _mean_and_variances(self, e: int) -> tuple[np.ndarray, ...]:
+        if self._spread and not self.domains[e].knows_means:
+            fetch_feature_moments(self.domains)
+        return self.domains[e].mean_and_variances
 
     def unit(self, chosen: Sequence[int]) -> float:
         """Mean variance of a feature over all rows of the chosen domains: the unit of l2."""
@@ -79,8 +83,7 @@ class Statistics:
 
     def domain_mean(self, e: int) -> np.ndarray:
         """Mean of a domain, on the host."""
-        fetch_feature_moments(self.domains)
-        return self.domains[e].mean_and_variances[0]
+        return self._mean_and_variances(e)[0]
 
     def mean(self, chosen: Sequence[int]) -> np.ndarray:
         """Equal-weight mean of the chosen domains' means."""
