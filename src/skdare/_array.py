@@ -64,7 +64,7 @@ class RowReader(ABC):
 # warm for the second product; on an accelerator products should be large, and the scores of a
 # chunk small beside the rows of all.
 _CHUNK_BYTES_HOST = 4 << 20
-_CHUNK_BYTES_DEVICE, _SCORE_BYTES_DEVICE = 1 << 28, 3 << 26
+_CHUNK_BYTES_DEVICE = 1 << 28
 _MAX_CHUNK_ROWS_HOST = 8192
 _MAX_CHUNK_ROWS_DEVICE = 1 << 17
 
@@ -295,10 +295,8 @@ def chunk_rows(X: Array, *, columns: int | None = None) -> int:
     """How many rows of X to visit at a time: copied, or for so many columns of scores."""
     d = max(1, X.shape[1])
     if on_accelerator(X):
-        fitting = _CHUNK_BYTES_DEVICE // (4 * d)
-        if columns is not None:
-            fitting = _SCORE_BYTES_DEVICE // (4 * max(1, columns))
-        return min(_MAX_CHUNK_ROWS_DEVICE, max(256, fitting))
+        width = d if columns is None else max(1, columns)
+        return min(_MAX_CHUNK_ROWS_DEVICE, max(256, _CHUNK_BYTES_DEVICE // (4 * width)))
     # At least 256 rows: below that the per-chunk cost of the loss shows.
     return min(_MAX_CHUNK_ROWS_HOST, max(256, _CHUNK_BYTES_HOST // (4 * d)))
 

@@ -24,6 +24,7 @@ from skdare._array import (
     chunks,
     float64,
     is_cuda_float32,
+    is_foreign,
     like,
     namespace,
     products_of,
@@ -118,6 +119,7 @@ def _pull_back(part: Part, k: int, residuals: Residual) -> Sums:
         value, R = residuals(rows, place, like(weights[place], rows, float64(rows)))
         G = as_float64(transposed_product(rows, like(R, rows)))
         sums += Sums(value, G, as_float64(namespace(R).sum(R, axis=0)))
+        del R  # before the next chunk has scores of its own
     return sums
 
 
@@ -388,7 +390,7 @@ def linear_scores(X: Array, index: Index, V: np.ndarray, b: np.ndarray | float) 
 
 def score_chunks(X: Array, index: Index, V: Array, b: np.ndarray | float) -> Iterator[Array]:
     """X V + b, chunk by chunk."""
-    V, b = like(V, X), like(np.atleast_1d(b), X, float64(X))
+    V, b = like(V, X), like(b if is_foreign(b) else np.atleast_1d(b), X, float64(X))
     for _, rows in chunks(X, index, columns=V.shape[1]):
         with products_of(X):
             yield affine(rows, V, b)
