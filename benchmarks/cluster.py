@@ -172,10 +172,10 @@ def costs(path: Path) -> None:
     """Print what passes move, beside the model."""
     result = child(path, "DARE", "dask", "--counting")
     d, k = FEATURES, CLASSES
-    model = {  # for each pair of a task and a domain that has rows in it
-        "Residuals": (d * k * 4 + k * 8, (d * k + k + 1) * 8),
-        "moments_of": (0, (d * d + 2 * d + 2) * 8),
-        "PredictedClasses": ((d * k + k) * 8, k * 8),
+    model = {  # of s pairs of a task and a domain that has rows in it; there are two tasks
+        "Residuals": lambda s: (s * (d * k * 4 + k * 8), s * (d * k + k + 1) * 8),
+        "moments_of": lambda s: (0, s * (d * d + 2 * d + 2) * 8),
+        "PredictedClasses": lambda s: (2 * (d * k + k) * 8, s * k * 8),
     }
     print("| pass | passes | pairs | down, model | pickled | up, model | pickled |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
@@ -184,7 +184,8 @@ def costs(path: Path) -> None:
         own = [row[1:] for row in result["passes"] if row[0] == what]
         pairs, down, up = (np.mean(column) for column in zip(*own, strict=True))
         total += sum(row[1] + row[2] for row in own)
-        told = [f"{pairs * value / 1e3:,.0f} kB" for value in model.get(what, (0, 0))]
+        moved = model[what](pairs) if what in model else (0, 0)
+        told = [f"{value / 1e3:,.0f} kB" for value in moved]
         print(
             f"| {what} | {len(own)} | {pairs:.0f} | {told[0]} | {down / 1e3:,.0f} kB | {told[1]} "
             f"| {up / 1e3:,.0f} kB |"
