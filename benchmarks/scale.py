@@ -3,7 +3,7 @@
     python benchmarks/scale.py out-of-core [--gigabytes 20] [--limit 4] [--folder FOLDER]
     python benchmarks/scale.py curves [--figure FILE.svg]
 
-``curves``: time and memory of a DARE and an ERM head, in memory, as rows, features, classes and
+``curves``: processor time and memory of a DARE and an ERM head, in memory, as rows, features, classes and
 domains grow one at a time, and the power of each that they grow with at the end.
 
 ``out-of-core``: writes a feature store of so many gigabytes of float32 (kept in FOLDER, and taken
@@ -138,13 +138,13 @@ HEADS = {"DARE": DAREClassifier(adaptation=None, tol=1e-4), "ERM": ERMClassifier
 
 
 def fit_shape(head: str, shape: Shape) -> dict[str, float]:
-    """Seconds, evaluations, and bytes held beside X, of one fit after a small one."""
+    """Processor seconds, evaluations, and bytes held beside X, of one fit after a small one."""
     small = Shape(rows=2000, features=16, classes=3).data()
     HEADS[head].fit(small[0], small[1], domains=small[2])
     X, y, domains = shape.data()
-    before, peak, begin = held(), Peak(), time.perf_counter()
+    before, peak, begin = held(), Peak(), time.process_time()
     fitted = HEADS[head].fit(X, y, domains=domains)
-    took = time.perf_counter() - begin
+    took = time.process_time() - begin
     return {
         "seconds": took,
         "evaluations": fitted.solution_.n_evaluations,

@@ -225,3 +225,17 @@ def test_a_shard_that_is_not_there_is_named(tmp_path):
     next((tmp_path / "store").glob("features*.npy")).unlink()
     with pytest.raises((ValueError, OSError), match="features"):
         open_table(tmp_path / "store")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "uint8"])
+def test_a_store_may_be_put_on_a_device(dtype, tmp_path):
+    torch = pytest.importorskip("torch")
+    data = make_latent_domains(random_state=0)
+    write_store(tmp_path / "store", data, dtype=dtype, rows_per_shard=100)
+    there, here = open_table(tmp_path / "store", device="cpu"), open_table(tmp_path / "store")
+    assert isinstance(there.X, torch.Tensor)
+    assert there.X.numpy().dtype == here.X.dtype
+    np.testing.assert_array_equal(there.X.numpy(), here.X[0 : len(here.y)])
+    ours = skdare.DAREClassifier().fit(there.X, there.y, domains=there.domains)
+    theirs = skdare.DAREClassifier().fit(here.X, here.y, domains=here.domains)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-3, atol=1e-4)

@@ -202,7 +202,10 @@ def in_background(function: Callable[[], T], X: Array) -> Callable[[], T]:
 
 
 def on_device(values: Any, device: str) -> Any:
-    """Arrays as torch tensors on a device, in any nesting of tuples and lists."""
+    """Arrays as torch tensors on a device, in any nesting of tuples and lists.
+
+    Rows that lie elsewhere are brought there a chunk at a time, in their own dtype.
+    """
     if isinstance(values, tuple | list):
         return type(values)(on_device(value, device) for value in values)
     try:
@@ -211,7 +214,15 @@ def on_device(values: Any, device: str) -> Any:
         raise ImportError(
             f"device={device!r} needs torch; pip install 'skdare[torch]' where the rows are"
         ) from error
-    return torch.asarray(np.ascontiguousarray(values)).to(device)
+    if not isinstance(values, RowReader):
+        return torch.asarray(np.ascontiguousarray(values)).to(device)
+    first = torch.asarray(np.array(values[0:1]))
+    tensor = torch.empty(values.shape, dtype=first.dtype, device=device)
+    step = chunk_rows(values)
+    for start in range(0, values.shape[0], step):
+        rows = slice(start, min(start + step, values.shape[0]))
+        tensor[rows] = torch.asarray(np.array(values[rows])).to(device)
+    return tensor
 
 
 def load_tensors(path: str | Path) -> dict[str, Any]:

@@ -253,11 +253,12 @@ def average(
 
 def _weighted_matrix(pairs: Sequence[tuple[Adjustment, float]], beside: Adjustment) -> Array:
     """Σ w (W̃ - scale I) in one (d, d) accumulator; thin ones many at a time."""
-    matrix = beside.like(np.zeros((beside.d, beside.d)))
-    thin, waiting, rank = as_float64(matrix), [], 0
+    matrix: Array = sum(w * a.matrix for a, w in pairs if a.matrix is not None)
+    if all(a.U is None for a, _ in pairs):
+        return matrix
+    matrix = matrix + beside.like(np.zeros((beside.d, beside.d)))
+    thin, waiting, rank = as_float64(matrix) * 0.0, [], 0
     for a, w in pairs:
-        if a.matrix is not None:
-            matrix = matrix + w * a.matrix
         if a.U is not None:
             waiting.append((a, w))
             rank += a.U.shape[1]

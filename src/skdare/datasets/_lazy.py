@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import Index, RowReader, to_numpy
+from skdare._array import Index, RowReader, on_device, to_numpy
 from skdare._validation import check_count
 from skdare.datasets._manifest import CODEBOOK, CODES
 from skdare.datasets._store import Store, open_store
@@ -165,11 +165,18 @@ class ChunkedRows(RowReader):
         return chunk
 
 
-def open_table(path: str | Path) -> DomainData:
-    """A feature store as a table whose features stay on disk.
+def open_table(path: str | Path, *, device: str | None = None) -> DomainData:
+    """A feature store as a table whose features stay on disk, or are put on a device.
 
     Labels and domains are read, features when a head asks for them: a chunk at a time, however
     many there are. Every head takes such a table.
+
+    Parameters
+    ----------
+    path : str or path
+    device : str, optional
+        Such as ``"cuda"``: features become a torch tensor there, in the dtype of the store, by
+        chunks, so that the host never has them all.
 
     Examples
     --------
@@ -183,4 +190,6 @@ def open_table(path: str | Path) -> DomainData:
     (1, 8)
     """
     store = open_store(path)
-    return store.table(StoredRows(store), 0, store.manifest.rows)
+    rows = StoredRows(store)
+    X = rows if device is None else on_device(rows, device)
+    return store.table(X, 0, store.manifest.rows)
