@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import skdare
-from skdare import _array
+from skdare import _array, thin_rows
 from skdare.adjustment import Adjustment
 from skdare.losses import LOGISTIC, SOFTMAX, SQUARED, Loss
 from skdare.objective import Block, Objective, Rows
@@ -166,7 +166,12 @@ def array_library(request) -> ArrayLibrary:
 @pytest.fixture
 def visit_in_chunks_of(monkeypatch) -> Callable[[int], None]:
     """Make every pass over rows visit this many at a time."""
-    return lambda rows: monkeypatch.setattr(_array, "chunk_rows", lambda X, columns=None: rows)
+
+    def patch(rows: int) -> None:
+        for module in (_array, thin_rows):
+            monkeypatch.setattr(module, "chunk_rows", lambda X, columns=None: rows)
+
+    return patch
 
 
 @pytest.fixture

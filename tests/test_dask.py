@@ -21,8 +21,9 @@ from sklearn.base import clone
 
 import skdare
 from skdare.datasets import ChunkedRows, DomainData, StoreWriter, make_latent_domains, open_table
-from skdare.engines import DaskEngine, _cluster, _placing, _plan, _spread
+from skdare.engines import DaskEngine, _cluster, _placing, _route, _spread
 from skdare.engines._tree import branches, root, total
+from skdare.heads._base import fit_sharing
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
@@ -219,7 +220,7 @@ def test_a_sum_over_the_tree_does_not_depend_on_who_has_which_groups():
 def test_large_weights_are_handed_over_once_a_pass(client, monkeypatch, passes):
     data = problem()
     want = fit("DAREClassifier", data, engine="dask")
-    monkeypatch.setattr(_plan, "_SMALL", 0)
+    monkeypatch.setattr(_route, "_SMALL", 0)
     np.testing.assert_array_equal(fit("DAREClassifier", data, engine="dask").coef_, want.coef_)
     assert held_by(client) == []
 
@@ -522,3 +523,16 @@ def test_a_lost_scheduler_is_told_and_nothing_is_changed(mortal, monkeypatch, pa
     np.testing.assert_array_equal(head.coef_, before)
     np.testing.assert_array_equal(data.X, X)
     np.testing.assert_array_equal(data.y, y)
+
+
+def test_fits_that_share_statistics_share_none_of_rows_that_are_gone(client):
+    # Fewer rows than features in every domain: these are kept as rows.
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 30)), rng.integers(0, 3, 60)
+    domains, held = np.repeat(np.arange(3), 20), {}
+    fit_sharing(skdare.ReweightedClassifier(engine="dask"), held, X, y, domains)
+    ours = fit_sharing(skdare.DAREClassifier(engine="dask"), held, X, y, domains)
+    here = fit_sharing(skdare.DAREClassifier(engine="local"), held, X, y, domains)
+    alone = skdare.DAREClassifier(engine="local").fit(X, y, domains=domains)
+    np.testing.assert_allclose(ours.coef_, alone.coef_, rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(here.coef_, alone.coef_)

@@ -122,6 +122,7 @@ def test_chunks_of_domains_do_not_matter(rows, visit_in_chunks_of, monkeypatch):
     monkeypatch.undo()
     visit_in_chunks_of(rows)
     other, _ = two_routes(problem, plan, monkeypatch)
+    assert (len(other.thin.chunks) > 1) == (rows < len(problem.T))
     theta = np.random.default_rng(1).normal(size=expected.size)
     np.testing.assert_allclose(
         other.value_and_gradient(theta)[1], expected.value_and_gradient(theta)[1], atol=1e-12
@@ -320,14 +321,16 @@ def test_sums_of_few_rows_stay_rows_until_they_are_many():
 
 
 @pytest.mark.parametrize("target", ["pooled", "scaled"])
-def test_a_head_keeps_no_more_than_its_rows_of_thin_domains(target):
+def test_a_head_keeps_no_more_than_its_rows_of_thin_domains(target, array_library):
     X, domains, rng = thin_data(sizes=(9,) * 20)
     X, y = X.astype(np.float32), rng.integers(0, 2, len(X))
-    head = DAREClassifier(shrinkage_target=target).fit(X, y, domains=domains)
+    head = DAREClassifier(shrinkage_target=target)
+    head.fit(array_library.asarray(X, "float32"), y, domains=domains)
+    assert len({id(W.common) for W in head.adjustments_.values()}) == 1
     for label in head.domains_:
         W, m = head.adjustments_[label], head.moments_[label]
         assert (W.matrix, W.own) == (None, None)
-        assert np.shares_memory(W.U, m.factor)
+        assert array_library.name != "numpy" or np.shares_memory(W.U, m.factor)
         assert m.factor.dtype == np.float32
         assert m.factor.shape == (10, D)
         assert same_common(W, head.adjustment_)
@@ -348,9 +351,8 @@ def test_memory_does_not_grow_by_a_matrix_for_every_domain(target, adaptation):
         return most
 
     few, many = peak(100), peak(200)
-    matrix, rows = 200 * 200 * 8, 8 * 200 * 8
+    rows = 8 * 200 * 8  # bytes of a domain, and a third of a matrix is eight times that
     assert many - few < 100 * 8 * rows
-    assert 8 * rows < matrix / 3
 
 
 def test_the_span_of_many_means_is_that_of_their_singular_vectors():

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import RLock
 from typing import Any, TypeVar
 
 import array_api_compat
@@ -77,6 +78,8 @@ _TILE_COLUMNS = 12
 _GRAM_BANDS = 4
 
 
+_PRECISION = RLock()
+
 # The namespace of each kind of array that was met: finding it takes longer than a small product.
 _NAMESPACES: dict[type, Any] = {}
 
@@ -143,12 +146,13 @@ def products_of(X: Array, *, coarse: bool = False) -> Iterator[None]:
     import torch
 
     settings = torch.backends.cuda.matmul
-    before = settings.fp32_precision
-    settings.fp32_precision = "tf32" if coarse else "ieee"
-    try:
-        yield
-    finally:
-        settings.fp32_precision = before
+    with _PRECISION:  # the setting is one for the process: threads take turns
+        before = settings.fp32_precision
+        settings.fp32_precision = "tf32" if coarse else "ieee"
+        try:
+            yield
+        finally:
+            settings.fp32_precision = before
 
 
 def to_numpy(values: Array) -> np.ndarray:

@@ -31,7 +31,7 @@ from skdare.moments import (
     weighted_second_moment,
 )
 from skdare.newton_schulz import newton_schulz_inverse_root
-from skdare.passes import Part, visit_once
+from skdare.passes import Part, SpreadRows, visit_once
 from skdare.row_spectrum import RowSpectrum
 from skdare.row_sums import FeatureMoments
 
@@ -160,6 +160,12 @@ class DomainStatistics:
         """Whether mean and variances have been computed."""
         return self._moments is not None or self._light is not None
 
+    def learn(self, *, moments: Moments | None = None, light: FeatureMoments | None = None) -> None:
+        """Take what a pass over several domains has found."""
+        with self._lock:
+            self._moments = moments or self._moments
+            self._light = light or self._light
+
     def _part(self) -> Part:
         """The rows with their weights, where these differ."""
         return Part(self.X, self.index, () if np.all(self.weight == 1.0) else (self.weight,))
@@ -197,7 +203,8 @@ class DomainStatistics:
             if W is not None:
                 return Adjustment(moments.d, 0.0, W)
             spectrum = self.spectrum(centered=centered)
-        root = None if is_foreign(self.X) else self.weight**0.5
+        here = not is_foreign(self.X) and not isinstance(self.X, SpreadRows)
+        root = self.weight**0.5 if here else None
         return whitening.of_moments(moments, spectrum, common, work_dtype(self.X), root)
 
     def _without_spectrum(self, whitening: Whitening) -> Array | None:
@@ -232,7 +239,7 @@ def fetch_moments(domains: Sequence[DomainStatistics]) -> None:
     for batch in _batches(new):
         found = visit_once(_moments_of, [domain._part() for domain in batch])
         for domain, moments in zip(batch, found, strict=True):
-            domain._moments = moments
+            domain.learn(moments=moments)
 
 
 def fetch_feature_moments(domains: Sequence[DomainStatistics]) -> None:
@@ -240,7 +247,7 @@ def fetch_feature_moments(domains: Sequence[DomainStatistics]) -> None:
     new = [domain for domain in domains if not domain.knows_means]
     parts = [Part(domain.X, domain.index, (domain.weight,)) for domain in new]
     for domain, found in zip(new, visit_once(_feature_moments_of, parts), strict=True):
-        domain._light = found
+        domain.learn(light=found)
 
 
 def _batches(domains: Sequence[DomainStatistics]) -> Iterator[Sequence[DomainStatistics]]:

@@ -70,7 +70,7 @@ class Softmax(Loss):
         return value, self._less_targets(P, T)
 
     def weighted(self, F: Array, T: Array, weight: Array) -> tuple[Array, Array]:
-        fused = _fused() if is_cuda(F) else None
+        fused = _fused_kernel() if is_cuda(F) else None
         losses = None if fused is None else fused(F, T, weight)
         return super().weighted(F, T, weight) if losses is None else (losses.sum(), F)
 
@@ -148,7 +148,7 @@ class Squared(Loss):
 
 
 @cache
-def _fused() -> Callable[[Array, Array, Array], Array | None] | None:
+def _fused_kernel() -> Callable[[Array, Array, Array], Array | None] | None:
     """The softmax in one kernel, where torch can compile one."""
     try:
         from skdare import _fused

@@ -33,7 +33,7 @@ from skdare._array import (
 )
 from skdare.adjustment import Adjustment
 from skdare.losses import Loss
-from skdare.passes import Part, Plan, Visit, plan
+from skdare.passes import Part, Route, Visit, route
 from skdare.thin_rows import ThinRows
 
 # Below this many parameters a quadratic's (m, m) Hessian is cheaper than its iterations.
@@ -158,7 +158,7 @@ class Curvature:
         def residuals(rows: Array, place: slice, weight: Array) -> tuple[Array, Array]:
             state = None
             if not self.loss.constant_curvature:
-                key = id(part.columns[1]), place.start
+                key = id(part), place.start
                 if key not in self._states:
                     self._states[key] = self.loss.curvature(affine(rows, V, offset))
                 state = self._states[key]
@@ -200,7 +200,7 @@ class Objective:
         q_e, one for each block.
     coarse : bool
         Products with rounded entries where that is quicker: for iterates far from the minimum.
-    plan : Plan, optional
+    route : Route, optional
         How the rows are visited; made of the blocks, and kept by copies of the objective.
     thin : ThinRows, optional
         Domains beside the blocks, of weight one, whose rows are visited together.
@@ -217,14 +217,14 @@ class Objective:
     origin: np.ndarray | None = None
     block_weights: Sequence[float] | np.ndarray | None = None
     coarse: bool = False
-    plan: Plan = field(default=None)  # type: ignore[assignment]
+    route: Route = field(default=None)  # type: ignore[assignment]
     thin: ThinRows | None = None
     _moved: dict[tuple[str, type], Array] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.plan is None:
+        if self.route is None:
             parts = [rows.part for block in self.blocks for rows in block.rows]
-            object.__setattr__(self, "plan", plan(parts))
+            object.__setattr__(self, "route", route(parts))
         object.__setattr__(self, "_moved", {})
 
     @property
@@ -358,7 +358,7 @@ class Objective:
     ) -> Iterator[Sums]:
         """The sums of each block, in B and b, at points given in B and b for each block."""
         with products_of(self._X, coarse=self.coarse):
-            found = iter(self.plan.run(visit, self._brought(points)))
+            found = iter(self.route.run(visit, self._brought(points)))
             for block, ((B, _), *_) in zip(self.blocks, points, strict=True):
                 sums = _ZERO
                 for rows in block.rows:
@@ -393,7 +393,8 @@ def score_chunks(X: Array, index: Index, V: Array, b: np.ndarray | float) -> Ite
     V, b = like(V, X), like(b if is_foreign(b) else np.atleast_1d(b), X, float64(X))
     for _, rows in chunks(X, index, columns=V.shape[1]):
         with products_of(X):
-            yield affine(rows, V, b)
+            F = affine(rows, V, b)
+        yield F
 
 
 def predicted_columns(X: Array, index: Index, V: Array, b: np.ndarray | float) -> np.ndarray:

@@ -36,7 +36,7 @@ Visit = Callable[[Part, Any], Any]
 """What to compute of a part and of what a pass brings along; results of one part's rows add up."""
 
 
-class Plan(ABC):
+class Route(ABC):
     """Parts that are visited again and again."""
 
     @abstractmethod
@@ -52,8 +52,8 @@ class SpreadRows(RowReader):
     """
 
     @abstractmethod
-    def plan(self, parts: Sequence[Part]) -> Plan:
-        """A plan of parts, some of which are of these rows."""
+    def route(self, parts: Sequence[Part]) -> Route:
+        """A way through parts, some of which are of these rows."""
 
     def all_finite(self) -> bool:
         """Whether every entry is finite, looked at where the rows lie."""
@@ -65,7 +65,7 @@ def _count_not_finite(part: Part, _: None) -> int:
     return int(not is_finite(part.X, part.index))
 
 
-class _Local(Plan):
+class _Local(Route):
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = parts
 
@@ -74,14 +74,14 @@ class _Local(Plan):
             yield visit(part, shared)
 
 
-def plan(parts: Sequence[Part]) -> Plan:
+def route(parts: Sequence[Part]) -> Route:
     """How to visit these parts."""
     for part in parts:
         if isinstance(part.X, SpreadRows):
-            return part.X.plan(parts)
+            return part.X.route(parts)
     return _Local(parts)
 
 
 def visit_once(visit: Visit, parts: Sequence[Part]) -> list[Any]:
     """One result for each part, of one pass that brings nothing along."""
-    return list(plan(parts).run(visit, [None] * len(parts)))
+    return list(route(parts).run(visit, [None] * len(parts)))

@@ -16,9 +16,9 @@ from scipy import sparse
 
 from skdare._array import Array, Index, RowReader, chunk_rows, is_sparse
 from skdare.engines._cluster import Cluster, release
-from skdare.engines._plan import SpreadPlan
+from skdare.engines._route import SpreadRoute
 from skdare.engines._sources import DaskArrayRows
-from skdare.passes import Part, Plan, SpreadRows
+from skdare.passes import Part, Route, SpreadRows
 
 # A group has at most so many bytes of rows, until there are as many groups as any cluster can use.
 # Adding up two groups costs a few (d, d) matrices a domain where their rows cost hundreds.
@@ -61,7 +61,7 @@ class ClusterRows(SpreadRows):
         self.cluster, self.source, self.bounds, self.device = cluster, source, bounds, device
         self.shape, self.dtype = tuple(source.shape), source.dtype
         self.is_sparse = is_sparse(source)
-        self._plans: WeakSet[SpreadPlan] = WeakSet()
+        self._routes: WeakSet[SpreadRoute] = WeakSet()
         if device is not None and self.is_sparse:
             raise ValueError(f"X is sparse, and device={device!r} keeps dense rows; set it to None")
 
@@ -76,9 +76,9 @@ class ClusterRows(SpreadRows):
     def ascending(self, index: Index) -> Array:
         return self.source[index]
 
-    def plan(self, parts: Sequence[Part]) -> Plan:
-        made = SpreadPlan(self, parts)
-        self._plans.add(made)
+    def route(self, parts: Sequence[Part]) -> Route:
+        made = SpreadRoute(self, parts)
+        self._routes.add(made)
         return made
 
     @property
@@ -106,7 +106,7 @@ class ClusterRows(SpreadRows):
 
     def close(self) -> None:
         """Let go of everything that workers hold."""
-        for made in self._plans:
+        for made in self._routes:
             made.close()
 
 

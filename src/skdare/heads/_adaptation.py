@@ -110,12 +110,13 @@ def head_digest(head: Any) -> str:
 
 def warn_of_outliers(moments: Mapping[Hashable, Moments]) -> None:
     """Say where one or two rows decide a domain's second moment."""
-    for label, m in moments.items():
-        if m.dominated:
-            warn(
-                f"one or two of the rows of domain {label} hold most of their variance, and decide "
-                "how the others are adjusted; look for outliers, or clip the features"
-            )
+    dominated = [label for label, m in moments.items() if m.dominated]
+    if dominated:
+        more = f" (and of {len(dominated) - 1} more)" if len(dominated) > 1 else ""
+        warn(
+            f"one or two of the rows of domain {dominated[0]}{more} hold most of their variance, "
+            "and decide how the others are adjusted; look for outliers, or clip the features"
+        )
 
 
 def check_adaptable(head: Any) -> None:

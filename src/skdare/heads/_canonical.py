@@ -19,6 +19,7 @@ from skdare._validation import (
     check_weights,
     warn,
 )
+from skdare.adjustment import on_host
 from skdare.diagnosis import Diagnosis, Rehearsal
 from skdare.diagnosis._diagnose import Diagnosing
 from skdare.diagnosis._recommendation import LABEL_COST
@@ -35,8 +36,7 @@ from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
 from skdare.moments import Moments
-from skdare.passes import Part
-from skdare.passes import plan as plan_of
+from skdare.passes import Part, route
 
 # Share of variance in the second moment below which the offset rules: an offset of three standard
 # deviations has 0.1, and costs six points of training accuracy on unit-variance features; the
@@ -66,7 +66,7 @@ class Adjusted(Adapting):
         statistics.unit(domains)  # refuses constant features before any solve
         adjustments = statistics.adjustments(domains, plan.whitening)
         kept = in_background(
-            lambda: ([m.to_numpy() for m in moments], [A.to_numpy() for A in adjustments]),
+            lambda: ([m.to_numpy() for m in moments], on_host(adjustments)),
             problem.X,
         )
         data = (problem, statistics, domains)
@@ -101,7 +101,7 @@ class Adjusted(Adapting):
         domains = range(len(problem.index))
         parts = [Part(problem.X, problem.index[e], (problem.domain_weight(e),)) for e in domains]
         visit = ClassWeights(len(self.classes_))
-        shares = list(plan_of(parts).run(visit, [(V, b)] * len(parts)))
+        shares = list(route(parts).run(visit, [(V, b)] * len(parts)))
         self.predicted_shares_ = np.sum(shares, axis=0) / np.sum(shares)
         distances = [0.5 * np.abs(s / s.sum() - self.predicted_shares_).sum() for s in shares]
         self.predicted_share_range_ = float(max(distances))

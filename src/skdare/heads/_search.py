@@ -16,7 +16,7 @@ from skdare.heads._predictions import hits, squared_error
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
-from skdare.passes import Part, plan
+from skdare.passes import Part, route
 
 # From the simplest: within a few standard errors the earlier is preferred.
 STRATEGIES = ("erm", "reweighted", "averaged", "raw", "centered")
@@ -88,9 +88,8 @@ class _Folds:
         else:
             adjustments = self.statistics.adjustments(chosen, self.whitening)
             given = (held_out, chosen, self.whitening, adjustments[0].common)
-            own = adjustments[0]
-            if self.whitening.adjust:
-                own = self.statistics.adjustment(*given)
+            adjust = self.whitening.adjust
+            own = self.statistics.adjustment(*given) if adjust else adjustments[0]
         return _Fold(self.problem, self.statistics, held_out, chosen, adjustments, own)
 
 
@@ -125,12 +124,12 @@ def score_domain(problem: Problem, e: int, V: np.ndarray, b: np.ndarray) -> floa
     weight, T = problem.domain_weight(e), problem.T[problem.index[e]]
     part = Part(problem.X, problem.index[e], (T, weight))
     if not problem.loss.constant_curvature:
-        return float(sum(plan([part]).run(hits, [(V, b)])) / weight.sum())
+        return float(sum(route([part]).run(hits, [(V, b)])) / weight.sum())
     total = weight @ (T - np.average(T, weights=weight)) ** 2
     # Targets are standardised, so a domain of one target has only rounding left.
     if not total > 1e-12 * weight.sum():
         return np.nan
-    return float(1.0 - sum(plan([part]).run(squared_error, [(V, b)])) / total)
+    return float(1.0 - sum(route([part]).run(squared_error, [(V, b)])) / total)
 
 
 def bounded(scores: np.ndarray) -> np.ndarray:

@@ -48,6 +48,7 @@ class Solving:
         if objective.has_coarse:
             coarse = lbfgs(objective.coarsened(), start, reach=_COARSE, history=history, **limits)
             start = coarse.theta
+            limits["max_iter"] = max(1, self.max_iter - coarse.n_iter)
         solution = lbfgs(objective, start, history=history, **limits)
         solution = replace(solution, theta=to_numpy(solution.theta))
         if coarse is None:

@@ -33,12 +33,16 @@ class Statistics:
     def __init__(self, problem: Problem, shared: Shared | None = None) -> None:
         self.problem, self._spread = problem, isinstance(problem.X, SpreadRows)
         known: Shared = {} if shared is None else shared
-        self.domains = [
-            known.setdefault(
-                label, DomainStatistics(problem.X, problem.index[e], problem.domain_weight(e))
-            )
-            for e, label in enumerate(problem.labels)
-        ]
+        for e, label in enumerate(problem.labels):
+            if label not in known or not self._serves(known[label]):
+                index, weight = problem.index[e], problem.domain_weight(e)
+                known[label] = DomainStatistics(problem.X, index, weight)
+        self.domains = [known[label] for label in problem.labels]
+
+    def _serves(self, other: DomainStatistics) -> bool:
+        """Whether another fit's statistics are of use: rows with workers end with their fit."""
+        X = self.problem.X
+        return other.X is X or not (self._spread or isinstance(other.X, SpreadRows))
 
     def moments(self, e: int) -> Moments:
         """Moments of a domain, in the array library of X."""

@@ -35,7 +35,7 @@ def trust_ncg(function: Function, start: np.ndarray, *, tol: float, max_iter: in
     options |= {"max_trust_radius": 1e6}
     try:
         result = optimize.minimize(
-            lambda theta: guard(theta.copy()),
+            evaluate,
             start,
             jac=True,
             hessp=curve,

@@ -1,4 +1,4 @@
-"""A plan whose parts are visited by workers: laid out once, and again when some are lost."""
+"""A way through parts that workers visit: laid out once, and again when some are lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skdare._array import Index, length
 from skdare.engines._cluster import Lost, release
 from skdare.engines._share import Group, Share, visit_share
 from skdare.engines._tree import Found, Node, root, total
-from skdare.passes import Part, Plan, Visit
+from skdare.passes import Part, Route, Visit
 
 if TYPE_CHECKING:
     from skdare.engines._spread import ClusterRows, Span
@@ -34,7 +34,7 @@ def _size(values: Any) -> int:
     return getattr(values, "nbytes", 0)
 
 
-class SpreadPlan(Plan):
+class SpreadRoute(Route):
     """Parts of rows that lie with workers, each visited there, and the others here.
 
     Targets and weights are handed over once; what a worker took with it is handed over again, and
