@@ -20,6 +20,7 @@ from skdare.heads._base import probabilities
 from skdare.heads._sketch import LowRankMoments, Sketches
 from skdare.heads._stream_file import StreamFile
 from skdare.heads._stream_moments import Forgetting
+from skdare.moments import ridge_of
 from skdare.objective import class_numbers, linear_scores
 
 
@@ -235,7 +236,8 @@ class Fleet:
     def _inverse_root(self, moments: LowRankMoments) -> tuple[float, np.ndarray]:
         """Of the shrunk second moment: everywhere, and what is added along its directions."""
         whitening = self._head.adaptation_.plan.whitening
-        return moments.inverse_root(whitening.shrinkage, whitening.target)
+        rho = whitening.shrinkage
+        return moments.inverse_root(rho, ridge_of(rho, whitening.target, moments.scale))
 
     def _scores(self, X: Any, devices: Any) -> np.ndarray:
         """(m, k) in float64, in the units of the targets."""

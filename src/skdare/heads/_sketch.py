@@ -54,12 +54,11 @@ class LowRankMoments:
         """Whether the second moment is more than the rounding of rows that are all the same."""
         return self.scale > 1e-14 * float(self.mean @ self.mean) / len(self.mean)
 
-    def inverse_root(self, shrinkage: float, target: str) -> tuple[float, np.ndarray]:
+    def inverse_root(self, shrinkage: float, ridge: float) -> tuple[float, np.ndarray]:
         """Of the shrunk second moment: everywhere, and what is added along the eigenvectors.
 
         Directions without variance map to zero, as in `Spectrum.inverse_root`.
         """
-        ridge = shrinkage * (1.0 if target == "identity" else self.scale)
         values = (1.0 - shrinkage) * self.values + ridge
         rest = (1.0 - shrinkage) * self.rest + ridge
         if not rest > 0:
