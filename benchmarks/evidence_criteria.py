@@ -153,7 +153,8 @@ def _of_moments(X: np.ndarray, path: Path, inner: dict) -> dict[str, np.ndarray]
         errors = [_error((total - W) / (len(own) - 1), W) for W in own.values()]
         between.append(np.mean([e for e, _ in errors]))
         skill_between.append(np.mean([s for _, s in errors]))
-        error, skill = _error(total / len(own), spectrum.inverse_root(rho).dense())
+        true = spectrum.inverse_root(rho, rho * spectrum.scale).dense()
+        error, skill = _error(total / len(own), true)
         ahead.append(error)
         skill_ahead.append(skill)
     return {

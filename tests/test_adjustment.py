@@ -7,7 +7,7 @@ from oracle import inverse_root, second_moment
 from skdare import DAREClassifier
 from skdare.adjustment import Adjustment, Spectrum, average, inverse_sqrt
 from skdare.deflation import deflated_inverse_root
-from skdare.moments import Moments
+from skdare.moments import Moments, ridge_of
 from skdare.row_spectrum import RowSpectrum
 
 STRENGTHS = [0.0, 0.1, 0.5, 0.999, 1.0]
@@ -81,7 +81,8 @@ def test_the_thin_route_equals_the_full_route(array_library, rows, rho, target):
     spectra = routes(array_library, deviations(rows, 10), rows)
     assert spectra["thin"].values.shape == (rows,)
     assert spectra["thin"].scale == pytest.approx(spectra["full"].scale, rel=1e-12)
-    thin, full = (spectra[name].inverse_root(rho, target) for name in ("thin", "full"))
+    ridge = ridge_of(rho, target, spectra["full"].scale)
+    thin, full = (spectra[name].inverse_root(rho, ridge) for name in ("thin", "full"))
     B = array_library.asarray(np.random.default_rng(1).normal(size=(10, 2)))
     thin, full = array_library.to_numpy(thin.apply(B)), array_library.to_numpy(full.apply(B))
     np.testing.assert_allclose(thin, full, rtol=1e-9, atol=1e-9)
@@ -90,8 +91,9 @@ def test_the_thin_route_equals_the_full_route(array_library, rows, rho, target):
 @pytest.mark.parametrize("rows", [3, 6])
 def test_the_thin_route_obeys_the_cut_off_in_directions_it_does_not_list(rows):
     Z = deviations(rows, 10)
-    thin = RowSpectrum.of_rows(Z, rows).inverse_root(0.01, rtol=0.2).dense()
-    full = Spectrum.of_matrix(Z.T @ Z / rows).inverse_root(0.01, rtol=0.2).dense()
+    ridge = 0.01 * np.sum(Z**2) / rows / 10
+    thin = RowSpectrum.of_rows(Z, rows).inverse_root(0.01, ridge, rtol=0.2).dense()
+    full = Spectrum.of_matrix(Z.T @ Z / rows).inverse_root(0.01, ridge, rtol=0.2).dense()
     np.testing.assert_allclose(thin, full, rtol=1e-9, atol=1e-9)
 
 
@@ -105,7 +107,8 @@ def test_shrinking_the_spectrum_equals_shrinking_the_matrix(
     spectrum = Spectrum.of_matrix(moments.second_moment(centered=centered))
     B = np.random.default_rng(1).normal(size=(moments.d, 2))
     S = array_library.to_numpy(moments.covariance(rho, target, centered=centered))
-    ours = spectrum.inverse_root(rho, target).apply(array_library.asarray(B))
+    root = spectrum.inverse_root(rho, ridge_of(rho, target, spectrum.scale))
+    ours = root.apply(array_library.asarray(B))
     expected = inverse_root(S) @ B
     np.testing.assert_allclose(array_library.to_numpy(ours), expected, rtol=1e-10, atol=1e-10)
 
@@ -120,7 +123,7 @@ def test_the_scaled_target_makes_the_adjustment_undo_a_change_of_unit(
         moments = Moments.of(X)
         strength = moments.shrinkage(rho, centered=centered)
         spectrum = Spectrum.of_matrix(moments.second_moment(centered=centered))
-        return spectrum.inverse_root(strength, "scaled").dense()
+        return spectrum.inverse_root(strength, strength * spectrum.scale).dense()
 
     unit, scaled = root(three_classes.X), root(constant * three_classes.X)
     np.testing.assert_allclose(constant * scaled, unit, rtol=1e-9, atol=1e-9)
@@ -186,8 +189,9 @@ def test_a_float32_spectrum_keeps_weak_directions_that_a_ridge_supports(shrinkag
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 64)) + 30.0
     S = Moments.of(X).second_moment(centered=False)
-    exact = Spectrum.of_matrix(S).inverse_root(shrinkage / 100).dense()
-    single = Spectrum.of_matrix(S, np.float32).inverse_root(shrinkage / 100).dense()
+    rho, ridge = shrinkage / 100, shrinkage / 100 * np.trace(S) / 64
+    exact = Spectrum.of_matrix(S).inverse_root(rho, ridge).dense()
+    single = Spectrum.of_matrix(S, np.float32).inverse_root(rho, ridge).dense()
     assert np.linalg.norm(single - exact) <= 1e-2 * np.linalg.norm(exact)
 
 
@@ -204,7 +208,7 @@ def test_a_deflated_root_is_the_full_one_to_its_stated_tolerance(centered, shrin
     moments = Moments.of(features_with_a_decaying_spectrum(1200, 768))
     S, scale = moments.second_moment(centered=centered), moments.scale(centered=centered)
     W = deflated_inverse_root(S, shrinkage, shrinkage * scale, np.float32)
-    exact = Spectrum.of_matrix(S).inverse_root(shrinkage).dense()
+    exact = Spectrum.of_matrix(S).inverse_root(shrinkage, shrinkage * scale).dense()
     assert W is not None
     assert np.linalg.norm(W - exact) <= 1e-4 * np.linalg.norm(exact)
 

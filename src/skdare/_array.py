@@ -61,6 +61,29 @@ class RowReader(ABC):
         return is_finite(self, slice(0, self.shape[0]))
 
 
+class BlockReader(RowReader):
+    """Rows that lie in blocks, of which one at a time is brought into memory."""
+
+    def ascending(self, index: Index) -> np.ndarray:
+        """A copy of some rows."""
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(self.shape[0])
+            index = np.arange(start, max(start, stop))
+        out = np.empty((len(index), self.shape[1]), self.dtype)
+        done = 0
+        while done < len(index):
+            start, stop, rows = self._block_of(int(index[done]))
+            until = done + int(np.searchsorted(index[done:], stop))
+            out[done:until] = rows[index[done:until] - start]
+            del rows  # its memory is free for the next block
+            done = until
+        return out
+
+    @abstractmethod
+    def _block_of(self, row: int) -> tuple[int, int, Any]:
+        """Where the block with this row starts and ends, and its rows."""
+
+
 # Rows are visited in chunks of about this many bytes. On a CPU a gathered chunk should still be
 # warm for the second product; on an accelerator products should be large, and the scores of a
 # chunk small beside the rows of all.

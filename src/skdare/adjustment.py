@@ -187,27 +187,34 @@ class Spectrum:
         return int(self.vectors.shape[0])
 
     def inverse_root(
-        self, shrinkage: float = 0.0, target: str = "scaled", *, rtol: float | None = None
+        self, shrinkage: float = 0.0, ridge: float = 0.0, *, rtol: float | None = None
     ) -> Adjustment:
-        """Symmetric pseudo-inverse square root of ``(1 - ρ) S + ρ t I``.
+        """Symmetric pseudo-inverse square root of ``(1 - ρ) S + ridge I``.
 
-        ``t`` is tr(S)/d (``"scaled"``) or 1 (``"identity"``). Directions below ``rtol`` times
-        the largest eigenvalue map to zero: a rank-deficient domain is projected, never blown up.
+        Directions below the cut-off map to zero: a rank-deficient domain is projected, never
+        blown up.
         """
         xp, d = namespace(self.values), self.d
-        ridge = shrinkage * (1.0 if target == "identity" else self.scale)
         if shrinkage == 1.0:
             return Adjustment(d, ridge**-0.5)
         values = (1.0 - shrinkage) * self.values + ridge
-        if rtol is None:
-            # A ridge already bounds the values from below; without one, whatever is within the
-            # rounding of the decomposition is noise.
-            rtol = d * float(xp.finfo(xp.float64 if ridge > 0 else self.vectors.dtype).eps)
-        keep = values > rtol * float(xp.max(values))
+        keep = values > cut_off(values, d, ridge, self.vectors.dtype, rtol)
         root = xp.where(keep, xp.where(keep, values, xp.ones_like(values)) ** -0.5, values * 0.0)
         # V diag(f) Vᵀ as A Aᵀ, a symmetric product at half the price, and one matrix to apply.
         A = self.vectors * like(root**0.5, self.vectors)
         return Adjustment(d, 0.0, A @ xp.matrix_transpose(A))
+
+
+def cut_off(values: Array, d: int, ridge: float, dtype: object, rtol: float | None) -> float:
+    """Below which eigenvalues are noise: ``rtol`` times the largest, by default d rounding units.
+
+    A ridge already bounds the values from below; without one, whatever is within the rounding of
+    the decomposition, in ``dtype``, is noise.
+    """
+    xp = namespace(values)
+    if rtol is None:
+        rtol = d * float(xp.finfo(xp.float64 if ridge > 0 else dtype).eps)
+    return rtol * float(xp.max(values))
 
 
 def inverse_sqrt(S: Array, *, rtol: float | None = None) -> Array:

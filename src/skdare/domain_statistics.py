@@ -28,6 +28,7 @@ from skdare.moments import (
     SHRINKAGE_RULES,
     Moments,
     pooled_second_moment,
+    ridge_of,
     weighted_second_moment,
 )
 from skdare.newton_schulz import newton_schulz_inverse_root
@@ -78,21 +79,22 @@ class Whitening:
         to their own scores.
         """
         rho, centered = moments.shrinkage(self.shrinkage, centered=self.centered), self.centered
-        if not moments.scale(centered=centered) > 0:
+        scale = moments.scale(centered=centered)
+        if not scale > 0:
             raise ValueError("these rows are all the same; adjusting needs rows that differ")
         target = "identity" if common is not None else self.target
         if rho == 1.0:
-            ridge = moments.scale(centered=centered) if target != "identity" else 1.0
-            return Adjustment(moments.d, ridge**-0.5, common=common)
+            return Adjustment(moments.d, ridge_of(rho, target, scale) ** -0.5, common=common)
         if spectrum is None and moments.factor is not None:
             spectrum = RowSpectrum.of_moments(moments, centered=centered, common=common)
-        if isinstance(spectrum, RowSpectrum):
-            return spectrum.inverse_root(rho, target, root_weight=root_weight)
-        if spectrum is None:
+        elif spectrum is None:
             S = moments.second_moment(centered=centered)
             seen = S if common is None else like(common, S, S.dtype) @ S @ like(common, S, S.dtype)
             spectrum = Spectrum.of_matrix(seen, dtype)
-        return replace(spectrum.inverse_root(rho, target), common=common)
+        ridge = ridge_of(rho, target, spectrum.scale)
+        if isinstance(spectrum, RowSpectrum):
+            return spectrum.inverse_root(rho, ridge, root_weight=root_weight)
+        return replace(spectrum.inverse_root(rho, ridge), common=common)
 
     def of_pool(self, moments: Sequence[Moments], dtype: object) -> Array | None:
         """What domains have in common, where they are shrunk towards their pool.
@@ -213,7 +215,7 @@ class DomainStatistics:
         rho = moments.shrinkage(whitening.shrinkage, centered=centered)
         if centered in self._spectra or moments.factor is not None:
             return None
-        ridge = rho * (1.0 if whitening.target == "identity" else moments.scale(centered=centered))
+        ridge = ridge_of(rho, whitening.target, moments.scale(centered=centered))
         if on_accelerator(self.X):
             if moments.d < newton_schulz.MIN_FEATURES or not ridge > 0:
                 return None
@@ -284,10 +286,9 @@ def _mean_root(moments: Sequence[Moments], whitening: Whitening) -> Adjustment:
     rule, centered = whitening.shrinkage, whitening.centered
     rhos = np.array([m.shrinkage(rule, centered=centered) for m in moments])
     S = weighted_second_moment(moments, ((1.0 - rhos) / len(rhos)).tolist(), centered=centered)
-    ridges = np.ones(len(rhos))
-    if whitening.target == "scaled":
-        ridges = np.array([m.scale(centered=centered) for m in moments])
-    return Spectrum.of_matrix(S + float(np.mean(rhos * ridges)) * identity(S)).inverse_root()
+    scales = [m.scale(centered=centered) for m in moments]
+    ridges = [ridge_of(rho, whitening.target, s) for rho, s in zip(rhos, scales, strict=True)]
+    return Spectrum.of_matrix(S + float(np.mean(ridges)) * identity(S)).inverse_root()
 
 
 # Statistics by domain label, for fits whose domains have the same rows in the same order.

@@ -247,8 +247,8 @@ class Moments:
         S = self.second_moment(centered=centered)
         if isinstance(target, str):
             check_choice("target", target, ("scaled", "identity"))
-            ridge = 1.0 if target == "identity" else self.scale(centered=centered)
-            return (1.0 - rho) * S + (rho * ridge) * identity(S)
+            ridge = ridge_of(rho, target, self.scale(centered=centered))
+            return (1.0 - rho) * S + ridge * identity(S)
         return (1.0 - rho) * S + rho * target
 
     def to_numpy(self) -> Moments:
@@ -259,6 +259,11 @@ class Moments:
             None if a is None else to_numpy(a) for a in (self.cubic, self._scatter, self.factor)
         )
         return Moments(self.n, to_numpy(self.mean), scatter, cubic, self.quartic, factor=factor)
+
+
+def ridge_of(rho: float, target: str, scale: float) -> float:
+    """What shrinkage adds to the diagonal of a second moment whose tr(S) / d is ``scale``."""
+    return rho * (1.0 if target == "identity" else scale)
 
 
 def pooled_second_moment(moments: Sequence[Moments], *, centered: bool = True) -> Array:

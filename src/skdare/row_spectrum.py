@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdare._array import Array, as_float64, like, namespace, symmetric_eigen
-from skdare.adjustment import Adjustment
+from skdare.adjustment import Adjustment, cut_off
 from skdare.moments import Moments
 
 
@@ -71,24 +71,21 @@ class RowSpectrum:
     def inverse_root(
         self,
         shrinkage: float = 0.0,
-        target: str = "scaled",
+        ridge: float = 0.0,
         *,
         rtol: float | None = None,
         root_weight: np.ndarray | None = None,
     ) -> Adjustment:
-        """Symmetric pseudo-inverse square root of ``(1 - ρ) C S C + ρ t I``.
+        """Symmetric pseudo-inverse square root of ``(1 - ρ) C S C + ridge I``.
 
         As `Spectrum.inverse_root`; where the roots of the rows' weights are given, the adjustment
         says what it does to the scores of these rows.
         """
         xp, d = namespace(self.values), self.rows.shape[1]
-        ridge = shrinkage * (self.scale if target == "scaled" else 1.0)
         if shrinkage == 1.0:
             return Adjustment(d, ridge**-0.5, common=self.common)
         values = (1.0 - shrinkage) * self.values + ridge
-        if rtol is None:
-            rtol = d * float(xp.finfo(xp.float64 if ridge > 0 else self.rows.dtype).eps)
-        cut = rtol * float(xp.max(values))
+        cut = cut_off(values, d, ridge, self.rows.dtype, rtol)
         present = self.values > xp.max(self.values) * (self.values.shape[0] * 2.3e-16)
         if ridge > cut:
             # ((aλ + t)^{-1/2} - t^{-1/2}) / λ without the difference, so that small λ are harmless.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from skdare._array import Index, RowReader, on_device, to_numpy
+from skdare._array import BlockReader, Index, on_device, to_numpy
 from skdare._validation import check_count
 from skdare.datasets._manifest import CODEBOOK, CODES
 from skdare.datasets._store import Store, open_store
@@ -22,7 +22,7 @@ from skdare.datasets._table import DomainData
 _OPEN = 16
 
 
-class StoredRows(RowReader):
+class StoredRows(BlockReader):
     """The features of a store, read from its shards when they are asked for.
 
     Parameters
@@ -37,7 +37,7 @@ class StoredRows(RowReader):
         self.store, self.dtype = store, store.dtypes["features"]
         self.shape = manifest.rows, manifest.features
         self._ends = [0, *accumulate(shard.rows for shard in manifest.shards)]
-        self._opened: dict[int, np.ndarray] = {}
+        self._opened: dict[int, np.ndarray | _CodedRows] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         # Maps would travel as copies of their rows, and who opens this may work in another folder.
@@ -52,37 +52,42 @@ class StoredRows(RowReader):
         if isinstance(index, slice):
             start, stop, _ = index.indices(self.shape[0])
             s = min(bisect_right(self._ends, start), len(self._ends) - 1) - 1
-            if stop <= self._ends[s + 1] and self.store.manifest.dtype != CODES:
+            if stop <= self._ends[s + 1]:
                 return self._shard(s)[start - self._ends[s] : max(start, stop) - self._ends[s]]
             return self.store.rows("features", start, max(start, stop))
-        out = np.empty((len(index), self.shape[1]), self.dtype)
-        done = 0
-        while done < len(index):
-            s = bisect_right(self._ends, int(index[done])) - 1
-            until = done + int(np.searchsorted(index[done:], self._ends[s + 1]))
-            self._gather(s, index[done:until] - self._ends[s], out[done:until])
-            done = until
-        return out
+        return super().ascending(index)
 
-    def _gather(self, s: int, numbers: np.ndarray, place: np.ndarray) -> None:
-        """Rows of one shard, by their numbers in it."""
-        rows = self._shard(s)
-        if self.store.manifest.dtype == CODES:
-            book = self.store.part(self.store.manifest.shards[s], CODEBOOK)
-            decode(rows[numbers], book, place)
-        else:
-            place[...] = rows[numbers]
+    def _block_of(self, row: int) -> tuple[int, int, np.ndarray | _CodedRows]:
+        s = bisect_right(self._ends, row) - 1
+        return self._ends[s], self._ends[s + 1], self._shard(s)
 
-    def _shard(self, s: int) -> np.ndarray:
+    def _shard(self, s: int) -> np.ndarray | _CodedRows:
         """The map of a shard; the last ones stay open, as a chunk is often of the same."""
         if s not in self._opened:
             if len(self._opened) >= _OPEN:
                 self._opened.pop(next(iter(self._opened)))
-            self._opened[s] = self.store.part(self.store.manifest.shards[s], "features")
+            shard = self.store.manifest.shards[s]
+            rows = self.store.part(shard, "features")
+            coded = self.store.manifest.dtype == CODES
+            self._opened[s] = _CodedRows(rows, self.store.part(shard, CODEBOOK)) if coded else rows
         return self._opened[s]
 
 
-class ChunkedRows(RowReader):
+@dataclass(frozen=True, eq=False)
+class _CodedRows:
+    """A shard of 8-bit codes, of which the rows asked for are decoded."""
+
+    codes: np.ndarray
+    book: np.ndarray
+
+    def __getitem__(self, index: Index) -> np.ndarray:
+        codes = self.codes[index]
+        out = np.empty(codes.shape, np.float32)
+        decode(codes, self.book, out)
+        return out
+
+
+class ChunkedRows(BlockReader):
     """Rows that a function gives anew, chunk after chunk, as often as it is called.
 
     Every pass over the data calls it once where the rows of each domain lie together, in the
@@ -125,22 +130,7 @@ class ChunkedRows(RowReader):
     def __repr__(self) -> str:
         return f"ChunkedRows({self.shape[0]} rows, {self.shape[1]} features)"
 
-    def ascending(self, index: Index) -> np.ndarray:
-        """A copy of some rows."""
-        if isinstance(index, slice):
-            start, stop, _ = index.indices(self.shape[0])
-            index = np.arange(start, max(start, stop))
-        out = np.empty((len(index), self.shape[1]), self.dtype)
-        done = 0
-        while done < len(index):
-            self._seek(int(index[done]))
-            end = self._at + len(self._chunk)
-            until = done + int(np.searchsorted(index[done:], end))
-            out[done:until] = self._chunk[index[done:until] - self._at]
-            done = until
-        return out
-
-    def _seek(self, row: int) -> None:
+    def _block_of(self, row: int) -> tuple[int, int, np.ndarray]:
         """Go on to the chunk that has this row; back to the start where it has gone by."""
         if row < self._at:
             self._source, self._at = iter(self.chunks()), 0
@@ -148,6 +138,7 @@ class ChunkedRows(RowReader):
         while row >= self._at + len(self._chunk):
             self._at += len(self._chunk)
             self._chunk = self._next()
+        return self._at, self._at + len(self._chunk), self._chunk
 
     def _next(self) -> np.ndarray:
         try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import Index, RowReader
+from skdare._array import BlockReader, Index, RowReader
 
 
 class MappedRows(RowReader):
@@ -64,7 +64,7 @@ def _file_offset(X: np.memmap) -> int:
     return first + X.ctypes.data - begin.ctypes.data
 
 
-class DaskArrayRows(RowReader):
+class DaskArrayRows(BlockReader):
     """Rows of a dask.array, computed block by block when they are asked for.
 
     Parameters
@@ -76,31 +76,20 @@ class DaskArrayRows(RowReader):
     def __init__(self, X: Any) -> None:
         self.array, self.shape, self.dtype = X, X.shape, X.dtype
         self.ends = [0, *accumulate(X.chunks[0])]
-        self._block: tuple[int, np.ndarray] | None = None
+        self._block: tuple[int, int, np.ndarray] | None = None
 
     def __repr__(self) -> str:
         return f"DaskArrayRows({self.shape[0]} rows in {len(self.ends) - 1} blocks)"
 
-    def ascending(self, index: Index) -> np.ndarray:
-        """A copy of some rows."""
-        if isinstance(index, slice):
-            start, stop, _ = index.indices(self.shape[0])
-            index = np.arange(start, max(start, stop))
-        out = np.empty((len(index), self.shape[1]), self.dtype)
-        done = 0
-        while done < len(index):
-            b = bisect_right(self.ends, int(index[done])) - 1
-            until = done + int(np.searchsorted(index[done:], self.ends[b + 1]))
-            out[done:until] = self._rows(b)[index[done:until] - self.ends[b]]
-            done = until
-        return out
-
-    def _rows(self, b: int) -> np.ndarray:
-        """A block; the last one is kept, as a chunk is often of the same."""
-        if self._block is None or self._block[0] != b:
-            self._block = None
-            self._block = b, np.asarray(self.array.blocks[b].compute())
-        return self._block[1]
+    def _block_of(self, row: int) -> tuple[int, int, np.ndarray]:
+        """The last one is kept, as a chunk is often of the same."""
+        block = self._block
+        if block is None or not block[0] <= row < block[1]:
+            b = bisect_right(self.ends, row) - 1
+            self._block = block = None
+            block = self.ends[b], self.ends[b + 1], np.asarray(self.array.blocks[b].compute())
+            self._block = block
+        return block
 
 
 def is_dask_array(X: Any) -> bool:

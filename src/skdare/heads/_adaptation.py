@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 
 from skdare._validation import warn
 from skdare.adjustment import Adjustment, Spectrum, average
-from skdare.domain_statistics import guess_adjustment
 from skdare.heads._adjusted import Fitted, Plan
 from skdare.moments import Moments
 
@@ -27,32 +27,22 @@ class Adaptation:
     fitted : Fitted
     guess : Adjustment
         The averaged adjustment, towards which few rows are blended.
-    common : array of shape (d, d), optional
-        What domains have in common, where they are shrunk towards their pool.
     """
 
     plan: Plan
     fitted: Fitted
     guess: Adjustment
-    common: np.ndarray | None
 
     @classmethod
-    def of(
-        cls,
-        plan: Plan,
-        fitted: Fitted,
-        labels: Sequence[Hashable],
-        moments: Sequence[Moments],
-    ) -> Adaptation:
+    def of(cls, plan: Plan, fitted: Fitted) -> Adaptation:
         """On the host, from a fit without penalty."""
-        given = (fitted.adjustments, labels, moments, plan.whitening)
-        guess = guess_adjustment("mean", *given).to_numpy()
-        return cls(plan, replace(fitted, adjustments=[]), guess, guess.common)
+        guess = average(fitted.adjustments).to_numpy()
+        return cls(plan, replace(fitted, adjustments=[]), guess)
 
     def spectrum(self, moments: Moments) -> Spectrum | None:
         """Of the second moment; None where the adjustment does not go by way of it."""
         whitening = self.plan.whitening
-        if self.common is not None or moments.factor is not None:
+        if self.guess.common is not None or moments.factor is not None:
             return None
         if moments.shrinkage(whitening.shrinkage, centered=whitening.centered) == 1.0:
             return None
@@ -60,17 +50,11 @@ class Adaptation:
 
     def own(self, moments: Moments, spectrum: Spectrum | None) -> Adjustment:
         """The adjustment of a domain with these moments, without any guess in it."""
-        return self.plan.whitening.of_moments(moments, spectrum, self.common, None)
-
-    def trust(self, n: float, prior_rows: float) -> float:
-        """The share of a domain's own adjustment beside the guess."""
-        return n / (n + prior_rows)
+        return self.plan.whitening.of_moments(moments, spectrum, self.guess.common, None)
 
     def shift(self, mean: np.ndarray, trust: float) -> np.ndarray | None:
         """What is subtracted from the rows in use, if anything is."""
-        if not self.plan.form.subtract:
-            return None
-        return trust * mean + (1.0 - trust) * self.fitted.mean
+        return blended_shift(self.plan, self.fitted, mean, trust)
 
     def weights(
         self, own: Adjustment, mean: np.ndarray, trust: float
@@ -78,6 +62,26 @@ class Adaptation:
         """Blended adjustment, weights and intercept for a domain."""
         W = _blend(own, self.guess, trust)
         return W, *self.fitted.weights(W, self.shift(mean, trust))
+
+    def adapted(
+        self, head: Any, own: Adjustment, mean: np.ndarray, trust: float, n_rows: int
+    ) -> Any:
+        """A copy of the head with the weights for a domain of which so many rows were seen."""
+        head, (W, V, b) = copy.copy(head), self.weights(own, mean, trust)
+        head.adjustment_, head.adapted_rows_ = W, n_rows
+        head.canonical_coef_, head.solution_ = self.fitted.B.T, self.fitted.solution
+        head._set_weights(V, b)
+        return head
+
+
+def trust_in(n: float, prior_rows: float) -> float:
+    """The share of the adjustment of a domain with n rows beside the guess."""
+    return n / (n + prior_rows)
+
+
+def blended_shift(plan: Plan, fitted: Fitted, mean: np.ndarray, trust: float) -> np.ndarray | None:
+    """What is subtracted from the rows of a domain with this mean, if anything is."""
+    return trust * mean + (1.0 - trust) * fitted.mean if plan.form.subtract else None
 
 
 def _blend(own: Adjustment, guess: Adjustment, trust: float) -> Adjustment:
@@ -99,7 +103,7 @@ def head_digest(head: Any) -> str:
     if adaptation is not None:
         fitted, guess = adaptation.fitted, adaptation.guess
         digest.update(repr(adaptation.plan).encode())
-        arrays += [fitted.B, fitted.b, fitted.mean, adaptation.common]
+        arrays += [fitted.B, fitted.b, fitted.mean, guess.common]
         arrays += [guess.scale, guess.matrix, guess.U, guess.weights]
     for array in arrays:
         values = np.zeros(0) if array is None else np.asarray(array, dtype="<f8")

@@ -9,7 +9,7 @@ from typing import Any, Self
 from skdare._validation import check_count, check_features, check_number, warn
 from skdare.adjustment import Adjustment, Spectrum
 from skdare.engines import as_rows
-from skdare.heads._adaptation import check_adaptable, head_digest, warn_of_outliers
+from skdare.heads._adaptation import check_adaptable, head_digest, trust_in, warn_of_outliers
 from skdare.heads._kept_root import MAX_STALENESS, KeptRoot
 from skdare.heads._label_shift import PredictedClasses
 from skdare.heads._stream_file import StreamFile
@@ -74,18 +74,17 @@ class Adapter:
     ) -> None:
         check_number("prior_rows", prior_rows, also=(None,))
         check_count("min_rows", min_rows, 2)
-        check_half_life(half_life)
+        forgetting = Forgetting(half_life)
         check_number("staleness", staleness, 0.0, MAX_STALENESS)
         check_adaptable(head)
         self._head, self._active = head, getattr(head, "adapts_", True)
-        if staleness and self._active and head.adaptation_.common is not None:
+        if staleness and self._active and head.adaptation_.guess.common is not None:
             raise ValueError(
                 "staleness needs shrinkage towards a multiple of the identity, and this head "
                 "shrinks towards the pooled second moment; leave staleness at 0"
             )
         self._prior_rows = head.n_features_in_ if prior_rows is None else prior_rows
-        self._min_rows, self._half_life, self._staleness = min_rows, half_life, staleness
-        forgetting = Forgetting(half_life)
+        self._min_rows, self._staleness = min_rows, staleness
         self._stream = StreamMoments(head.n_features_in_, forgetting)
         self._classes = PredictedClasses(head, forgetting)
         self._root: KeptRoot | None = None
@@ -120,19 +119,17 @@ class Adapter:
                 f"adapting needs at least {self._min_rows} rows of the new domain, and "
                 f"{self.n_seen_} were given"
             )
-        head = copy.copy(self._head)
+        head = self._head
         if not self._active:
             warn(
                 f"adapting changed nothing: {head.choice_}; set strategies=('raw', 'centered') to "
                 "adapt all the same"
             )
-            return head
-        adaptation, moments = head.adaptation_, self._stream.moments()
-        trust = adaptation.trust(moments.n, self._prior_rows)
-        W, V, b = adaptation.weights(self._own(moments, trust), moments.mean, trust)
-        head.adjustment_, head.adapted_rows_ = W, self.n_seen_
-        head.canonical_coef_, head.solution_ = adaptation.fitted.B.T, adaptation.fitted.solution
-        head._set_weights(V, b)
+            return copy.copy(head)
+        moments = self._stream.moments()
+        trust = trust_in(moments.n, self._prior_rows)
+        own = self._own(moments, trust)
+        head = head.adaptation_.adapted(head, own, moments.mean, trust, self.n_seen_)
         warn_of_outliers({"(new)": moments})
         self._classes.warn_of_shift()
         return head
@@ -170,7 +167,7 @@ class Adapter:
         options = {
             "prior_rows": float(self._prior_rows),
             "min_rows": int(self._min_rows),
-            "half_life": None if self._half_life is None else float(self._half_life),
+            "half_life": self._stream.forgetting.half_life,
             "staleness": float(self._staleness),
         }
         numbers["squares"] = float(self._classes.squares)
@@ -192,10 +189,3 @@ class Adapter:
             spectrum = Spectrum(values, vectors, numbers["root_scale"])
             adapter._root = KeptRoot(head.adaptation_, spectrum, numbers["root_rho"])
         return adapter
-
-
-def check_half_life(half_life: float | None) -> None:
-    """None, or a positive number of rows."""
-    check_number("half_life", half_life, also=(None,))
-    if half_life == 0:
-        raise ValueError("half_life is 0, and every row would be forgotten; use None or 1 or more")

@@ -85,7 +85,7 @@ class Adjusted(Adapting):
         if adaptation is not None:
             known = fitted.adjustments if adaptation.whitening == plan.whitening else None
             own = fit_adjusted(*data, adaptation, solving, start=fitted.start, adjustments=known)
-            self.adaptation_ = Adaptation.of(adaptation, own, labels, moments)
+            self.adaptation_ = Adaptation.of(adaptation, own)
             self._warn(own.solution, " (the fit that adapt uses)")
         known_moments, known_adjustments = kept()
         self.moments_ = dict(zip(labels, known_moments, strict=True))

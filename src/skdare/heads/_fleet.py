@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Hashable
 from os import PathLike
 from typing import Any, Self
@@ -14,12 +13,12 @@ from skdare._array import Array, Index, take, to_numpy
 from skdare._validation import check_count, check_domains, check_features, check_number
 from skdare.adjustment import Adjustment
 from skdare.engines import as_rows
-from skdare.heads._adaptation import check_adaptable, head_digest
-from skdare.heads._adapter import check_half_life
+from skdare.heads._adaptation import check_adaptable, head_digest, trust_in
 from skdare.heads._base import probabilities
 from skdare.heads._sketch import LowRankMoments, Sketches
 from skdare.heads._stream_file import StreamFile
 from skdare.heads._stream_moments import Forgetting
+from skdare.moments import ridge_of
 from skdare.objective import class_numbers, linear_scores
 
 
@@ -79,12 +78,12 @@ class Fleet:
         check_count("rank", rank, 1)
         check_number("prior_rows", prior_rows, also=(None,))
         check_count("min_rows", min_rows, 2)
-        check_half_life(half_life)
+        forgetting = Forgetting(half_life)
         check_adaptable(head)
         _check_sketchable(head)
-        self._head, self._min_rows, self._half_life = head, min_rows, half_life
+        self._head, self._min_rows = head, min_rows
         self._prior_rows = head.n_features_in_ if prior_rows is None else prior_rows
-        self._sketches = Sketches(rank, head.n_features_in_, Forgetting(half_life))
+        self._sketches = Sketches(rank, head.n_features_in_, forgetting)
         self._slots: dict[Hashable, int] = {}
         fitted, guess = head.adaptation_.fitted, head.adaptation_.guess
         self._B, self._guessed = fitted.B, guess.apply(fitted.B)
@@ -136,7 +135,6 @@ class Fleet:
                 f"adapting needs at least {self._min_rows} rows of a device, and device "
                 f"{device!r} has {self.n_seen(device)}; use the head as it is until then"
             )
-        head, adaptation = copy.copy(self._head), self._head.adaptation_
         moments, trust = self._moments(device)
         if not moments.varies:
             raise ValueError(
@@ -145,11 +143,8 @@ class Fleet:
             )
         rest, weights = self._inverse_root(moments)
         own = Adjustment(moments.K.shape[1], rest, None, moments.K.T @ moments.Q, weights)
-        W, V, b = adaptation.weights(own, moments.mean, trust)
-        head.adjustment_, head.adapted_rows_ = W, self.n_seen(device)
-        head.canonical_coef_, head.solution_ = adaptation.fitted.B.T, adaptation.fitted.solution
-        head._set_weights(V, b)
-        return head
+        given = (own, moments.mean, trust, self.n_seen(device))
+        return self._head.adaptation_.adapted(self._head, *given)
 
     def decision_function(self, X, devices) -> np.ndarray:
         """Scores of a classifier, every row by the head of its device: (m,) or (m, k)."""
@@ -194,7 +189,7 @@ class Fleet:
             "rank": int(self._sketches.rank),
             "prior_rows": float(self._prior_rows),
             "min_rows": int(self._min_rows),
-            "half_life": None if self._half_life is None else float(self._half_life),
+            "half_life": self._sketches.forgetting.half_life,
         }
         header = {"digest": head_digest(self._head), "options": options, "devices": devices}
         sketches = self._sketches
@@ -227,15 +222,15 @@ class Fleet:
         return X, list(zip(rows.labels, rows.index, strict=True))
 
     def _moments(self, device: Hashable) -> tuple[LowRankMoments, float]:
-        adaptation = self._head.adaptation_
-        centered = adaptation.plan.whitening.centered
+        centered = self._head.adaptation_.plan.whitening.centered
         moments = self._sketches.moments(self._slots[device], centered=centered)
-        return moments, adaptation.trust(moments.n, self._prior_rows)
+        return moments, trust_in(moments.n, self._prior_rows)
 
     def _inverse_root(self, moments: LowRankMoments) -> tuple[float, np.ndarray]:
         """Of the shrunk second moment: everywhere, and what is added along its directions."""
         whitening = self._head.adaptation_.plan.whitening
-        return moments.inverse_root(whitening.shrinkage, whitening.target)
+        rho = whitening.shrinkage
+        return moments.inverse_root(rho, ridge_of(rho, whitening.target, moments.scale))
 
     def _scores(self, X: Any, devices: Any) -> np.ndarray:
         """(m, k) in float64, in the units of the targets."""

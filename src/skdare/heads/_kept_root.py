@@ -17,7 +17,7 @@ import numpy as np
 
 from skdare.adjustment import Adjustment, Spectrum
 from skdare.heads._adaptation import Adaptation
-from skdare.moments import Moments
+from skdare.moments import Moments, ridge_of
 
 # Trapezoids in log t: 1 / (x + y) is then off by 0.5 % at most inside the range of the roots.
 _STEP = 1.25
@@ -49,8 +49,8 @@ class KeptRoot:
     ) -> None:
         self._adaptation, self.spectrum, self.rho = adaptation, spectrum, rho
         target, B = adaptation.plan.whitening.target, adaptation.fitted.B
-        self.own = spectrum.inverse_root(rho, target) if own is None else own
-        ridge = rho * (1.0 if target == "identity" else spectrum.scale)
+        ridge = ridge_of(rho, target, spectrum.scale)
+        self.own = spectrum.inverse_root(rho, ridge) if own is None else own
         self._roots = np.sqrt((1.0 - rho) * spectrum.values + ridge)
         self._coordinates = spectrum.vectors.T @ B
         self._V = self.own.apply(B), adaptation.guess.apply(B)
@@ -106,8 +106,7 @@ class KeptRoot:
         """S M with the shrinkage that the moments ask for now."""
         whitening = self._adaptation.plan.whitening
         rho = moments.shrinkage(whitening.shrinkage, centered=whitening.centered)
-        identity = whitening.target == "identity"
-        ridge = rho * (1.0 if identity else moments.scale(centered=whitening.centered))
+        ridge = ridge_of(rho, whitening.target, moments.scale(centered=whitening.centered))
         product = moments.scatter @ M / moments.n
         if not whitening.centered:
             product += moments.mean[:, None] * (moments.mean @ M)[None, :]

@@ -11,6 +11,7 @@ import numpy as np
 from skdare._array import length
 from skdare.adjustment import Adjustment, average
 from skdare.domain_statistics import Whitening
+from skdare.heads._adaptation import blended_shift, trust_in
 from skdare.heads._adjusted import Fitted, Plan, fit_adjusted
 from skdare.heads._predictions import hits, squared_error
 from skdare.heads._problem import Problem
@@ -110,12 +111,10 @@ class _Fold:
         """Accuracy, or R², on the held-out domain as an unseen one, adapted to where it can be."""
         W, shift = average(self.adjustments), None
         if candidate.adapts:
-            n = length(self.problem.index[self.held_out])
-            trust = n / (n + prior_rows)
+            trust = trust_in(length(self.problem.index[self.held_out]), prior_rows)
             W = average([self.own, W], [trust, 1.0 - trust])
-            if candidate.plan.form.subtract:
-                own_mean = self.statistics.domain_mean(self.held_out)
-                shift = trust * own_mean + (1.0 - trust) * fitted.mean
+            own_mean = self.statistics.domain_mean(self.held_out)
+            shift = blended_shift(candidate.plan, fitted, own_mean, trust)
         return score_domain(self.problem, self.held_out, *fitted.weights(W, shift))
 
 

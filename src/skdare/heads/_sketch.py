@@ -54,12 +54,11 @@ class LowRankMoments:
         """Whether the second moment is more than the rounding of rows that are all the same."""
         return self.scale > 1e-14 * float(self.mean @ self.mean) / len(self.mean)
 
-    def inverse_root(self, shrinkage: float, target: str) -> tuple[float, np.ndarray]:
+    def inverse_root(self, shrinkage: float, ridge: float) -> tuple[float, np.ndarray]:
         """Of the shrunk second moment: everywhere, and what is added along the eigenvectors.
 
         Directions without variance map to zero, as in `Spectrum.inverse_root`.
         """
-        ridge = shrinkage * (1.0 if target == "identity" else self.scale)
         values = (1.0 - shrinkage) * self.values + ridge
         rest = (1.0 - shrinkage) * self.rest + ridge
         if not rest > 0:
@@ -79,7 +78,7 @@ class Sketches:
     FIELDS = ("n", "seen", "used", "tail", "mean", "factor")
 
     def __init__(self, rank: int, d: int, forgetting: Forgetting) -> None:
-        self.rank, self.d, self._forgetting = min(rank, d), d, forgetting
+        self.rank, self.d, self.forgetting = min(rank, d), d, forgetting
         self.size = 0
         self.n, self.tail = np.zeros(_FIRST_SLOTS), np.zeros(_FIRST_SLOTS)
         self.seen = np.zeros(_FIRST_SLOTS, dtype=np.int64)
@@ -109,8 +108,8 @@ class Sketches:
             self._fold(slot, rows[start : start + _PIECE_ROWS].astype(np.float64))
 
     def _fold(self, slot: int, X: np.ndarray) -> None:
-        m, fade = len(X), self._forgetting.factor(len(X))
-        weight = self._forgetting.weights(m)
+        m, fade = len(X), self.forgetting.factor(len(X))
+        weight = self.forgetting.weights(m)
         weight = np.ones(m) if weight is None else weight
         old, new = fade * self.n[slot], weight.sum()
         mean = weight @ X / new

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from skdare._array import Array, chunk_rows, float64, like, products_of, take, to_numpy
+from skdare._validation import check_number
 from skdare.moments import Moments
 from skdare.row_sums import RunningSums, weighted_mean
 
@@ -25,7 +26,12 @@ class Forgetting:
     """What rows count after others: half after ``half_life`` of them; None forgets nothing."""
 
     def __init__(self, half_life: float | None) -> None:
-        self.half_life = half_life
+        check_number("half_life", half_life, also=(None,))
+        if half_life == 0:
+            raise ValueError(
+                "half_life is 0, and every row would be forgotten; use None or 1 or more"
+            )
+        self.half_life = None if half_life is None else float(half_life)
 
     def factor(self, m: int) -> float:
         """What a row counts once m others came after it."""
