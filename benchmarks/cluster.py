@@ -175,7 +175,7 @@ def costs(path: Path) -> None:
     model = {  # of s pairs of a task and a domain that has rows in it; there are two tasks
         "Residuals": lambda s: (s * (d * k * 4 + k * 8), s * (d * k + k + 1) * 8),
         "moments_of": lambda s: (0, s * (d * d + 2 * d + 2) * 8),
-        "ClassWeights": lambda s: (2 * (d * k + k) * 8, s * k * 8),
+        "ClassWeights": lambda s: (2 * (d * k * 4 + 8 * k), s * k * 8),
     }
     print("| pass | passes | pairs | down, model | pickled | up, model | pickled |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")

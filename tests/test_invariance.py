@@ -1,5 +1,7 @@
 """What must not change a head: units, order, names, repetitions, storage."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -173,8 +175,13 @@ def test_the_array_library_does_not_matter(
     np.testing.assert_allclose(array_library.to_numpy(said), expected, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize("shrinkage", [0.0, 0.5, 1.0, "ledoit-wolf"])
-@pytest.mark.parametrize("target", ["scaled", "identity", "pooled"])
+@pytest.mark.parametrize(
+    ("shrinkage", "target"),
+    [
+        *product([0.0, 0.5, 1.0], ["scaled", "identity", "pooled"]),
+        *product(["ledoit-wolf"], ["scaled", "identity"]),
+    ],
+)
 def test_every_whitening_works_in_every_array_library(
     make, head_for, array_library, shrinkage, target
 ):

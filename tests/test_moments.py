@@ -201,3 +201,14 @@ def test_the_callers_rows_and_weights_are_not_modified(three_classes, storage, t
     held = X.toarray() if sparse.issparse(X) else X
     np.testing.assert_array_equal(np.asarray(held, dtype=float), pristine)
     np.testing.assert_array_equal(weight, before)
+
+
+@pytest.mark.parametrize("rows", [10, 400], ids=["few", "many"])
+def test_a_large_mean_costs_sums_of_float32_rows_no_digits(rows):
+    X = (1e4 + np.random.default_rng(0).normal(size=(rows, 30))).astype(np.float32)
+    exact = Moments.of(X.astype(np.float64))
+    for found in (Moments.of(X), Moments.of(X[: rows // 2]) + Moments.of(X[rows // 2 :])):
+        np.testing.assert_allclose(found.mean, exact.mean, rtol=1e-9)
+        np.testing.assert_allclose(
+            found.scatter, exact.scatter, rtol=0, atol=2e-6 * np.abs(exact.scatter).max()
+        )

@@ -116,8 +116,18 @@ def check_whitening(head: Any) -> None:
     """Check the constructor values that make a `Whitening`."""
     check_number("shrinkage", head.shrinkage, 0.0, 1.0, also=SHRINKAGE_RULES)
     check_choice("shrinkage_target", head.shrinkage_target, SHRINKAGE_TARGETS)
+    check_strength(head.shrinkage, head.shrinkage_target)
     check_choice("centered", head.centered, (True, False))
     check_choice("adjust", head.adjust, (True, False))
+
+
+def check_strength(shrinkage: float | str, target: str) -> None:
+    """A rule is for the target that it was derived for."""
+    if isinstance(shrinkage, str) and target == "pooled":
+        raise ValueError(
+            f"shrinkage={shrinkage!r} is the best strength towards a multiple of the identity; "
+            "with shrinkage_target='pooled' use a number"
+        )
 
 
 class DomainStatistics:

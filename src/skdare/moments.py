@@ -30,9 +30,9 @@ from skdare.row_sums import (
     STACK,
     Powers,
     RunningSums,
+    point_near_mean,
     shifted_powers,
     total,
-    weighted_mean,
     weighted_sum,
 )
 
@@ -105,7 +105,7 @@ class Moments:
         for place, rows in chunks(X, index):
             weight = None if sample_weight is None else like(sample_weight[place], X, float64(X))
             if sums is None:
-                sums = RunningSums(weighted_mean(rows, weight))
+                sums = RunningSums(point_near_mean(rows, weight))
             sums.add(rows, weight)
         if sums is None or sums.n == 0:
             raise ValueError(NO_ROWS)
@@ -239,7 +239,7 @@ class Moments:
         shrinkage : float in [0, 1], "ledoit-wolf" or "oas"
         target : "scaled", "identity" or array of shape (d, d)
             ``(tr S / d) I``; the raw identity, as the paper prints it; or a matrix, such as
-            the pooled covariance of other domains.
+            the second moment of all domains together.
         centered : bool
             Covariance, or the raw second moment.
         """
@@ -303,8 +303,8 @@ def _of_few_rows(rows: Array, sample_weight: Array | None) -> Moments:
     n = total(ones)
     if not n > 0:
         raise ValueError(NO_ROWS)
-    mean = weighted_mean(rows, weight)
-    # Twice, so that the rounding of a large mean is taken off, too.
+    # From a point that the rows' dtype has, and twice: the rounding of a large mean comes off.
+    mean = point_near_mean(rows, weight)
     Z = rows - like(mean, rows)
     rest = weighted_sum(Z, ones) / n
     Z, mean = Z - like(rest, rows), mean + rest

@@ -49,6 +49,11 @@ def weighted_mean(rows: Array, weight: Array | None) -> Array:
     return weighted_sum(rows, like(ones(rows.shape[0]), rows) if weight is None else weight) / n
 
 
+def point_near_mean(rows: Array, weight: Array | None) -> Array:
+    """The mean as the rows' dtype has it, in float64: differences to it are then exact."""
+    return as_float64(like(weighted_mean(rows, weight), rows))
+
+
 def squared_distances(rows: Array, point: Array) -> Array:
     """‖x - point‖² of each row, in float64; dense rows are deviations already."""
     if sparse.issparse(rows):
@@ -103,7 +108,7 @@ class FeatureMoments:
         n, square, linear = 0.0, 0.0, 0.0
         for place, rows in chunks(X, index):
             weight = like(sample_weight[place], X, float64(X))
-            point = weighted_mean(rows, weight) if not n else point
+            point = point_near_mean(rows, weight) if not n else point
             n += total(weight)
             if sparse.issparse(rows):
                 sums = rows.T @ weight

@@ -31,7 +31,7 @@ class Adapter:
         Rows below which ``head_`` refuses.
     half_life : float, optional
         Rows after which a row counts half, for a domain that drifts; the rows seen then count as
-        1.44 times as many at most. Default: every row counts the same.
+        about 1.44 times as many. Default: every row counts the same.
     staleness : float in [0, 0.1], default=0.0
         How far scores may be from those of the moments seen so far, relative: ``head_`` keeps its
         inverse root, whose cost is d³, until ``‖F - F'‖ > staleness ‖F‖`` for the scores F of

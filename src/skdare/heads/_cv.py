@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from skdare._validation import check_choice, check_count, check_number, warn
 from skdare.diagnosis._task import SATURATED
-from skdare.domain_statistics import SHRINKAGE_TARGETS, Whitening
+from skdare.domain_statistics import SHRINKAGE_TARGETS, Whitening, check_strength
 from skdare.engines import check_engine
 from skdare.heads._adjusted import CENTERED, RAW, Plan
 from skdare.heads._base import ClassifierHead, RegressorHead, check_solver
@@ -67,6 +67,8 @@ class _DARECV(Adjusted):
             check_choice("strategies", value, STRATEGIES)
         check_number("standard_errors", self.standard_errors)
         check_choice("shrinkage_target", self.shrinkage_target, SHRINKAGE_TARGETS)
+        for value in self.shrinkage:
+            check_strength(value, self.shrinkage_target)
         check_choice("centered", self.centered, (True, False))
         check_choice("fit_intercept", self.fit_intercept, (True, False))
         check_number("tol", self.tol)

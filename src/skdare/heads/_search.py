@@ -75,7 +75,7 @@ class _Folds:
 
     def __init__(self, problem: Problem, statistics: Statistics, whitening: Whitening) -> None:
         self.problem, self.statistics, self.whitening = problem, statistics, whitening
-        # A scalar, or a target pooled from the other domains, depends on who is left out.
+        # A scalar, or a pool of the training domains, depends on who is left out.
         self.shared: list[Adjustment] | None = None
         if self.whitening.adjust and self.whitening.target != "pooled":
             everyone = range(len(problem.index))

@@ -11,7 +11,7 @@ from scipy import sparse
 from skdare._array import Array, chunk_rows, float64, like, products_of, take, to_numpy
 from skdare._validation import check_number
 from skdare.moments import Moments
-from skdare.row_sums import RunningSums, weighted_mean
+from skdare.row_sums import RunningSums, point_near_mean
 
 # Chunks of fewer rows are gathered until there are so many: adding a product to the (d, d) sums
 # costs the same for one row as for dozens.
@@ -84,7 +84,7 @@ class StreamMoments:
         m, weight = rows.shape[0], self.forgetting.weights(rows.shape[0])
         weight = None if weight is None else like(weight, rows, float64(rows))
         if self._sums is None:
-            self._sums = RunningSums(weighted_mean(rows, weight))
+            self._sums = RunningSums(point_near_mean(rows, weight))
         self._sums.move_beside(rows)
         if weight is not None:
             self._sums.decay(self.forgetting.factor(m))
