@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from skdare.datasets import (
     ChunkedRows,
     DomainData,
     StoreWriter,
+    _store_files,
+    append_rows,
     make_latent_domains,
     open_table,
     write_store,
@@ -239,3 +242,65 @@ def test_a_store_may_be_put_on_a_device(dtype, tmp_path):
     ours = skdare.DAREClassifier().fit(there.X, there.y, domains=there.domains)
     theirs = skdare.DAREClassifier().fit(here.X, here.y, domains=here.domains)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-3, atol=1e-4)
+
+
+def test_rows_are_taken_as_from_an_array(tmp_path):
+    data = make_latent_domains(random_state=0)
+    write_store(tmp_path / "store", data, dtype="float32", rows_per_shard=100)
+    X = data.X.astype(np.float32)
+    n, mask = len(X), data.domains == 2
+    readers = (
+        open_table(tmp_path / "store").X,
+        ChunkedRows(lambda: np.array_split(X, 7), *X.shape, X.dtype),
+    )
+    wanted = [
+        mask, mask.tolist(), slice(0, 100, 7), slice(50, 10, -3), slice(None), 5, -1, [3, 1, -2],
+        np.array([], int), (slice(2, 9), ...), (np.arange(4), slice(None)),
+    ]  # fmt: skip
+    for reader in readers:
+        for index in wanted:
+            np.testing.assert_array_equal(reader[index], X[index])
+        for bad in ([n], [-n - 1], mask[:-1], 1.5, "a", np.zeros((2, 2), int)):
+            with pytest.raises(IndexError, match=r"slice, a mask|was asked for"):
+                reader[bad]
+        with pytest.raises(TypeError, match=r"X\[:\] loads all"):
+            np.asarray(reader)
+
+
+def test_chunks_that_are_not_what_was_announced_are_refused():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    y = np.arange(60) % 2
+    head = skdare.ERMClassifier()
+    with pytest.raises(TypeError, match="gives the chunks anew"):
+        ChunkedRows(iter([X]), 60, 4)
+    with pytest.raises(ValueError, match="float64, and float32 was announced"):
+        head.fit(ChunkedRows(lambda: [X], 60, 4), y)
+    for rows, said in ((50, "go on after the 50 rows"), (70, "end after 60 rows")):
+        for pieces in ([X], [X[:50], X[50:]]):
+            rows_there = ChunkedRows(lambda pieces=pieces: pieces, rows, 4, np.float64)
+            with pytest.raises(ValueError, match=said):
+                head.fit(rows_there, np.arange(rows) % 2)
+
+
+def test_a_shard_that_goes_missing_is_named(tmp_path):
+    data = make_latent_domains(random_state=0)
+    write_store(tmp_path / "store", data, rows_per_shard=100)
+    table = open_table(tmp_path / "store")
+    (tmp_path / "store" / "features-00003.npy").unlink()
+    with pytest.raises(ValueError, match=r"features-00003\.npy is missing"):
+        skdare.DAREClassifier().fit(table.X, table.y, domains=table.domains)
+
+
+def test_a_full_disk_leaves_a_store_as_it_was(tmp_path, monkeypatch):
+    data, folder = make_latent_domains(random_state=0), tmp_path / "store"
+    write_store(folder, data, rows_per_shard=400)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def full(file):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(_store_files, "_to_disk", full)
+    with pytest.raises(OSError, match=r"as it was; make room.*store"):
+        append_rows(folder, data)
+    monkeypatch.undo()
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

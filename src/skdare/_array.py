@@ -42,15 +42,44 @@ class RowReader(ABC):
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, index: Index) -> np.ndarray:
-        """Some rows, by a slice without a step or by numbers in any order."""
-        if isinstance(index, slice) or np.all(index[1:] >= index[:-1]):
+    def __getitem__(self, index: Any) -> np.ndarray:
+        """Some rows, as of a NumPy array: by a number, a slice, a mask, or numbers in any order."""
+        if isinstance(index, tuple) and all(i is Ellipsis or i == slice(None) for i in index[1:]):
+            index = index[0]
+        if isinstance(index, int | np.integer):
+            return self[np.array([index])][0]
+        if isinstance(index, slice):
+            start, stop, step = index.indices(self.shape[0])
+            if step == 1:
+                return self.ascending(slice(start, max(start, stop)))
+            index = np.arange(start, stop, step)
+        index = self._numbers(index)
+        if np.all(index[1:] >= index[:-1]):
             return self.ascending(index)
         order = np.argsort(index, kind="stable")
         rows = self.ascending(index[order])
         out = np.empty_like(rows)
         out[order] = rows
         return out
+
+    def _numbers(self, index: Any) -> np.ndarray:
+        """Row numbers from zero on, of a mask or of numbers."""
+        index, n = np.asarray(index), self.shape[0]
+        if index.dtype == bool and index.shape == (n,):
+            return np.flatnonzero(index)
+        if index.ndim != 1 or (index.size and index.dtype.kind not in "iu"):
+            raise IndexError(
+                f"these rows are taken by a slice, a mask of length {n} or a list of numbers, and "
+                f"not by {index.dtype} of shape {index.shape}"
+            )
+        if index.size and not (-n <= index.min() and index.max() < n):
+            raise IndexError(f"a row from {index.min()} to {index.max()} was asked for; X has {n}")
+        return np.where(index < 0, index + n, index).astype(np.intp)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        raise TypeError(
+            "these rows are read a chunk at a time, and this needs an array of them; X[:] loads all"
+        )
 
     @abstractmethod
     def ascending(self, index: Index) -> np.ndarray:
@@ -240,6 +269,12 @@ def on_device(values: Any, device: str) -> Any:
     except ImportError as error:
         raise ImportError(
             f"device={device!r} needs torch; pip install 'skdare[torch]' where the rows are"
+        ) from error
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"device={device!r} is not on this machine; use one that is, such as 'cpu', or leave it"
         ) from error
     if not isinstance(values, RowReader):
         return torch.asarray(np.ascontiguousarray(values)).to(device)

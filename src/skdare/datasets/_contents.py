@@ -58,6 +58,8 @@ def reading(what: Path, kind: str) -> Iterator[None]:
         yield
     except (MemoryError, ImportError, PermissionError):
         raise
+    except FileNotFoundError as error:
+        raise ValueError(f"{what} is missing; it was there when its folder was written") from error
     except Exception as error:
         raise ValueError(
             f"{what} cannot be read as {kind}; it is truncated, or something else"

@@ -99,8 +99,8 @@ class ChunkedRows(BlockReader):
         Returns an iterable of arrays of shape (m, d), the same each time.
     rows, features : int
         How many there are in all.
-    dtype : dtype
-        Of every chunk.
+    dtype : dtype, default=float32
+        Of every chunk, or one that chunks can be cast to without loss.
 
     Examples
     --------
@@ -121,6 +121,11 @@ class ChunkedRows(BlockReader):
         features: int,
         dtype: np.dtype | type = np.float32,
     ) -> None:
+        if not callable(chunks):
+            raise TypeError(
+                f"chunks is a {type(chunks).__name__}; pass a function that gives the chunks anew, "
+                "such as lambda: read_chunks(path)"
+            )
         check_count("rows", rows, 1)
         check_count("features", features, 1)
         self.chunks, self.shape, self.dtype = chunks, (rows, features), np.dtype(dtype)
@@ -138,7 +143,17 @@ class ChunkedRows(BlockReader):
         while row >= self._at + len(self._chunk):
             self._at += len(self._chunk)
             self._chunk = self._next()
-        return self._at, self._at + len(self._chunk), self._chunk
+        end = self._at + len(self._chunk)
+        if end > self.shape[0] or (end == self.shape[0] and self._goes_on()):
+            raise ValueError(
+                f"the chunks go on after the {self.shape[0]} rows that were announced; count them, "
+                "and give a label for each"
+            )
+        return self._at, end, self._chunk
+
+    def _goes_on(self) -> bool:
+        """Whether rows come after the last chunk."""
+        return any(len(chunk) for chunk in self._source)
 
     def _next(self) -> np.ndarray:
         try:
@@ -152,6 +167,11 @@ class ChunkedRows(BlockReader):
             raise ValueError(
                 f"a chunk has shape {chunk.shape}, and {self.shape[1]} features were announced; "
                 "give rows by features"
+            )
+        if not np.can_cast(chunk.dtype, self.dtype, "safe"):
+            raise ValueError(
+                f"a chunk is {chunk.dtype}, and {self.dtype} was announced; pass "
+                f"dtype={str(chunk.dtype)!r}"
             )
         return chunk
 

@@ -6,7 +6,8 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -38,19 +39,36 @@ class _Hashed:
         self.bytes += memoryview(data).nbytes
 
 
+@contextmanager
+def _whole(path: Path) -> Iterator[BinaryIO]:
+    """A file that has its name only once it is whole on disk; nothing of it is left otherwise."""
+    partial = path.with_name(path.name + _PARTIAL)
+    try:
+        with partial.open("wb") as file:
+            yield file
+            _to_disk(file)
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise OSError(
+            error.errno,
+            f"not written ({error.strerror or error}), and what was there is as it was; make room, "
+            "or choose another folder",
+            str(path),
+        ) from error
+
+
 def save_rows(
     folder: Path, name: str, parts: Iterable[np.ndarray], shape: tuple[int, ...], dtype: Any
 ) -> StoredFile:
     """Write an ``.npy`` file part after part; it has its name only once it is whole on disk."""
     kind = np.dtype(dtype).newbyteorder("<")
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
-    with (folder / (name + _PARTIAL)).open("wb") as file:
+    with _whole(folder / name) as file:
         hashed = _Hashed(file)
         np.lib.format.write_array_header_1_0(hashed, header)
         for part in parts:
             hashed.write(np.ascontiguousarray(part, dtype=kind).data)
-        _to_disk(file)
-    os.replace(folder / (name + _PARTIAL), folder / name)
     return StoredFile(name, hashed.bytes, hashed.digest.hexdigest())
 
 
@@ -58,10 +76,8 @@ def save_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace the manifest in one step; until then the store is what it was."""
     # The files it names must have their names on disk before it names them.
     _sync_folder(folder)
-    with (folder / (MANIFEST + _PARTIAL)).open("wb") as file:
+    with _whole(folder / MANIFEST) as file:
         file.write(manifest.to_json().encode("utf-8"))
-        _to_disk(file)
-    os.replace(folder / (MANIFEST + _PARTIAL), folder / MANIFEST)
     _sync_folder(folder)
 
 

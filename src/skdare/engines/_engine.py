@@ -47,8 +47,14 @@ class DaskEngine:
 
 def check_engine(value: Any) -> None:
     """``engine`` is one of the names or a `DaskEngine`."""
-    if not isinstance(value, DaskEngine):
-        check_choice("engine", value, _NAMES)
+    if isinstance(value, DaskEngine):
+        return
+    if not isinstance(value, str):
+        raise ValueError(
+            f"engine is {value!r}; use one of 'auto', 'local', 'dask', or "
+            "skdare.engines.DaskEngine(client)"
+        )
+    check_choice("engine", value, _NAMES)
 
 
 def needed_client(engine: DaskEngine) -> Any:

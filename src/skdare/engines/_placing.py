@@ -17,6 +17,8 @@ from skdare.engines._sources import (
 from skdare.engines._spread import MOST_GROUPS, BlockRows, ClusterRows, FileRows, HeldRows, cut
 from skdare.passes import SpreadRows
 
+FEW_GROUPS = 3  # two groups have three bounds
+
 
 def as_rows(X: Array) -> Array:
     """X as it is; a dask.array as rows that are read block by block."""
@@ -29,7 +31,8 @@ class Placing:
     Parameters
     ----------
     engine : "auto", "local", "dask" or DaskEngine
-        "auto" takes a client in scope for rows that lie on disk or in a dask.array.
+        "auto" takes a client in scope for rows that lie on disk, more than 128 MB of them, or in
+        a dask.array.
     """
 
     def __init__(self, engine: str | DaskEngine) -> None:
@@ -59,7 +62,10 @@ class Placing:
         if cluster is None:
             return X
         source = MappedRows(X) if is_mapped(X) else X
-        return self._keep(FileRows(cluster, source, cut(source), self._device))
+        bounds = cut(source)
+        if len(bounds) <= FEW_GROUPS and not isinstance(self.asked, DaskEngine):
+            return X  # quicker here than the talk with workers
+        return self._keep(FileRows(cluster, source, bounds, self._device))
 
     def handed_over(self, X: Array) -> Array:
         """Rows in memory as those of workers, where that was asked for."""

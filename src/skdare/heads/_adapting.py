@@ -87,6 +87,11 @@ class Adapting(Head):
         """
         check_adaptable(self)
         file = StreamFile.read(path, self)
-        if file.kind == "fleet":
-            return Fleet._from_file(self, file)
-        return Adapter._from_file(self, file)
+        kinds: dict[str, type[Adapter] | type[Fleet]] = {"adapter": Adapter, "fleet": Fleet}
+        try:
+            return kinds[file.kind]._from_file(self, file)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(
+                f"{path} was altered since it was saved; start a new stream with adapter() or "
+                "fleet()"
+            ) from error

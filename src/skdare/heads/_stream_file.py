@@ -84,8 +84,8 @@ class StreamFile:
             kind, digest = str(about["kind"]), str(about["digest"])
         except _DAMAGE as error:
             raise ValueError(
-                f"{path} is no saved stream, or was cut off or altered ({error}); start a new one "
-                "with adapter() or fleet()"
+                f"{path} is no saved stream, or was cut off or altered; start a new one with "
+                "adapter() or fleet()"
             ) from error
         if not known:
             raise ValueError(f"{path} is no saved stream; pass a file that save wrote")

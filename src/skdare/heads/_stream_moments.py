@@ -29,7 +29,7 @@ class Forgetting:
         check_number("half_life", half_life, also=(None,))
         if half_life == 0:
             raise ValueError(
-                "half_life is 0, and every row would be forgotten; use None or 1 or more"
+                "half_life is 0, and every row would be forgotten; use None, or a positive number"
             )
         self.half_life = None if half_life is None else float(half_life)
 
