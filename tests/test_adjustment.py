@@ -8,6 +8,7 @@ from skdare import DAREClassifier
 from skdare.adjustment import Adjustment, Spectrum, average, inverse_sqrt
 from skdare.deflation import deflated_inverse_root
 from skdare.moments import Moments, ridge_of
+from skdare.newton_schulz import newton_schulz_inverse_root
 from skdare.row_spectrum import RowSpectrum
 
 STRENGTHS = [0.0, 0.1, 0.5, 0.999, 1.0]
@@ -225,3 +226,24 @@ def test_float32_heads_use_the_deflated_root_and_stay_close_to_float64():
     double = DAREClassifier(adaptation=None).fit(X, y, domains=domains)
     single = DAREClassifier(adaptation=None).fit(X.astype(np.float32), y, domains=domains)
     assert np.abs(single.coef_ - double.coef_).max() <= 2e-3 * np.abs(double.coef_).max()
+
+
+@pytest.mark.parametrize("shrinkage", [0.9, 0.1, 1e-3])
+@pytest.mark.parametrize("spectrum", ["flat", "decaying", "one direction"])
+def test_the_iterated_root_is_the_inverse_root(array_library, shrinkage, spectrum):
+    values = {
+        "flat": np.linspace(0.9, 1.1, 40),
+        "decaying": np.arange(1, 41) ** -2.0,
+        "one direction": np.r_[100.0, np.ones(39)],
+    }[spectrum]
+    U = np.linalg.qr(np.random.default_rng(0).normal(size=(40, 40)))[0]
+    S, ridge = (U * values) @ U.T, float(shrinkage * values.mean())
+    W = newton_schulz_inverse_root(array_library.asarray(S), shrinkage, ridge)
+    W = array_library.to_numpy(W)
+    A = (1 - shrinkage) * S + ridge * np.eye(40)
+    np.testing.assert_allclose(W @ A @ W, np.eye(40), atol=1e-9)
+
+
+def test_the_iterated_root_gives_up_where_there_is_none():
+    assert newton_schulz_inverse_root(np.zeros((4, 4)), 0.0, 0.0) is None
+    assert newton_schulz_inverse_root(np.full((4, 4), np.nan), 0.5, 0.1) is None
