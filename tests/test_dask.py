@@ -29,7 +29,7 @@ distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 
 # All in one process where tests run side by side: two clusters would only wait for each other.
-pytestmark = [pytest.mark.xdist_group("dask"), pytest.mark.filterwarnings("ignore:.*IRM")]
+pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.filterwarnings("ignore:.*IRM")]
 
 OPTIONS = {
     "DAREClassifierCV": {"l2": (0.01,), "shrinkage": (0.5,), "strategies": ("erm", "raw")},
@@ -407,7 +407,15 @@ def test_a_missing_shard_is_told_as_it_is_here(tmp_path, client):
     assert held_by(client) == []
 
 
-def test_an_interruption_leaves_nothing_behind(client, passes):
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises, even where this process was started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interruption_leaves_nothing_behind(client, passes, interruptible):
     data = problem()
     head = fit("DAREClassifier", data)
     before = head.coef_.copy()
