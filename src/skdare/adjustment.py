@@ -104,7 +104,7 @@ class Adjustment:
 
         With a common matrix it is ``C W̃``, and not symmetric.
         """
-        return self._common_times(self.inner.dense_inner(beside or self))
+        return self._common_times(self.inner._dense(beside or self))
 
     @property
     def inner(self) -> Adjustment:
@@ -114,7 +114,7 @@ class Adjustment:
         U = None if self.U is None else self._common_times(self.U)
         return Adjustment(self.d, self.scale, self.matrix, U, self.weights, self.Q)
 
-    def dense_inner(self, beside: Adjustment) -> Array:
+    def _dense(self, beside: Adjustment) -> Array:
         """W without a common matrix, in the array library of another adjustment."""
         if not self.scale and self.matrix is not None and self.U is None:
             return self.matrix

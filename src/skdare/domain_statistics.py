@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from skdare import newton_schulz
 from skdare._array import (
     Array,
     Index,
@@ -31,7 +30,7 @@ from skdare.moments import (
     ridge_of,
     weighted_second_moment,
 )
-from skdare.newton_schulz import newton_schulz_inverse_root
+from skdare.newton_schulz import MIN_ITERATED, newton_schulz_inverse_root
 from skdare.passes import Part, SpreadRows, visit_once
 from skdare.row_spectrum import RowSpectrum
 from skdare.row_sums import FeatureMoments
@@ -227,7 +226,7 @@ class DomainStatistics:
             return None
         ridge = ridge_of(rho, whitening.target, moments.scale(centered=centered))
         if on_accelerator(self.X):
-            if moments.d < newton_schulz.MIN_FEATURES or not ridge > 0:
+            if moments.d < MIN_ITERATED or not ridge > 0:
                 return None
             S = moments.second_moment(centered=centered)
             W = newton_schulz_inverse_root(S, rho, ridge)

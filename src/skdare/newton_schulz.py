@@ -13,7 +13,7 @@ import numpy as np
 from skdare._array import Array, identity, like, namespace
 
 # Below this many features a decomposition is as quick.
-MIN_FEATURES = 512
+MIN_ITERATED = 512
 _ITERATIONS = 40
 # The error is squared by every iteration: this one needs one more.
 _NEARLY = 1e-6

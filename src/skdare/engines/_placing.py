@@ -17,7 +17,8 @@ from skdare.engines._sources import (
 from skdare.engines._spread import MOST_GROUPS, BlockRows, ClusterRows, FileRows, HeldRows, cut
 from skdare.passes import SpreadRows
 
-FEW_GROUPS = 3  # two groups have three bounds
+# So many groups of rows on disk are visited sooner here than by way of workers.
+_FEW_GROUPS = 2
 
 
 def as_rows(X: Array) -> Array:
@@ -63,8 +64,8 @@ class Placing:
             return X
         source = MappedRows(X) if is_mapped(X) else X
         bounds = cut(source)
-        if len(bounds) <= FEW_GROUPS and not isinstance(self.asked, DaskEngine):
-            return X  # quicker here than the talk with workers
+        if len(bounds) - 1 <= _FEW_GROUPS and not isinstance(self.asked, DaskEngine):
+            return X
         return self._keep(FileRows(cluster, source, bounds, self._device))
 
     def handed_over(self, X: Array) -> Array:

@@ -118,8 +118,9 @@ class ERMClassifier(ClassifierHead, _ERM):
         Start from the last fit's solution.
     engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
         Where passes over the rows run: in this process, or with the workers of a Dask cluster,
-        which needs a ``distributed.Client`` in scope. "auto" takes such a client for rows that lie
-        on disk (a feature store, a memory map) or in a dask.array, and stays here otherwise.
+        which needs a ``distributed.Client`` in scope. "auto" takes such a client for more than
+        128 MB of rows on disk (a feature store, a memory map) and for a dask.array, and stays
+        here otherwise. Predictions are made here.
 
     Attributes
     ----------
@@ -160,8 +161,9 @@ class ERMRegressor(RegressorHead, _ERM):
         Start from the last fit's solution.
     engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
         Where passes over the rows run: in this process, or with the workers of a Dask cluster,
-        which needs a ``distributed.Client`` in scope. "auto" takes such a client for rows that lie
-        on disk (a feature store, a memory map) or in a dask.array, and stays here otherwise.
+        which needs a ``distributed.Client`` in scope. "auto" takes such a client for more than
+        128 MB of rows on disk (a feature store, a memory map) and for a dask.array, and stays
+        here otherwise. Predictions are made here.
 
     Attributes
     ----------
