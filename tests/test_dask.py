@@ -463,6 +463,7 @@ def processes(folder: Path, *workers: str):
                 process.wait(timeout=20)
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait()
 
 
 def kill_workers(client, how_many: int) -> None:
