@@ -12,7 +12,8 @@ import click
 import numpy as np
 
 from skdare.cli._errors import mistakes
-from skdare.cli._options import read_table, table_keys, table_options
+from skdare.cli._options import read_table
+from skdare.cli._table_options import table_keys, table_options
 from skdare.datasets import (
     MANIFEST,
     DomainData,

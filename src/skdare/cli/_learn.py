@@ -19,8 +19,8 @@ from skdare.cli._study import (
     TRAINING,
     asked_study,
     name_of,
-    with_options,
 )
+from skdare.cli._table_options import with_options
 from skdare.datasets import MANIFEST
 from skdare.reproduce import SETTINGS, Reproduction, Watcher
 

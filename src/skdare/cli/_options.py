@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -14,6 +13,7 @@ from joblib import cpu_count
 
 from skdare.bench import PROTOCOLS, TASKS, TESTED_ON, TRIALS, VALIDATE_WITH, Data, Settings
 from skdare.cli._config import read_config
+from skdare.cli._table_options import TABLE, option_name, spelled, table_keys
 from skdare.datasets import DomainData, read, read_fine_tuned
 from skdare.datasets._manifest import MANIFEST
 
@@ -53,12 +53,6 @@ def _usual(name: str) -> str:
     return f"  [default: {getattr(_USUAL, name)}]"
 
 
-_TABLE = [
-    click.option("--feature-key", help="Key or columns of the features (a comma list, a glob)."),
-    click.option("--target", help="Key or column of the target."),
-    click.option("--domains", help="Key or column of the domain labels."),
-    click.option("--split", help="Key or column that marks the rows set aside in trial 0."),
-]
 _SHARED = [
     click.argument("features", nargs=-1, required=True, metavar="FEATURES..."),
     click.option(
@@ -95,7 +89,7 @@ _SHARED = [
         help="Trials at once, in threads; each has its share of BLAS threads.",
     ),
     click.option("--task", type=click.Choice(TASKS), help="What y is  [default: guessed]"),
-    *_TABLE,
+    *TABLE,
     click.option("--impute", type=click.Choice(["median"]), help="Fill missing values."),
     click.option("--standardize/--no-standardize", help="By the training rows' mean and spread."),
     click.option("--clip", type=float, help="Limit standardised values to this."),
@@ -143,19 +137,6 @@ def shared_options(command: Callable) -> Callable:
     return command
 
 
-def table_options(command: Callable) -> Callable:
-    """Add the options that say what is what in a table."""
-    for option in reversed(_TABLE):
-        command = option(command)
-    return command
-
-
-def table_keys(given: dict[str, Any]) -> dict[str, str | None]:
-    """What those options say, by the arguments of `read`."""
-    keys = {key: given[key] for key in ("target", "domains", "split")}
-    return {"features": given["feature_key"], **keys}
-
-
 def tables(places: Sequence[str], given: dict[str, Any]) -> Data:
     """One table, one for each held-out domain (DOMAIN=PATH), or one for each trial too."""
     keys = table_keys(given)
@@ -181,27 +162,14 @@ def _read_stores(place: str, keys: dict[str, str | None]) -> Data:
     given = [key for key, value in keys.items() if value is not None]
     if given:
         raise ValueError(
-            f"{_option(given[0])} is given, but the feature stores in {place} know what is what; "
-            "leave it out"
+            f"{option_name(given[0])} is given, but the feature stores in {place} know what is "
+            "what; leave it out"
         )
     return read_fine_tuned(place)
 
 
-def _option(key: str) -> str:
-    """What a key of the features is called on the command line."""
-    return "--feature-key" if key == "features" else f"--{key}"
-
-
 def read_table(path: str, keys: dict[str, str | None]) -> DomainData:
     """A table; advice about arguments is given in the words of the command line."""
-
-    def spelled(message: object) -> str:
-        text = str(message)
-        for key in keys:
-            option = _option(key)
-            text = re.sub(rf"\b{key}=(?=['\"])", f"{option} ", text).replace(f"{key}=", option)
-        return text
-
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
@@ -239,6 +207,19 @@ def head_options(given: Sequence[str]) -> dict[str, dict[str, Any]]:
             raise ValueError(f"--set {item!r} is not HEAD.OPTION=VALUE, as in dare.shrinkage=0.5")
         found.setdefault(head, {})[option] = _value(value)
     return found
+
+
+def set_options(head: Any, given: Sequence[str]) -> dict[str, Any]:
+    """``OPTION=VALUE`` as options of one head."""
+    for item in given:
+        if "=" not in item:
+            raise ValueError(f"--set {item!r} is not OPTION=VALUE; write shrinkage=0.5")
+    options = head_options([f"head.{item}" for item in given]).get("head", {})
+    known = sorted(head.get_params())
+    for name in options:
+        if name not in known:
+            raise ValueError(f"--set: the head has no option {name!r}; it has {', '.join(known)}")
+    return options
 
 
 def named_scores(option: str, given: Sequence[str]) -> dict[str, float]:

@@ -18,7 +18,8 @@ from skdare.cli._options import JOBS, names
 from skdare.cli._progress import follow
 from skdare.cli._session import learning, refuse_processes, watching
 from skdare.cli._show import show
-from skdare.cli._study import DTYPE, QUIET, SOURCE, TRAINING, asked_study, with_options
+from skdare.cli._study import DTYPE, QUIET, SOURCE, TRAINING, asked_study
+from skdare.cli._table_options import with_options
 from skdare.datasets import make_latent_domains
 from skdare.report import figure_one, read_records, write_figure, write_report
 from skdare.reproduce import BENCH

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -97,17 +96,6 @@ TRAINING = [
     PRECISION,
     DEVICE,
 ]
-
-
-def with_options(options: list) -> Callable:
-    """Add options, in this order."""
-
-    def decorated(command: Callable) -> Callable:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorated
 
 
 def asked_study(

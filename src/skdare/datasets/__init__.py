@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from skdare.datasets._fine_tuned import read_fine_tuned
-from skdare.datasets._lazy import ChunkedRows, StoredRows, open_table
+from skdare.datasets._lazy import ChunkedRows, PreparedRows, StoredRows, open_table
 from skdare.datasets._manifest import MANIFEST
 from skdare.datasets._natural import natural
 from skdare.datasets._read import read, read_unlabelled
+from skdare.datasets._row_source import STDIN, RowChunk, RowSource
+from skdare.datasets._row_writer import OUTPUTS, RowWriter, rows_to
 from skdare.datasets._split import reserve
 from skdare.datasets._store import read_chunks, read_features, read_ids
 from skdare.datasets._store_info import StoreInfo, Verification, store_info, verify
@@ -18,8 +20,14 @@ from skdare.datasets._write import write
 
 __all__ = [
     "MANIFEST",
+    "OUTPUTS",
+    "STDIN",
     "ChunkedRows",
     "DomainData",
+    "PreparedRows",
+    "RowChunk",
+    "RowSource",
+    "RowWriter",
     "StoreInfo",
     "StoreWriter",
     "StoredRows",
@@ -38,6 +46,7 @@ __all__ = [
     "read_ids",
     "read_unlabelled",
     "reserve",
+    "rows_to",
     "store_info",
     "verify",
     "write",

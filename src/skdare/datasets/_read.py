@@ -118,8 +118,8 @@ def read_unlabelled(
     where = f"features in {path}"
     if path.suffix == ".npy" and path.exists():
         return features_alone(np.load(path, allow_pickle=False), where)
-    contents = _open(path, dict.fromkeys(_LABELS))
-    main = _main(contents, {"features": key})
+    contents = opened(path)
+    main = main_entry(contents, key)
     if main is not None:
         return features_alone(_load(contents, [main]), where)
     if names is not None:
@@ -130,7 +130,27 @@ def read_unlabelled(
                 f"{contents.listing()}"
             )
         return features_alone(_load(contents, list(names)), where)
-    return features_alone(_load(contents, _columns(contents, key, set())), where)
+    return features_alone(_load(contents, columns_of(contents, key, set())), where)
+
+
+def opened(path: Path) -> Contents:
+    """What a file or a store holds, where no entry is named."""
+    return _open(path, dict.fromkeys(_LABELS))
+
+
+def main_entry(contents: Contents, key: str | None) -> str | None:
+    """The one entry that holds all features; None where a table spreads them over columns."""
+    return _main(contents, {"features": key})
+
+
+def is_csv(path: Path) -> bool:
+    """Whether the name is that of a CSV file."""
+    return _suffix(path) in _CSV
+
+
+def called(contents: Contents, role: str) -> list[str]:
+    """Entries that go by a name of the role."""
+    return _called(contents, role, {})
 
 
 def _open(path: Path, named: dict[str, str | None]) -> Contents:
@@ -169,15 +189,15 @@ def _choose(contents: Contents, named: dict[str, str | None]) -> dict[str, list[
             agree = [k for k in called if not main or _rows(contents, k) == _rows(contents, main)]
             key = _only(contents, role, agree) or next(iter(called), None)
         if key or role != "split":
-            keys[role] = [_present(contents, role, key)]
+            keys[role] = [named_entry(contents, role, key)]
     used = {key for chosen in keys.values() for key in chosen}
-    return {"features": [main] if main else _columns(contents, named["features"], used), **keys}
+    return {"features": [main] if main else columns_of(contents, named["features"], used), **keys}
 
 
 def _main(contents: Contents, named: dict[str, str | None]) -> str | None:
     """The one entry that holds all features; None where a table spreads them over columns."""
     if named["features"] is not None:
-        return None if contents.tabular else _present(contents, "features", named["features"])
+        return None if contents.tabular else named_entry(contents, "features", named["features"])
     wide = [k for k in _called(contents, "features", named) if len(contents.entries[k].shape) > 1]
     floats = [
         key
@@ -186,7 +206,7 @@ def _main(contents: Contents, named: dict[str, str | None]) -> str | None:
         if key not in named.values() and key.lower() not in LABEL_NAMES
     ]
     main = _only(contents, "features", wide) or _only(contents, "features", floats)
-    return main if main or contents.tabular else _present(contents, "features", None)
+    return main if main or contents.tabular else named_entry(contents, "features", None)
 
 
 def _rows(contents: Contents, key: str) -> tuple[int, ...]:
@@ -208,7 +228,8 @@ def _only(contents: Contents, role: str, candidates: list[str]) -> str | None:
     return next(iter(candidates), None)
 
 
-def _present(contents: Contents, role: str, key: str | None) -> str:
+def named_entry(contents: Contents, role: str, key: str | None) -> str:
+    """The key itself, refused where nothing is called so."""
     if key is not None and key in contents.entries:
         return key
     found = f"no {role} found" if key is None else f"no {key!r} for {role}"
@@ -217,21 +238,21 @@ def _present(contents: Contents, role: str, key: str | None) -> str:
     )
 
 
-def _columns(contents: Contents, pattern: str | None, used: set[str]) -> list[str]:
+def columns_of(contents: Contents, pattern: str | None, used: set[str]) -> list[str]:
     """The columns of a table that a list or pattern names, or all that can be features."""
     if pattern is None:
-        return _numeric_columns(contents, used)
+        return _numericcolumns_of(contents, used)
     chosen: dict[str, None] = {}
     for part in map(str.strip, pattern.split(",")):
         matching = [k for k in contents.entries if fnmatchcase(k, part) and k not in used]
-        chosen |= dict.fromkeys(matching or [_present(contents, "features", part)])
+        chosen |= dict.fromkeys(matching or [named_entry(contents, "features", part)])
     text = [key for key in chosen if not contents.entries[key].numeric]
     if text:
         raise ValueError(f"column {text[0]!r} of {contents.path} is text; features are numbers")
     return list(chosen)
 
 
-def _numeric_columns(contents: Contents, used: set[str]) -> list[str]:
+def _numericcolumns_of(contents: Contents, used: set[str]) -> list[str]:
     others = [k for k in contents.entries if k not in used and k.lower() not in IDS]
     # A second label among the features would give the answer away, so it has to be asked for.
     chosen = [
@@ -242,7 +263,7 @@ def _numeric_columns(contents: Contents, used: set[str]) -> list[str]:
     ]
     left = [key for key in others if key not in set(chosen)]
     if not chosen:
-        _present(contents, "features", None)
+        named_entry(contents, "features", None)
     if left:
         warn(
             f"{contents.path}: {', '.join(left[:5])}{' and others' * (len(left) > 5)} left out of "
