@@ -19,7 +19,7 @@ from skdare.bench import (
 from skdare.cli._errors import mistakes
 from skdare.cli._options import asked, named_scores, names, numbers, shared_options
 from skdare.cli._progress import follow
-from skdare.cli._show import show
+from skdare.cli._show import as_object, show, statistics
 
 
 @click.command()
@@ -47,7 +47,9 @@ def bench(
     FEATURES is an npz, Parquet, CSV, safetensors or .pt file or a feature store; or several
     DOMAIN=PATH, one for each held-out domain, where features were fine-tuned without it; or a
     folder of feature stores, one for each held-out domain and trial. Records go to a folder as
-    they finish: run the same command again to go on, `skdare report` to read.
+    they finish: run the same command again to go on, `skdare report` to read. With --json: folder,
+    trials, failed, and statistics, each with data, protocol, study, metric, x, head, held_out,
+    statistic and value, as in the report's CSV.
 
     \b
     Example:
@@ -77,7 +79,8 @@ def bench(
 def ablate(ablation: str, projection: str, values: tuple | None, **given: Any) -> None:
     """Leave one thing out of DARE, or sweep one number, and show what that does.
 
-    Records go to the same folder as those of `skdare bench`, and into the same report.
+    Records go to the same folder as those of `skdare bench`, and into the same report; --json
+    prints the same fields.
 
     \b
     Example:
@@ -96,7 +99,11 @@ def run_and_show(plan: Plan, given: dict[str, Any]) -> None:
     how = {name: given[name] for name in ("jobs", "retry_failed", "quiet")}
     follow(plan, log, **how)
     keys = {plan.key(trial) for trial in plan.trials}
-    show([record for record in log.read() if record.key in keys])
+    records = [record for record in log.read() if record.key in keys]
+    if given["as_json"]:
+        as_object({"folder": log.folder, **statistics(records)})
+    else:
+        show(records)
     if not given["quiet"]:
         click.echo(f"\nrecords: {log.path}", err=True)
         click.echo(f"figures: skdare report {log.folder}", err=True)

@@ -13,6 +13,7 @@ from joblib import cpu_count
 
 from skdare.bench import PROTOCOLS, TASKS, TESTED_ON, TRIALS, VALIDATE_WITH, Data, Settings
 from skdare.cli._config import read_config
+from skdare.cli._show import JSON
 from skdare.cli._table_options import TABLE, option_name, spelled, table_keys
 from skdare.datasets import DomainData, read, read_fine_tuned
 from skdare.datasets._manifest import MANIFEST
@@ -65,7 +66,11 @@ _SHARED = [
     click.option("--out", help="Folder of the run  [default: NAME.bench]"),
     click.option("--name", help="What to call the data  [default: the file's name]"),
     click.option(
-        "--protocol", type=click.Choice(PROTOCOLS), default=_USUAL.protocol, show_default=True
+        "--protocol",
+        type=click.Choice(PROTOCOLS),
+        default=_USUAL.protocol,
+        show_default=True,
+        help="How heads are fitted: to tolerance with one ridge, or as in the paper.",
     ),
     click.option(
         "--trials",
@@ -126,6 +131,7 @@ _SHARED = [
         help="paper: whose adjustment scores validation rows" + _usual("validate_with"),
     ),
     click.option("--retry-failed", is_flag=True, help="Run again what failed before."),
+    JSON,
     click.option("--quiet", is_flag=True, help="No progress."),
 ]
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from skdare.bench import DEFAULT_EXTRAS, PROTOCOLS, Log, Settings, bench_plan
+from skdare.bench import DEFAULT_EXTRAS, PROTOCOLS, Log, Record, Settings, bench_plan
 from skdare.cli._config import load_config
 from skdare.cli._figure1 import FILES
-from skdare.cli._learn import table
+from skdare.cli._learn import networks, table
 from skdare.cli._options import JOBS, names
 from skdare.cli._progress import follow
 from skdare.cli._session import learning, refuse_processes, watching
-from skdare.cli._show import show
+from skdare.cli._show import JSON, as_object, show, statistics
 from skdare.cli._study import DTYPE, QUIET, SOURCE, TRAINING, asked_study
 from skdare.cli._table_options import with_options
 from skdare.datasets import make_latent_domains
@@ -54,7 +54,13 @@ def _protocols(context: click.Context, parameter: click.Parameter, value: str) -
 @click.option("--source", help="Images or a table  [default: as the study says]")
 @click.option("--out", help="Folder of the run  [default: STUDY.run]")
 @click.option("--quick", is_flag=True, help="One trial, and half of the steps.")
-@click.option("--protocols", callback=_protocols, default="paper,default", show_default=True)
+@click.option(
+    "--protocols",
+    callback=_protocols,
+    default="paper,default",
+    show_default=True,
+    help="Protocols of the bench, by commas.",
+)
 @click.option("--heads", callback=names, help="Heads to compare, by commas.")
 @click.option(
     "--with",
@@ -62,14 +68,18 @@ def _protocols(context: click.Context, parameter: click.Parameter, value: str) -
     callback=names,
     default=",".join((*DEFAULT_EXTRAS, "sgd")),
     show_default=True,
+    help="What to run beside the heads, by commas, or none.",
 )
 @click.option("--jobs", type=click.IntRange(1), default=JOBS, help="Fits at once.")
-@with_options([*SOURCE, *TRAINING, DTYPE, QUIET])
-def reproduce(study: str, source: str | None, out: str | None, quick: bool, **given: Any) -> None:
+@with_options([*SOURCE, *TRAINING, DTYPE, JSON, QUIET])
+def reproduce(
+    study: str, source: str | None, out: str | None, quick: bool, as_json: bool, **given: Any
+) -> None:
     """Train, extract, measure ceilings, bench every head and write the report, in one go.
 
     STUDY is `digits`, which is embedded, or a TOML file with options of this command by name.
-    Run the same command again to go on where it was stopped.
+    Run the same command again to go on where it was stopped. With --json: networks as of `skdare
+    train`, what `skdare bench --json` prints, and files, the paths of report and figure.
 
     \b
     Example:
@@ -86,9 +96,19 @@ def reproduce(study: str, source: str | None, out: str | None, quick: bool, **gi
         _check_bench(given)
         stem = Path(study).stem + ("-quick" if quick else "")
         run = asked_study(place, out or f"{stem}.run", given, watching(given["quiet"]))
-        click.echo(table(run.train()))
+        trained = run.train()
+        if not as_json:
+            click.echo(table(trained))
         run.extract()
-        _bench(run, Path(study).stem, given)
+        log, records = _bench(run, Path(study).stem, given)
+        if not as_json:
+            show(records)
+        files = [*write_report(log.folder), *_figure(log, Path(study).stem, given["quiet"])]
+        if as_json:
+            told = {"folder": log.folder, "networks": networks(trained), **statistics(records)}
+            as_object({**told, "files": files})
+        else:
+            click.echo("\n".join(map(str, files)))
 
 
 def _check_bench(given: dict[str, Any]) -> None:
@@ -111,16 +131,14 @@ def _benches(given: dict[str, Any]) -> Iterator[tuple[Settings, list[str]]]:
         yield Settings(protocol=protocol, aside=given["aside"]), extras
 
 
-def _bench(run: Any, name: str, given: dict[str, Any]) -> None:
-    """Bench what was extracted, and write pages and the first figure."""
+def _bench(run: Any, name: str, given: dict[str, Any]) -> tuple[Log, list[Record]]:
+    """Bench what was extracted."""
     log, keys = Log(run.folder / BENCH), set()
     for settings, extras in _benches(given):
         plan = run.plan(settings, heads=given["heads"], extras=extras, name=name)
         follow(plan, log, jobs=given["jobs"], retry_failed=False, quiet=given["quiet"])
         keys |= {plan.key(trial) for trial in plan.trials}
-    show([record for record in log.read() if record.key in keys])
-    for path in [*write_report(log.folder), *_figure(log, name, given["quiet"])]:
-        click.echo(path)
+    return log, [record for record in log.read() if record.key in keys]
 
 
 def _figure(log: Log, name: str, quiet: bool) -> list[Path]:

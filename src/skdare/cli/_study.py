@@ -58,15 +58,29 @@ SOURCE = [
     click.option("--cache", help="Folder to keep decoded images in, and find them again."),
 ]
 TRAINING = [
-    click.option("--trials", type=click.IntRange(1), default=3, show_default=True),
+    click.option(
+        "--trials",
+        type=click.IntRange(1),
+        default=3,
+        show_default=True,
+        help="Splits, each with networks of its own.",
+    ),
     click.option("--held-out", callback=names, help="Domains to hold out, by commas."),
     click.option(
         "--ceilings/--no-ceilings",
         default=True,
         help="Also train on all domains, once a trial  [default: yes]",
     ),
-    click.option("--steps", type=click.IntRange(1), default=5001, show_default=True),
-    click.option("--check-every", type=click.IntRange(1), default=300, show_default=True),
+    click.option(
+        "--steps", type=click.IntRange(1), default=5001, show_default=True, help="Of Adam."
+    ),
+    click.option(
+        "--check-every",
+        type=click.IntRange(1),
+        default=300,
+        show_default=True,
+        help="Steps from one checkpoint to the next.",
+    ),
     click.option(
         "--draws",
         type=click.IntRange(1),
@@ -74,12 +88,16 @@ TRAINING = [
         show_default=True,
         help="Choices of hyperparameters for each network: those given, and random ones.",
     ),
-    click.option("--lr", type=float, default=5e-5, show_default=True),
-    click.option("--weight-decay", type=float, default=0.0, show_default=True),
+    click.option("--lr", type=float, default=5e-5, show_default=True, help="Learning rate."),
+    click.option(
+        "--weight-decay", type=float, default=0.0, show_default=True, help="On all weights."
+    ),
     click.option(
         "--batch", type=click.IntRange(1), default=32, show_default=True, help="Rows a domain."
     ),
-    click.option("--dropout", type=float, default=0.0, show_default=True),
+    click.option(
+        "--dropout", type=float, default=0.0, show_default=True, help="Before the last layer."
+    ),
     click.option(
         "--augment/--no-augment",
         default=True,
