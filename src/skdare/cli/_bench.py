@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from skdare.bench import (
-    ABLATIONS,
-    DEFAULT_EXTRAS,
-    EXTRAS,
-    PROJECTIONS,
-    Log,
-    Plan,
-    ablation_plan,
-    bench_plan,
-)
+from skdare.cli._bench_choices import ABLATIONS, DEFAULT_EXTRAS, EXTRAS, PROJECTIONS
 from skdare.cli._errors import mistakes
 from skdare.cli._options import asked, named_scores, names, numbers, shared_options
 from skdare.cli._progress import follow
 from skdare.cli._show import as_object, show, statistics
+
+if TYPE_CHECKING:
+    from skdare.bench import Plan
 
 
 @click.command()
@@ -55,6 +49,8 @@ def bench(
     Example:
       skdare bench features.npz --heads erm,dare --trials 3
     """
+    from skdare.bench import bench_plan
+
     with mistakes():
         chosen = [] if extras == ["none"] else extras
         ceilings = named_scores("--end-to-end", end_to_end)
@@ -86,6 +82,8 @@ def ablate(ablation: str, projection: str, values: tuple | None, **given: Any) -
     Example:
       skdare ablate lambda features.npz --trials 3
     """
+    from skdare.bench import ablation_plan
+
     with mistakes():
         plan = ablation_plan(ablation, **asked(given), projection=projection, values=values)
         run_and_show(plan, given)
@@ -93,6 +91,8 @@ def ablate(ablation: str, projection: str, values: tuple | None, **given: Any) -
 
 def run_and_show(plan: Plan, given: dict[str, Any]) -> None:
     """Run the plan with a bar, and print its tables."""
+    from skdare.bench import Log
+
     if given["task"] is None and not given["quiet"]:
         _tell_task(plan)
     log = Log(given["out"] or f"{plan.data}.bench")

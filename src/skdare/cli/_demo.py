@@ -7,12 +7,10 @@ from pathlib import Path
 
 import click
 
-from skdare.bench import Log
 from skdare.cli._errors import mistakes
 from skdare.cli._options import JOBS
 from skdare.cli._progress import follow
 from skdare.cli._show import JSON, as_object, show, statistics
-from skdare.report import FORMATS, write_report
 
 
 @click.command()
@@ -24,7 +22,7 @@ from skdare.report import FORMATS, write_report
     help="Splits of each data set; the intervals are over them.",
 )
 @click.option("--out", default="skdare-demo", show_default=True, help="Folder of the run.")
-@click.option("--jobs", type=click.IntRange(1), default=JOBS, help="Trials at once.")
+@JOBS
 @JSON
 @click.option("--quiet", is_flag=True, help="No progress.")
 def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
@@ -37,6 +35,8 @@ def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
       skdare demo --trials 3
     """
     from skdare import demo as demonstration
+    from skdare.bench import Log
+    from skdare.report import FORMATS, write_report
 
     log, keys = Log(out), set()
     with mistakes():

@@ -9,13 +9,17 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 
 import click
 
 # The machine's failures, which no other argument would mend.
 _FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+# Options that messages of the bench begin with, under the names they have there.
+_TOLD = (
+    *("extras", "protocol", "aside", "test_on", "l2", "l2_grid", "impute", "standardize", "clip"),
+    *("step", "inner", "patience", "validate_with"),
+)
 
 
 def check_writable(path: str) -> None:
@@ -56,11 +60,11 @@ def _tell(text: str) -> None:
 
 def _spelled(text: str) -> str:
     """A message that begins with the name of a setting, by the option of that name."""
-    from skdare.bench import Settings
-
-    for name in ("extras", *(f.name for f in fields(Settings))):
-        option = "--with" if name == "extras" else "--" + name.replace("_", "-")
-        text = re.sub(rf"^{name}\b", option, text)
+    context = click.get_current_context(silent=True)
+    options = [] if context is None else context.command.params
+    for option in options:
+        if option.name in _TOLD and re.match(rf"{option.name}\b", text):
+            return text.replace(option.name, option.opts[0], 1)
     return text
 
 

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import click
 
-from skdare.bench import PROTOCOLS, Log
+from skdare.cli._bench_choices import PROTOCOLS
 from skdare.cli._errors import mistakes
 from skdare.cli._show import JSON, as_object
-from skdare.report import figure_one, read_records, write_figure
-from skdare.summary import summarise
 
 FILES = ("figure1.svg", "figure1.png")
 
@@ -44,6 +42,10 @@ def figure1(
       skdare figure1 features.bench --out figure1.svg
     """
     with mistakes():
+        from skdare.bench import Log
+        from skdare.report import figure_one, read_records, write_figure
+        from skdare.summary import summarise
+
         summary = summarise(read_records(run), Log(run).unfinished())
         figure = figure_one(summary, data=data, protocol=protocol)
         paths = write_figure(figure, out or [Path(run) / name for name in FILES])

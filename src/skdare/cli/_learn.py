@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -22,12 +22,13 @@ from skdare.cli._study import (
     name_of,
 )
 from skdare.cli._table_options import with_options
-from skdare.datasets import MANIFEST
-from skdare.reproduce import SETTINGS, Reproduction, Watcher
+
+if TYPE_CHECKING:
+    from skdare.reproduce import Watcher
 
 
 @click.command()
-@click.argument("source", metavar="SOURCE")
+@click.argument("source", metavar="SOURCE", type=click.Path())
 @CONFIG
 @click.option("--out", help="Folder of the run  [default: NAME.run]")
 @with_options([*SOURCE, *TRAINING, JSON, QUIET])
@@ -80,6 +81,8 @@ def extract(
     """
     with learning():
         refuse_processes("extract")
+        from skdare.reproduce import SETTINGS
+
         watcher = watching(quiet)
         if (Path(place) / SETTINGS).exists():
             columns = (f"{name}_column" for name in COLUMNS)
@@ -107,6 +110,7 @@ def _refuse_given(why: str, *names: str) -> None:
 
 def _of_run(run: str, moved: str | None, given: dict[str, Any], watcher: Watcher) -> list[Path]:
     from skdare.features import Recipe, Source, TrainingFolder
+    from skdare.reproduce import Reproduction
 
     settings = TrainingFolder(run).settings()
     written = dict(settings["source"])
@@ -139,6 +143,7 @@ def _of_run(run: str, moved: str | None, given: dict[str, Any], watcher: Watcher
 
 
 def _of_backbone(source: str, out: str | None, given: dict[str, Any], watcher: Watcher) -> Path:
+    from skdare.datasets import MANIFEST
     from skdare.features import Extractor
 
     target = Path(out or f"{name_of(source)}.features")

@@ -6,17 +6,27 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from joblib import cpu_count
 
-from skdare.bench import PROTOCOLS, TASKS, TESTED_ON, TRIALS, VALIDATE_WITH, Data, Settings
+from skdare.cli._bench_choices import (
+    PROTOCOLS,
+    SETTINGS,
+    TASKS,
+    TESTED_ON,
+    TRIALS,
+    VALIDATE_WITH,
+    jobs,
+    usual,
+)
 from skdare.cli._config import read_config
 from skdare.cli._show import JSON
 from skdare.cli._table_options import TABLE, option_name, spelled, table_keys
-from skdare.datasets import DomainData, read, read_fine_tuned
-from skdare.datasets._manifest import MANIFEST
+
+if TYPE_CHECKING:
+    from skdare.bench import Data
+    from skdare.datasets import DomainData
 
 
 def names(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
@@ -44,16 +54,13 @@ def _ridge(context: click.Context, parameter: click.Parameter, value: Any) -> An
         return str(value)
 
 
-_USUAL = Settings()
-# More threads than two only wait for each other, but where features are very large.
-JOBS = min(2, cpu_count())
-
-
-def _usual(name: str) -> str:
-    """The default of a setting, which is written once, there."""
-    return f"  [default: {getattr(_USUAL, name)}]"
-
-
+JOBS = click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    default=jobs,
+    show_default="2, or 1 on one core",
+    help="Trials at once, in threads; each has its share of BLAS threads.",
+)
 _SHARED = [
     click.argument("features", nargs=-1, required=True, metavar="FEATURES..."),
     click.option(
@@ -68,7 +75,7 @@ _SHARED = [
     click.option(
         "--protocol",
         type=click.Choice(PROTOCOLS),
-        default=_USUAL.protocol,
+        default=SETTINGS["protocol"],
         show_default=True,
         help="How heads are fitted: to tolerance with one ridge, or as in the paper.",
     ),
@@ -86,19 +93,13 @@ _SHARED = [
         show_default=True,
         help="Leave out domains of fewer rows, in training too.",
     ),
-    click.option(
-        "--jobs",
-        type=click.IntRange(1),
-        default=JOBS,
-        show_default=True,
-        help="Trials at once, in threads; each has its share of BLAS threads.",
-    ),
+    JOBS,
     click.option("--task", type=click.Choice(TASKS), help="What y is  [default: guessed]"),
     *TABLE,
     click.option("--impute", type=click.Choice(["median"]), help="Fill missing values."),
     click.option("--standardize/--no-standardize", help="By the training rows' mean and spread."),
     click.option("--clip", type=float, help="Limit standardised values to this."),
-    click.option("--aside", type=float, help="Share of each domain set aside" + _usual("aside")),
+    click.option("--aside", type=float, help="Share of each domain set aside" + usual("aside")),
     click.option(
         "--test-on",
         type=click.Choice(TESTED_ON),
@@ -108,12 +109,12 @@ _SHARED = [
     click.option(
         "--l2",
         callback=_ridge,
-        help="matched (chosen for ERM), own (for each head), or a number" + _usual("l2"),
+        help="matched (chosen for ERM), own (for each head), or a number" + usual("l2"),
     ),
     click.option(
         "--l2-grid",
         callback=numbers,
-        help="Strengths to choose from, by commas" + _usual("l2_grid"),
+        help="Strengths to choose from, by commas" + usual("l2_grid"),
     ),
     click.option(
         "--set",
@@ -122,13 +123,13 @@ _SHARED = [
         help="An option of a head, such as dare.shrinkage=0.5; may be repeated.",
     ),
     click.option("--pretrained", multiple=True, help="Features before fine-tuning, for ceilings."),
-    click.option("--step", type=float, help="paper: length of each L-BFGS step" + _usual("step")),
-    click.option("--inner", type=int, help="paper: iterations an epoch" + _usual("inner")),
-    click.option("--patience", type=int, help="paper: epochs without a gain" + _usual("patience")),
+    click.option("--step", type=float, help="paper: length of each L-BFGS step" + usual("step")),
+    click.option("--inner", type=int, help="paper: iterations an epoch" + usual("inner")),
+    click.option("--patience", type=int, help="paper: epochs without a gain" + usual("patience")),
     click.option(
         "--validate-with",
         type=click.Choice(VALIDATE_WITH),
-        help="paper: whose adjustment scores validation rows" + _usual("validate_with"),
+        help="paper: whose adjustment scores validation rows" + usual("validate_with"),
     ),
     click.option("--retry-failed", is_flag=True, help="Run again what failed before."),
     JSON,
@@ -161,6 +162,8 @@ def tables(places: Sequence[str], given: dict[str, Any]) -> Data:
 
 def _has_stores(place: str) -> bool:
     """Whether a path is no feature store, but a folder for them."""
+    from skdare.datasets import MANIFEST
+
     return Path(place).is_dir() and not (Path(place) / MANIFEST).exists()
 
 
@@ -171,11 +174,15 @@ def _read_stores(place: str, keys: dict[str, str | None]) -> Data:
             f"{option_name(given[0])} is given, but the feature stores in {place} know what is "
             "what; leave it out"
         )
+    from skdare.datasets import read_fine_tuned
+
     return read_fine_tuned(place)
 
 
 def read_table(path: str, keys: dict[str, str | None]) -> DomainData:
     """A table; advice about arguments is given in the words of the command line."""
+    from skdare.datasets import read
+
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
@@ -189,6 +196,8 @@ def read_table(path: str, keys: dict[str, str | None]) -> DomainData:
 
 def asked(given: dict[str, Any]) -> dict[str, Any]:
     """What the options ask of a plan; the features are read here."""
+    from skdare.bench import Settings
+
     settings = {f.name: given[f.name] for f in fields(Settings) if given.get(f.name) is not None}
     found = {name: given[name] for name in ("trials", "name", "task", "held_out", "min_rows")}
     found |= {"settings": Settings(**settings), "options": head_options(given["set"])}

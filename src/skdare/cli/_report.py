@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
+from skdare.cli._bench_choices import FORMATS
 from skdare.cli._errors import mistakes
 from skdare.cli._options import names
 from skdare.cli._show import JSON, as_object
-from skdare.report import FORMATS, write_report
 
 
 @click.command()
@@ -31,5 +31,7 @@ def report(run: str, out: str | None, formats: list[str], as_json: bool) -> None
       skdare report features.bench
     """
     with mistakes():
+        from skdare.report import write_report
+
         files = write_report(run, out, formats)
         as_object({"files": files}) if as_json else click.echo("\n".join(map(str, files)))

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from skdare.bench import DEFAULT_EXTRAS, PROTOCOLS, Log, Record, Settings, bench_plan
+from skdare.cli._bench_choices import DEFAULT_EXTRAS, PROTOCOLS
 from skdare.cli._config import load_config
 from skdare.cli._figure1 import FILES
 from skdare.cli._learn import networks, table
@@ -20,10 +20,9 @@ from skdare.cli._session import learning, refuse_processes, watching
 from skdare.cli._show import JSON, as_object, show, statistics
 from skdare.cli._study import DTYPE, QUIET, SOURCE, TRAINING, asked_study
 from skdare.cli._table_options import with_options
-from skdare.datasets import make_latent_domains
-from skdare.report import figure_one, read_records, write_figure, write_report
-from skdare.reproduce import BENCH
-from skdare.summary import summarise
+
+if TYPE_CHECKING:
+    from skdare.bench import Log, Record, Settings
 
 DIGITS = "digits"
 
@@ -70,7 +69,7 @@ def _protocols(context: click.Context, parameter: click.Parameter, value: str) -
     show_default=True,
     help="What to run beside the heads, by commas, or none.",
 )
-@click.option("--jobs", type=click.IntRange(1), default=JOBS, help="Fits at once.")
+@JOBS
 @with_options([*SOURCE, *TRAINING, DTYPE, JSON, QUIET])
 def reproduce(
     study: str, source: str | None, out: str | None, quick: bool, as_json: bool, **given: Any
@@ -89,6 +88,8 @@ def reproduce(
         given["trials"], given["steps"] = 1, max(1, given["steps"] // 2)
         given["check_every"] = min(given["check_every"], given["steps"])
     with learning():
+        from skdare.report import write_report
+
         refuse_processes("reproduce")
         place = source or (DIGITS if study == DIGITS else None)
         if place is None:
@@ -113,6 +114,9 @@ def reproduce(
 
 def _check_bench(given: dict[str, Any]) -> None:
     """Refuse, before any network is trained, what the bench or the report would refuse after."""
+    from skdare.bench import bench_plan
+    from skdare.datasets import make_latent_domains
+
     for settings, extras in _benches(given):
         made_up = make_latent_domains(3, 20, random_state=0)
         bench_plan(made_up, settings=settings, heads=given["heads"], extras=extras)
@@ -123,6 +127,8 @@ def _check_bench(given: dict[str, Any]) -> None:
 
 def _benches(given: dict[str, Any]) -> Iterator[tuple[Settings, list[str]]]:
     """Settings and extras under each protocol."""
+    from skdare.bench import Settings
+
     for protocol in given["protocols"]:
         extras = [] if given["extras"] == ["none"] else list(given["extras"])
         # The paper's descent is the same fit under both protocols.
@@ -133,6 +139,9 @@ def _benches(given: dict[str, Any]) -> Iterator[tuple[Settings, list[str]]]:
 
 def _bench(run: Any, name: str, given: dict[str, Any]) -> tuple[Log, list[Record]]:
     """Bench what was extracted."""
+    from skdare.bench import Log
+    from skdare.reproduce import BENCH
+
     log, keys = Log(run.folder / BENCH), set()
     for settings, extras in _benches(given):
         plan = run.plan(settings, heads=given["heads"], extras=extras, name=name)
@@ -143,6 +152,9 @@ def _bench(run: Any, name: str, given: dict[str, Any]) -> tuple[Log, list[Record
 
 def _figure(log: Log, name: str, quiet: bool) -> list[Path]:
     """Draw the first figure; where the heads that it is of were not asked for, say so."""
+    from skdare.report import figure_one, read_records, write_figure
+    from skdare.summary import summarise
+
     summary = summarise(read_records(log.folder), log.unfinished())
     try:
         figure = figure_one(summary, data=name, protocol=None)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from skdare.cli._config import read_config
 from skdare.cli._options import names
 from skdare.cli._session import COLUMNS
-from skdare.reproduce import Reproduction, Watcher
+
+if TYPE_CHECKING:
+    from skdare.reproduce import Reproduction, Watcher
 
 DTYPES = ("float32", "float16", "uint8")
 CONFIG = click.option(
@@ -121,6 +123,7 @@ def asked_study(
 ) -> Reproduction:
     """What the options ask for; everything that can be checked without the data is checked."""
     from skdare.features import Source
+    from skdare.reproduce import Reproduction
 
     columns = {name: given[f"{name}_column"] for name in COLUMNS}
     if given.get("held_out") is not None:

@@ -11,8 +11,6 @@ from importlib.util import find_spec
 import click
 
 from skdare.cli._errors import check_writable, mistakes
-from skdare.report import chapter_text, theory_heading, theory_tally, write_theory
-from skdare.theory import CHAPTERS
 
 _WIDEST = 132
 
@@ -46,11 +44,14 @@ def theory(quick: bool, seed: int, report: str | None, as_json: bool) -> None:
             raise ValueError("--report needs figures; pip install 'skdare[report]'")
         if report is not None:
             check_writable(report)
+        from skdare import theory as paper
+        from skdare.report import chapter_text, theory_heading, theory_tally, write_theory
+
         width = min(shutil.get_terminal_size().columns, _WIDEST)
         if not as_json:
             click.echo(theory_heading(width))
         found = []
-        for name, make in CHAPTERS.items():
+        for name, make in paper.CHAPTERS.items():
             if sys.stderr.isatty():
                 click.echo(f"{name} …\r", err=True, nl=False)
             chapter = make(seed, quick)

@@ -126,10 +126,11 @@ def read_safetensors(path: Path) -> Contents:
             return (upper << 16).view(np.float32).reshape(shapes[key])
 
     def stream(keys: list[str], n: int) -> Iterator[list[np.ndarray]]:
-        for start in range(0, shapes[keys[0]][0], n):
+        rows = shapes[keys[0]][0]
+        for start in range(0, rows, n):
             # Opened anew for each chunk, as for .npy.
             with reading(path, "safetensors"), safe_open(path, framework="np") as file:
-                yield [file.get_slice(key)[start : start + n] for key in keys]
+                yield [file.get_slice(key)[start : min(start + n, rows)] for key in keys]
 
     entries = {key: Entry(shapes[key], dtypes[key]) for key in stored}
     plain = all(name in _SAFETENSORS_DTYPES and name != "BF16" for name in stored.values())
