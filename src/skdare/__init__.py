@@ -1,6 +1,8 @@
 """Linear predictors on frozen features that hold up on domains nobody has seen."""
 
+from skdare import heads
+from skdare.export import swap
 from skdare.heads import *  # noqa: F403
-from skdare.heads import __all__ as __all__
 
 __version__ = "0.1.0"
+__all__ = [*heads.__all__, "swap"]
