@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 import skdare
@@ -206,18 +209,27 @@ def test_a_file_is_written_whole_or_not_at_all(three_classes, tmp_path, monkeypa
     head, path = three_classes.fit(DAREClassifier()), tmp_path / "head.onnx"
     model = head.to_onnx(path)
     assert onnx.load(path) == model
-    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("no room")))
+
+    def refuse(*_):
+        raise OSError("no room")
+
+    monkeypatch.setattr("os.replace", refuse)
     with pytest.raises(OSError, match="no room"):
         head.adapt(three_classes.X).to_onnx(path)
     assert onnx.load(path) == model
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(("name", "remedy"), [("", "name of a file"), ("a/b.onnx", "make it")])
-def test_a_place_where_no_file_can_be_is_refused(three_classes, tmp_path, name, remedy):
-    pytest.importorskip("onnx", reason="onnx is not installed")
-    with pytest.raises(OSError, match=remedy):
-        three_classes.fit(ERMClassifier()).to_onnx(tmp_path / name)
+@ignore_shift
+def test_a_saved_tenant_has_the_same_inputs(three_classes, tmp_path):
+    tenant = three_classes.fit(DAREClassifier()).adapt(three_classes.X)
+    tenant.save(tmp_path / "head.safetensors")
+    again = skdare.load(tmp_path / "head.safetensors")
+    for name, values in tenant.onnx_inputs().items():
+        np.testing.assert_array_equal(again.onnx_inputs()[name], values)
+    tenant.save(tmp_path / "head.safetensors", adaptable=False)
+    with pytest.raises(ValueError, match="saved with adaptable=False"):
+        skdare.load(tmp_path / "head.safetensors").to_onnx(adaptable=True)
 
 
 @pytest.mark.parametrize("name", ["to_onnx", "to_torch", "to_sklearn", "to_frame", "onnx_inputs"])
@@ -338,6 +350,22 @@ def test_classes_in_another_order_have_the_same_probabilities(make, k):
     V, b = linear.by_class()
     turned, c = linear.reordered(order).by_class()
     np.testing.assert_array_equal(problem.X @ turned.T + c, (problem.X @ V.T + b)[:, order])
+
+
+@pytest.mark.parametrize("options", [{}, {"with_mean": False}, {"with_std": False}], ids=str)
+def test_a_pipeline_that_standardises_is_one_map(problem, head_for, options):
+    pipe = make_pipeline(StandardScaler(**options), "passthrough", head_for(problem.task, "ERM"))
+    pipe.fit(problem.X, problem.y)
+    linear = LinearMap.of(pipe)
+    scores = problem.X @ linear.coef.T + linear.intercept
+    expected = getattr(pipe, "decision_function", pipe.predict)(problem.X)
+    np.testing.assert_allclose(np.squeeze(scores), expected, atol=1e-12)
+
+
+def test_a_pipeline_with_other_steps_is_refused(three_classes):
+    pipe = make_pipeline(SimpleImputer(), ERMClassifier()).fit(three_classes.X, three_classes.y)
+    with pytest.raises(ValueError, match="SimpleImputer before its head"):
+        LinearMap.of(pipe)
 
 
 def test_something_else_than_a_head_is_refused():

@@ -32,6 +32,7 @@ def swap(model: Any, head: Any, *, layer: str | None = None) -> Swap:
     model : torch.nn.Module
         Changed in place. Of torch, Hugging Face transformers, timm, torchvision or one's own.
     head : fitted head
+        Or a Pipeline of StandardScaler and head, which becomes one layer.
     layer : str, optional
         Which layer, as ``model.named_modules()`` names it. Default: timm's ``get_classifier()``;
         else the linear layer in ``classifier``, ``score``, ``fc``, ``head`` and their like; else

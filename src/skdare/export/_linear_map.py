@@ -1,6 +1,6 @@
 """What every exported head is: one matrix, one intercept, and the names of rows and columns.
 
-Notation: V (m, d) weights.
+Notation: V (k, d) weights.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +48,37 @@ class LinearMap:
 
     @classmethod
     def of(cls, head: Any) -> LinearMap:
-        """The map of a fitted head."""
-        if not hasattr(head, "_linear_map"):
+        """The map of a fitted head, or of a pipeline that standardises before one."""
+        *steps, last = [step for _, step in head.steps] if isinstance(head, Pipeline) else [head]
+        if not hasattr(last, "_linear_map"):
             raise TypeError(
-                f"head is a {type(head).__name__}; pass a fitted head of skdare, such as "
+                f"head is a {type(last).__name__}; pass a fitted head of skdare, such as "
                 "DAREClassifier().fit(X, y, domains=domains)"
             )
-        return head._linear_map()
+        linear = last._linear_map()
+        for step in reversed(steps):
+            linear = linear._after(step)
+        return linear
+
+    def _after(self, step: Any) -> LinearMap:
+        """The same scores from features as they are before a step."""
+        if step is None or step == "passthrough":
+            return self
+        if not isinstance(step, StandardScaler):
+            raise ValueError(
+                f"the pipeline has a {type(step).__name__} before its head, and only a "
+                "StandardScaler can be made part of the weights; do that step beforehand"
+            )
+        # ((x - m) / s) v + b = x (v / s) + (b - m (v / s))
+        coef = self.coef if step.scale_ is None else self.coef / step.scale_
+        mean = step.mean_ if step.with_mean else np.zeros(self.d)
+        names = getattr(step, "feature_names_in_", None)
+        return replace(
+            self,
+            coef=coef,
+            intercept=self.intercept - coef @ mean,
+            feature_names=self.feature_names if names is None else names.tolist(),
+        )
 
     @property
     def d(self) -> int:

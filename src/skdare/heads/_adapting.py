@@ -88,11 +88,11 @@ class Adapting(Head):
 
         Examples
         --------
-        >>> from skdare import DAREClassifier
+        >>> from skdare import DARERegressor
         >>> from skdare.datasets import make_latent_domains
-        >>> data = make_latent_domains(random_state=0)
+        >>> data = make_latent_domains(task="regression", random_state=0)
         >>> train, new = data.domains != 3, data.X[data.domains == 3]
-        >>> head = DAREClassifier().fit(data.X[train], data.y[train], domains=data.domains[train])
+        >>> head = DARERegressor().fit(data.X[train], data.y[train], domains=data.domains[train])
         >>> {name: array.shape for name, array in head.adapt(new).onnx_inputs().items()}
         {'whitener': (8, 8), 'mean': (8,), 'intercept': (1,)}
         """

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdare.export import LinearMap, needed
+from skdare.persist import whole_file
 
 
 class Exporting:
@@ -60,16 +63,15 @@ class Exporting:
         canonical = self._onnx_weights() if adaptable else None
         needed("onnx", "to_onnx", "onnx")
         from skdare import __version__
-        from skdare.export._file import check_place, replace_file
         from skdare.export._onnx import adaptable_graph, plain_graph
 
-        place = None if path is None else check_place(path)
         if canonical is None:
             model = plain_graph(linear, __version__)
         else:
             model = adaptable_graph(linear, canonical, __version__)
-        if place is not None:
-            replace_file(place, model.SerializeToString())
+        if path is not None:
+            with whole_file(Path(path), mark=f".{os.getpid()}") as file:
+                file.write(model.SerializeToString())
         return model
 
     def _onnx_weights(self) -> np.ndarray:
