@@ -392,6 +392,55 @@ def test_a_head_without_a_rehearsal_tells_distances_and_says_so(folder):
     assert json.loads(result.stdout)["recommendation"]["action"] == "cannot say"
 
 
+# -- export ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def standardized(folder, parts):
+    """A saved pipeline, new rows as exporters take them, and the probabilities it gives them."""
+    ok("fit", "features.csv", "--standardize", "--out", "p.safetensors")
+    X = parts[1].X.astype(np.float32)
+    return X, skdare.load("p.safetensors").predict_proba(X)
+
+
+def test_a_standardisation_is_folded_into_an_onnx_graph(standardized):
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    X, want = standardized
+    assert told("export", "p.safetensors", "--out", "p.onnx")["format"] == "onnx"
+    _, found, _ = runtime.InferenceSession("p.onnx").run(None, {"X": X})
+    np.testing.assert_allclose(found, want, atol=1e-6)
+
+
+def test_an_adaptable_graph_takes_the_whitener(folder):
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+    ok("export", "head.safetensors", "--out", "a.onnx", "--format", "onnx-adaptable")
+    inputs = {one.name for one in onnx.load("a.onnx").graph.input}
+    assert len(inputs) > 1
+
+
+def test_a_torch_file_and_a_skops_file_predict_the_same(standardized):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    skops = pytest.importorskip("skops.io", reason="skops is not installed")
+    X, want = standardized
+    ok("export", "p.safetensors", "--out", "p.pt")
+    layer = torch.nn.Linear(5, 2)
+    layer.load_state_dict(torch.load("p.pt", weights_only=True))
+    found = torch.softmax(layer(torch.tensor(X)), 1).detach().numpy()
+    np.testing.assert_allclose(found, want, atol=1e-5)
+    ok("export", "p.safetensors", "--out", "p.skops")
+    np.testing.assert_allclose(skops.load("p.skops").predict_proba(X), want, atol=1e-6)
+
+
+def test_coefficients_are_exported_by_name(folder):
+    pytest.importorskip("pandas", reason="frames need pandas")
+    ok("export", "head.safetensors", "--out", "head.csv")
+    rows = rows_of(Path("head.csv").read_text())
+    assert [row["feature"] for row in rows] == ["intercept", *NAMES]
+    found = [float(row["well"]) for row in rows[1:]]
+    np.testing.assert_allclose(found, skdare.load("head.safetensors").coef_[0])
+
+
 # -- mistakes -------------------------------------------------------------------------------------
 
 MISTAKES = [
