@@ -185,6 +185,32 @@ def test_a_head_that_only_predicts_is_smaller_and_predicts_the_same(folder):
     assert "only predicts" in result.stderr
 
 
+def test_a_table_is_streamed_as_it_is_read(folder, parts, monkeypatch):
+    from skdare.datasets import _row_source, read, stream_table
+
+    train, _ = parts
+    split = np.arange(len(train.X)) % 5 == 0
+    table = DomainData(train.X, train.y, train.domains, split, feature_names=NAMES)
+    names = [name for name in in_every_form(table) if Path(name).is_file() and name != "X.npy"]
+    monkeypatch.setattr(_row_source, "_MOST_ROWS", 13)
+    for name in names:
+        found, want = stream_table(name), read(name)
+        np.testing.assert_array_equal(found.X[:], want.X, err_msg=name)
+        for role in ("y", "domains", "split"):
+            np.testing.assert_array_equal(getattr(found, role), getattr(want, role), err_msg=name)
+        assert (found.feature_names, found.X.dtype) == (want.feature_names, want.X.dtype)
+
+
+def test_a_file_becomes_a_store_some_rows_at_a_time(folder, parts):
+    from skdare.datasets import fingerprint, read
+
+    for name in [name for name in in_every_form(parts[0]) if name.startswith("t.")]:
+        ok("features", "convert", name, f"{name}-store")
+        assert fingerprint(read(f"{name}-store")) == fingerprint(read(name)), name
+        wrong = run("features", "convert", name, f"{name}-store")
+        assert wrong.exit_code == 2
+
+
 # -- predict --------------------------------------------------------------------------------------
 
 
@@ -603,6 +629,10 @@ for size in ("small", "large"):
         arguments = ["predict", "head.safetensors", f"{size}.{name}", "--out", "p.csv"]
         result = CliRunner().invoke(main, arguments, catch_exceptions=False)
         assert result.exit_code == 0, result.stderr
+    for name in ("npz", "parquet", "csv"):
+        arguments = ["features", "convert", f"{size}.{name}", f"{size}-{name}"]
+        result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+        assert result.exit_code == 0, result.stderr
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
@@ -615,7 +645,7 @@ def test_ten_times_the_rows_take_no_more_memory(folder):
         X = np.tile(rng.normal(size=(n // 10, 5)), (10, 8))[:, :40]
         labels = np.arange(n) % 2
         np.save(f"{size}.npy", X)
-        np.savez(f"{size}.npz", X=X)
+        np.savez(f"{size}.npz", X=X, y=labels, domain=labels)
         wide = DomainData(X, labels, labels)
         write(f"{size}.parquet", wide)
         write(f"{size}.store", wide)

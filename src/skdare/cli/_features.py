@@ -66,7 +66,8 @@ def convert(source: str, target_path: str, dtype: str | None, as_json: bool, **g
     """Write the table in SRC once more, as a feature store or a file: DST's suffix says which.
 
     `.npz`, `.csv`, `.csv.gz`, `.parquet` and `.safetensors` are files, any other name is a
-    feature store. A store of several shards becomes one of a single shard. Nothing is overwritten.
+    feature store. A file becomes a store however large it is, some rows at a time; a store of
+    several shards becomes one of a single shard. Nothing is overwritten.
     With --json: path, kind, rows and features of what was written.
 
     \b
@@ -75,9 +76,11 @@ def convert(source: str, target_path: str, dtype: str | None, as_json: bool, **g
     """
     with mistakes():
         from skdare.cli._options import read_table
-        from skdare.datasets import read_ids, write
+        from skdare.datasets import is_store_name, read_ids, write
 
-        data = read_table(source, table_keys(given))
+        # A store is written as rows are read; a file from all of them.
+        streamed = is_store_name(target_path) and Path(source).is_file()
+        data = read_table(source, table_keys(given), streamed=streamed)
         ids = read_ids(source) if Path(source).is_dir() else None
         write(target_path, data, dtype=dtype, ids=ids)
         if data.made is not None and not Path(target_path).is_dir():

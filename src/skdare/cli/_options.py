@@ -179,14 +179,14 @@ def _read_stores(place: str, keys: dict[str, str | None]) -> Data:
     return read_fine_tuned(place)
 
 
-def read_table(path: str, keys: dict[str, str | None]) -> DomainData:
+def read_table(path: str, keys: dict[str, str | None], *, streamed: bool = False) -> DomainData:
     """A table; advice about arguments is given in the words of the command line."""
-    from skdare.datasets import read
+    from skdare.datasets import read, stream_table
 
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
-            table = read(path, **keys)
+            table = (stream_table if streamed else read)(path, **keys)
         except ValueError as error:
             raise ValueError(spelled(error)) from error
     for warning in heard:

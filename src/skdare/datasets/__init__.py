@@ -14,9 +14,10 @@ from skdare.datasets._store import read_chunks, read_features, read_ids
 from skdare.datasets._store_info import StoreInfo, Verification, store_info, verify
 from skdare.datasets._store_table import append_rows, write_store
 from skdare.datasets._store_writer import StoreWriter
+from skdare.datasets._streamed_table import stream_table
 from skdare.datasets._synthetic import load_digit_domains, make_latent_domains
 from skdare.datasets._table import DomainData, fingerprint, guess_task
-from skdare.datasets._write import write
+from skdare.datasets._write import is_store_name, write
 
 __all__ = [
     "MANIFEST",
@@ -35,6 +36,7 @@ __all__ = [
     "append_rows",
     "fingerprint",
     "guess_task",
+    "is_store_name",
     "load_digit_domains",
     "make_latent_domains",
     "natural",
@@ -48,6 +50,7 @@ __all__ = [
     "reserve",
     "rows_to",
     "store_info",
+    "stream_table",
     "verify",
     "write",
     "write_store",

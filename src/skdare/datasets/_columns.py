@@ -38,7 +38,7 @@ def read_csv(path: Path, is_label: Callable[[str], bool]) -> Contents:
     for j, name in enumerate(header):
         if j in text:
             cells = [cell for block in blocks[j] for cell in block]
-            columns[name] = _typed(cells) if j in labels else cells
+            columns[name] = typed_labels(cells) if j in labels else cells
         else:
             columns[name] = np.concatenate(blocks[j] or [np.empty(0)])
     # Text that is no label stays a list: one long cell would widen all rows of an array.
@@ -129,7 +129,7 @@ def csv_numbers(cells: Sequence[str]) -> np.ndarray | None:
     return None if "_" in "".join(cells) else values
 
 
-def _typed(cells: list[str]) -> np.ndarray:
+def typed_labels(cells: list[str]) -> np.ndarray:
     """Labels as integers or numbers where all are; codes such as 007 stay text."""
     if all(map(_WHOLE.fullmatch, cells)):
         return np.array([int(cell) for cell in cells], dtype=np.int64)

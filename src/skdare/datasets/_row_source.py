@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -13,7 +13,8 @@ import numpy as np
 from skdare.datasets._arrays import read_npy
 from skdare.datasets._columns import checked_header, csv_lines, csv_numbers, csv_rows, refuse_ragged
 from skdare.datasets._contents import Contents, Entry, reading
-from skdare.datasets._read import called, columns_of, is_csv, main_entry, named_entry, opened
+from skdare.datasets._entries import called, columns_of, main_entry, named_entry
+from skdare.datasets._read import is_csv, opened
 from skdare.datasets._roles import decode, features_matrix, refuse_infinity
 
 STDIN = "-"
@@ -85,7 +86,7 @@ class RowSource:
     ) -> None:
         self.path = path
         wanted = dict(beside or {})
-        self._contents = _opened(path, [k for k in wanted.values() if k])
+        self._contents = opened_rows(path, lambda name: name in wanted.values())
         self._beside = {role: _beside(self._contents, role, k) for role, k in wanted.items()}
         self._keys = self._features(names, key)
         entries = [self._contents.entries[k] for k in self._keys]
@@ -124,7 +125,7 @@ class RowSource:
 
     def chunks(self, rows: int | None = None) -> Iterator[RowChunk]:
         """All rows, so many at a time; by default about 16 MB."""
-        n = rows or max(1, min(_MOST_ROWS, _CHUNK_BYTES // (8 * self.features)))
+        n = rows or rows_at_a_time(self.features)
         keys, start = [*self._keys, *self._beside.values()], 0
         for arrays in self._contents.visit(keys, n):
             found, others = arrays[: len(self._keys)], arrays[len(self._keys) :]
@@ -150,20 +151,25 @@ class RowSource:
         return np.asarray(values)
 
 
+def rows_at_a_time(features: int) -> int:
+    """How many rows a chunk has."""
+    return max(1, min(_MOST_ROWS, _CHUNK_BYTES // (8 * features)))
+
+
 def _is_csv(path: str | Path) -> bool:
     return str(path) == STDIN or is_csv(Path(path))
 
 
-def _opened(path: str | Path, text: Sequence[str]) -> Contents:
-    """What a file holds; of CSV, only the first rows are looked at."""
+def opened_rows(path: str | Path, is_text: Callable[[str], bool]) -> Contents:
+    """What a file holds; of CSV, only the first rows are looked at, and some columns are text."""
     if not _is_csv(path) or (str(path) != STDIN and not Path(path).is_file()):
         file = Path(path)
         is_array = file.suffix.lower() == ".npy" and file.is_file()
         return read_npy(file) if is_array else opened(file)
-    return _csv(Path(path), frozenset(text))
+    return _csv(Path(path), is_text)
 
 
-def _csv(path: Path, text: frozenset[str]) -> Contents:
+def _csv(path: Path, is_text: Callable[[str], bool]) -> Contents:
     """A table whose first rows tell which columns are numbers; the others are read in turn."""
     shown = Path("stdin") if str(path) == STDIN else path
     lines = csv_rows(iter(sys.stdin)) if str(path) == STDIN else csv_lines(path)
@@ -175,7 +181,7 @@ def _csv(path: Path, text: frozenset[str]) -> Contents:
     cells_of = zip(*first, strict=True) if first else [()] * len(header)
     columns = dict(zip(header, cells_of, strict=True))
     kinds = {
-        name: np.dtype(str if name in text or csv_numbers(column) is None else float)
+        name: np.dtype(str if is_text(name) or csv_numbers(column) is None else float)
         for name, column in columns.items()
     }
     place = {name: j for j, name in enumerate(header)}
@@ -202,7 +208,8 @@ def _column(
     if numbers is None:
         bad = next(i for i, cell in enumerate(cells) if csv_numbers([cell]) is None)
         raise ValueError(
-            f"row {start + bad} of {path} has {cells[bad]!r} in column {name!r}; a number is needed"
+            f"row {start + bad} of {path} has {cells[bad]!r} in column {name!r}, and a number is "
+            "needed; mend it, or choose other columns"
         )
     return numbers
 
