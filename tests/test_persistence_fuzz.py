@@ -28,7 +28,10 @@ WATCH = {"on": False, "seen": []}
 
 def hear(event, arguments):
     if WATCH["on"] and event in FORBIDDEN:
-        WATCH["seen"].append(event)
+        # The code of a module that is imported late comes from where Python is installed.
+        code = getattr(arguments[0], "co_filename", "") if event == "exec" else ""
+        if not code.startswith((sys.prefix, sys.base_prefix, "<frozen ")):
+            WATCH["seen"].append(event)
 
 
 sys.addaudithook(hear)
