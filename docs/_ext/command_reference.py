@@ -30,7 +30,8 @@ class CommandReference(SphinxDirective):
         section = nodes.section(ids=[nodes.make_id(title)], names=[title])
         section += nodes.title(title, "", nodes.literal(title, title))
         usage = context.command.get_usage(context).removeprefix("Usage: ")
-        section += nodes.literal_block(usage, re.sub(r"\s*\n\s*", " ", usage), language="text")
+        usage = re.sub(r"\s*\n\s*", " ", usage)
+        section += nodes.literal_block(usage, usage, language="text", classes=["usage"])
         section += list(_help(context.command.help or ""))
         section += list(_options(context))
         self.state.document.note_explicit_target(section)
@@ -67,9 +68,10 @@ def _help(text: str) -> Iterator[nodes.Node]:
 
 
 def _options(context: click.Context) -> Iterator[nodes.Node]:
-    records = [p.get_help_record(context) for p in context.command.get_params(context)]
+    given = context.command.get_params(context)
+    options = [p for p in given if isinstance(p, click.Option) and not p.hidden]
     items = nodes.definition_list(classes=["options"])
-    for names, meaning in filter(None, records):
+    for names, meaning in filter(None, (p.get_help_record(context) for p in options)):
         term = nodes.term("", "", nodes.literal(names, names))
         items += nodes.definition_list_item("", term, nodes.definition("", _paragraph(meaning)))
     if len(items):
