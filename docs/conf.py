@@ -24,6 +24,7 @@ extensions = [
     "myst_parser",
     "sphinx_design",
     "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
     "command_reference",
     "mathml",
     "repository_links",
@@ -83,26 +84,25 @@ html_theme_options = {
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
-if EXAMPLES.exists():
-    extensions.append("sphinx_gallery.gen_gallery")
-    sphinx_gallery_conf = {
-        "examples_dirs": str(EXAMPLES),
-        "gallery_dirs": "auto_examples",
-        "filename_pattern": r"plot_",
-        "within_subsection_order": "FileNameSortKey",
-        "reset_modules": ("matplotlib", "gallery_style.apply"),
-        "reset_modules_order": "before",
-        "abort_on_example_error": True,
-        "download_all_examples": False,
-        "remove_config_comments": True,
-        "show_memory": False,
-        # Its page of times would load scripts from elsewhere.
-        "write_computation_times": False,
-        "show_signature": False,
-        "min_reported_time": 5,
-        "backreferences_dir": "reference/backreferences",
-        "doc_module": ("skdare",),
-        "image_scrapers": ("matplotlib",),
-        "matplotlib_animations": False,
-        "copyfile_regex": r".*\.mplstyle",
-    }
+# The gallery
+sphinx_gallery_conf = {
+    "examples_dirs": str(EXAMPLES),
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "reset_modules": ("matplotlib", "gallery_style.apply"),
+    "reset_modules_order": "before",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    # Its page of times would load scripts from elsewhere.
+    "write_computation_times": False,
+    "show_signature": False,
+    "min_reported_time": 5,
+    "backreferences_dir": "reference/backreferences",
+    "doc_module": ("skdare",),
+    "image_scrapers": ("matplotlib",),
+    "matplotlib_animations": False,
+    "copyfile_regex": r".*\.mplstyle",
+}
