@@ -159,8 +159,8 @@ def test_a_fleet_taken_up_again_ends_at_the_same_bits(tmp_path, half_life):
 
 
 def test_only_plain_labels_are_saved(tmp_path):
-    fleet = fit().fleet().partial_fit(rows_of_a_domain(4, 9), [("a", 1)] * 4)
-    with pytest.raises(ValueError, match="strings or whole numbers"):
+    fleet = fit().fleet().partial_fit(rows_of_a_domain(4, 9), [frozenset("a")] * 4)
+    with pytest.raises(ValueError, match="use text or numbers"):
         fleet.save(tmp_path / "fleet")
     assert not list(tmp_path.iterdir())
 

@@ -6,8 +6,7 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,10 +14,10 @@ import numpy as np
 
 from skdare.datasets._contents import reading
 from skdare.datasets._manifest import CODEBOOK, MANIFEST, NEEDED, OPTIONAL, Manifest, StoredFile
+from skdare.persist import PARTIAL, whole_file
 
-_PARTIAL = ".partial"
 _KEYS = "|".join((*NEEDED, *OPTIONAL, CODEBOOK))
-_OURS = re.compile(rf"({_KEYS})-\d{{5,}}\.npy({re.escape(_PARTIAL)})?|{MANIFEST}{_PARTIAL}")
+_OURS = re.compile(rf"({_KEYS})-\d{{5,}}\.npy({re.escape(PARTIAL)})?|{MANIFEST}{PARTIAL}")
 KINDS = {"whole numbers": "biu", "numbers": "biuf", "booleans": "b", "text": "SU"}
 
 
@@ -39,32 +38,13 @@ class _Hashed:
         self.bytes += memoryview(data).nbytes
 
 
-@contextmanager
-def _whole(path: Path) -> Iterator[BinaryIO]:
-    """A file that has its name only once it is whole on disk; nothing of it is left otherwise."""
-    partial = path.with_name(path.name + _PARTIAL)
-    try:
-        with partial.open("wb") as file:
-            yield file
-            _to_disk(file)
-        os.replace(partial, path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise OSError(
-            error.errno,
-            f"not written ({error.strerror or error}), and what was there is as it was; make room, "
-            "or choose another folder",
-            str(path),
-        ) from error
-
-
 def save_rows(
     folder: Path, name: str, parts: Iterable[np.ndarray], shape: tuple[int, ...], dtype: Any
 ) -> StoredFile:
     """Write an ``.npy`` file part after part; it has its name only once it is whole on disk."""
     kind = np.dtype(dtype).newbyteorder("<")
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
-    with _whole(folder / name) as file:
+    with whole_file(folder / name) as file:
         hashed = _Hashed(file)
         np.lib.format.write_array_header_1_0(hashed, header)
         for part in parts:
@@ -76,7 +56,7 @@ def save_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace the manifest in one step; until then the store is what it was."""
     # The files it names must have their names on disk before it names them.
     _sync_folder(folder)
-    with _whole(folder / MANIFEST) as file:
+    with whole_file(folder / MANIFEST) as file:
         file.write(manifest.to_json().encode("utf-8"))
     _sync_folder(folder)
 
@@ -87,11 +67,6 @@ def drop_orphans(folder: Path, manifest: Manifest) -> None:
     for path in folder.iterdir():
         if path.name not in named and _OURS.fullmatch(path.name):
             path.unlink()
-
-
-def _to_disk(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -9,6 +9,7 @@ from skdare.heads._fleet import Fleet
 from skdare.heads._groupdro import GroupDROClassifier, GroupDRORegressor
 from skdare.heads._irm import IRMClassifier, IRMRegressor
 from skdare.heads._label_shift import LabelShiftWarning
+from skdare.heads._persistence import inspect_file, load, save
 from skdare.heads._split import LeaveOneDomainOut
 from skdare.heads._unadjusted import (
     ERMClassifier,
@@ -35,4 +36,7 @@ __all__ = [
     "LeaveOneDomainOut",
     "ReweightedClassifier",
     "ReweightedRegressor",
+    "inspect_file",
+    "load",
+    "save",
 ]

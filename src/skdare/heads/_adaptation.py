@@ -123,12 +123,22 @@ def warn_of_outliers(moments: Mapping[Hashable, Moments]) -> None:
         )
 
 
+def check_kept(head: Any) -> None:
+    """The head has what adapting and diagnosing need: a file may have been without it."""
+    if not hasattr(head, "moments_"):
+        raise ValueError(
+            f"this {type(head).__name__} was saved with adaptable=False, and only predicts; save "
+            "the head that was fitted again, with adaptable=True"
+        )
+
+
 def check_adaptable(head: Any) -> None:
     """The head is fitted, and was fitted so that it can adapt."""
     if not hasattr(head, "solution_"):
         raise NotFittedError(
             f"this {type(head).__name__} is not fitted yet; call fit before adapt or adapter"
         )
+    check_kept(head)
     if head.adaptation_ is None and getattr(head, "adapts_", True):
         raise ValueError(
             f"this {type(head).__name__} cannot adapt: it was fitted with "

@@ -13,8 +13,16 @@ from skdare.heads._adaptation import check_adaptable, head_digest, trust_in, war
 from skdare.heads._kept_root import MAX_STALENESS, KeptRoot
 from skdare.heads._label_shift import PredictedClasses
 from skdare.heads._stream_file import StreamFile
-from skdare.heads._stream_moments import Forgetting, StreamMoments
+from skdare.heads._stream_moments import NUMBERS, SHAPES, Forgetting, StreamMoments
 from skdare.moments import Moments
+from skdare.persist import INTEGER, NUMBER
+
+# What a file has beside the moments: k classes.
+_SHAPES = SHAPES | {"counts": "k", "root_values": "d", "root_vectors": "dd"}
+_NUMBERS = NUMBERS | {
+    **dict.fromkeys(("n_seen", "n_refreshes"), INTEGER),
+    **dict.fromkeys(("squares", "root_scale", "root_rho"), NUMBER),
+}
 
 
 class Adapter:
@@ -178,7 +186,8 @@ class Adapter:
     @classmethod
     def _from_file(cls, head: Any, file: StreamFile) -> Adapter:
         """The adapter that a file holds."""
-        numbers, arrays = file.header["numbers"], file.arrays
+        d, k = head.n_features_in_, len(getattr(head, "classes_", ()))
+        numbers, arrays = file.numbers(_NUMBERS), file.checked(_SHAPES, {"d": d, "k": k})
         adapter = cls(head, **file.header["options"])
         adapter.n_seen_, adapter.n_refreshes_ = numbers["n_seen"], numbers["n_refreshes"]
         adapter._stream.restore(numbers, arrays)

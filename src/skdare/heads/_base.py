@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -172,6 +173,19 @@ class Head(BaseEstimator, ABC):
                 f"{solution.n_iter} iterations)",
                 ConvergenceWarning,
             )
+
+    def save(self, path: str | PathLike, *, adaptable: bool = True) -> None:
+        """Write the head to a safetensors file, which `skdare.load` reads; see `skdare.save`.
+
+        Parameters
+        ----------
+        path : str or path
+        adaptable : bool, default=True
+            False leaves out what only adapting and diagnosing need.
+        """
+        from skdare.heads._persistence import save
+
+        save(self, path, adaptable=adaptable)
 
     def _scores(self, X: Array) -> Array:
         """X coefᵀ + intercept, (n, k), in float64, in the array library of X."""

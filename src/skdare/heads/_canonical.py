@@ -27,7 +27,7 @@ from skdare.diagnosis._rehearsing import Copies, Rehearsing
 from skdare.diagnosis._training import TrainingDomains
 from skdare.domain_statistics import guess_adjustment
 from skdare.engines import Placing, as_rows
-from skdare.heads._adaptation import Adaptation, warn_of_outliers
+from skdare.heads._adaptation import Adaptation, check_kept, warn_of_outliers
 from skdare.heads._adapting import Adapting
 from skdare.heads._adjusted import Form, Plan, fit_adjusted
 from skdare.heads._base import ClassifierHead, fit_sharing
@@ -183,6 +183,7 @@ class Adjusted(Adapting):
 
     def _check_diagnosable(self) -> None:
         check_is_fitted(self)
+        check_kept(self)
         if hasattr(self, "adapted_rows_"):
             raise ValueError("this head was adapted; diagnose the head that it came from")
 

@@ -20,6 +20,7 @@ from skdare.heads._stream_file import StreamFile
 from skdare.heads._stream_moments import Forgetting
 from skdare.moments import ridge_of
 from skdare.objective import class_numbers, linear_scores
+from skdare.persist import LABELS, Arrays, Saved
 
 
 class Fleet:
@@ -115,7 +116,7 @@ class Fleet:
         ----------
         X : array of shape (m, d)
         devices : sequence of m labels
-            Any hashable; they are saved only where they are strings or whole numbers.
+            Any hashable; they are saved only where they are text, numbers, or tuples of these.
 
         Returns
         -------
@@ -179,12 +180,7 @@ class Fleet:
         ----------
         path : str or path
         """
-        devices = [d.item() if isinstance(d, np.generic) else d for d in self._slots]
-        for device in devices:
-            if not isinstance(device, str | int):
-                raise ValueError(
-                    f"device {device!r} cannot be saved; label devices by strings or whole numbers"
-                )
+        devices = LABELS.write(self.devices_, Arrays(), "devices")
         options = {
             "rank": int(self._sketches.rank),
             "prior_rows": float(self._prior_rows),
@@ -200,10 +196,12 @@ class Fleet:
     def _from_file(cls, head: Any, file: StreamFile) -> Fleet:
         """The fleet that a file holds."""
         fleet = cls(head, **file.header["options"])
-        devices = file.header["devices"]
+        devices = LABELS.read(file.header["devices"], Saved({}, {}, "devices"))
+        fleet._slots = {device: slot for slot, device in enumerate(devices)}
+        sizes = {"s": len(fleet._slots), "d": head.n_features_in_, "r": fleet._sketches.rank}
+        arrays = file.checked(Sketches.SHAPES, sizes)
         if devices:
-            fleet._slots = {device: slot for slot, device in enumerate(devices)}
-            fleet._sketches.restore(file.arrays)
+            fleet._sketches.restore(arrays)
         return fleet
 
     @property

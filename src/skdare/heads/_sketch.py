@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -75,7 +76,13 @@ class Sketches:
     forgetting : Forgetting
     """
 
-    FIELDS = ("n", "seen", "used", "tail", "mean", "factor")
+    # By name, the axes of what is kept: s domains, r directions, d features.
+    SHAPES: ClassVar = {
+        **dict.fromkeys(("n", "seen", "used", "tail"), "s"),
+        "mean": "sd",
+        "factor": "srd",
+    }
+    FIELDS = tuple(SHAPES)
 
     def __init__(self, rank: int, d: int, forgetting: Forgetting) -> None:
         self.rank, self.d, self.forgetting = min(rank, d), d, forgetting
@@ -129,6 +136,9 @@ class Sketches:
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on with these arrays, one entry for each domain."""
+        used = arrays["used"]
+        if used.dtype.kind != "i" or not np.isin(used, range(self.rank + 1)).all():
+            raise ValueError("the numbers of directions are none")
         self.size = len(arrays["n"])
         for name in self.FIELDS:
             setattr(self, name, arrays[name])

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import struct
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -16,19 +11,10 @@ from typing import Any
 import numpy as np
 
 from skdare.heads._adaptation import head_digest
+from skdare.heads._npz_stream import ZIP, read_npz_stream
+from skdare.persist import Array, Field, Saved, TensorFile, Unfit
 
-_FORMAT, _VERSION, _HEADER = "skdare stream", 1, "header"
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    ValueError,
-    KeyError,
-    TypeError,
-    EOFError,
-    RuntimeError,
-    NotImplementedError,
-)
+KINDS = ("adapter", "fleet")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,53 +36,41 @@ class StreamFile:
 
     def write(self, path: str | PathLike) -> None:
         """Replace the file in one step; where that fails, what was there stays."""
-        path = Path(path)
-        about = {"format": _FORMAT, "version": _VERSION, "kind": self.kind, **self.header}
-        text = np.frombuffer(json.dumps(about).encode("utf-8"), dtype=np.uint8)
-        named: dict[str, Any] = {_HEADER: text, **self.arrays}
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-        try:
-            with partial.open("wb") as file:
-                np.savez(file, **named)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(partial, path)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise OSError(
-                error.errno,
-                f"the stream was not saved ({error.strerror}), and what was there before is as it "
-                "was; make room, or choose another path",
-                str(path),
-            ) from error
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+        TensorFile(self.kind, self.header, self.arrays).write(path)
 
     @classmethod
     def read(cls, path: str | PathLike, head: Any) -> StreamFile:
         """A file that was written for this head; any other is refused."""
-        try:
-            with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            about = json.loads(arrays.pop(_HEADER).tobytes())
-            known, version = about["format"] == _FORMAT, int(about["version"])
-            kind, digest = str(about["kind"]), str(about["digest"])
-        except _DAMAGE as error:
+        with Path(path).open("rb") as file:
+            is_npz = file.read(len(ZIP)) == ZIP
+        read = read_npz_stream(path) if is_npz else TensorFile.read(path)
+        if read.kind not in KINDS:
             raise ValueError(
-                f"{path} is no saved stream, or was cut off or altered; start a new one with "
-                "adapter() or fleet()"
-            ) from error
-        if not known:
-            raise ValueError(f"{path} is no saved stream; pass a file that save wrote")
-        if version > _VERSION:
-            raise ValueError(
-                f"{path} has version {version} of the format, and this skdare reads {_VERSION}; "
-                "update skdare"
+                f"{path} holds a {read.kind}, not the state of a stream; pass a file that "
+                "adapter.save or fleet.save wrote"
             )
-        if digest != head_digest(head):
+        if read.header.get("digest") != head_digest(head):
             raise ValueError(
                 f"{path} was saved for another head, or for this one before it was fitted again; "
                 "resume with the head that it was saved with"
             )
-        return cls(kind, about, arrays)
+        return cls(read.kind, read.header, read.arrays)
+
+    def numbers(self, fields: Mapping[str, Field]) -> dict[str, Any]:
+        """Those of the numbers that the file has, each of its kind."""
+        saved, given = Saved({}, {}), self.header["numbers"]
+        unknown = set(given) - set(fields)
+        if unknown:
+            raise Unfit(f"it has a number {min(unknown)!r}")
+        return {name: fields[name].read(given[name], saved.inside(name)) for name in given}
+
+    def checked(self, shapes: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
+        """The arrays, of the shapes that letters give."""
+        saved = Saved(self.arrays, dict(sizes))
+        unknown = set(self.arrays) - set(shapes)
+        if unknown:
+            raise Unfit(f"it has an array {min(unknown)!r}")
+        return {
+            name: Array(shapes[name]).read({"array": name}, saved.inside(name))
+            for name in self.arrays
+        }

@@ -11,6 +11,7 @@ from scipy import sparse
 from skdare._array import Array, chunk_rows, float64, like, products_of, take, to_numpy
 from skdare._validation import check_number
 from skdare.moments import Moments
+from skdare.persist import FLAG, INTEGER, NUMBER
 from skdare.row_sums import RunningSums, point_near_mean
 
 # Chunks of fewer rows are gathered until there are so many: adding a product to the (d, d) sums
@@ -19,7 +20,10 @@ _GATHERED_ROWS = 256
 # Products of at most so many rows are added at a time, for the same reason; the rows less their
 # point are a copy.
 _BLOCK_ROWS = 4096
+# The sums that a state has, and the axes of its arrays: d features, rows as they come.
 _SUMS = ("point", "linear", "cubic", "square")
+SHAPES = {"point": "d", "linear": "d", "cubic": "d", "square": "dd", "gathered": "gd", "kept": "md"}
+NUMBERS = {"n_rows": INTEGER, "keeps_rows": FLAG, "n": NUMBER, "quartic": NUMBER}
 
 
 class Forgetting:

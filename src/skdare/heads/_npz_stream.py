@@ -1,0 +1,62 @@
+"""Streams as version 1 of the format had them: an uncompressed npz file."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zipfile
+import zlib
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from skdare.persist import TensorFile
+
+ZIP = b"PK\x03\x04"
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    ValueError,
+    KeyError,
+    TypeError,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+    OverflowError,
+    MemoryError,
+)
+
+
+def read_npz_stream(path: str | PathLike) -> TensorFile:
+    """The state in such a file; one that is not whole is refused."""
+    try:
+        with Path(path).open("rb") as raw:
+            _check_sizes(raw, Path(path).stat().st_size)
+            with np.load(raw, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+        about = json.loads(arrays.pop("header").tobytes())
+        if about.pop("format") != "skdare stream" or about.pop("version") != 1:
+            raise ValueError("no stream of version 1")
+        return TensorFile(about.pop("kind"), about, arrays, 1)
+    except _DAMAGE as error:
+        raise ValueError(
+            f"{path} is no saved stream, or was cut off or altered; start a new one with "
+            "adapter() or fleet()"
+        ) from error
+
+
+def _check_sizes(raw, size: int) -> None:
+    """Nothing in it is compressed, so that nothing can be larger than the file."""
+    with zipfile.ZipFile(raw) as entries:
+        for entry in entries.infolist():
+            if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size:
+                raise ValueError("compressed")
+            with entries.open(entry) as file:
+                version = np.lib.format.read_magic(file)
+                read = {(1, 0): np.lib.format.read_array_header_1_0}.get(version)
+                shape, _, dtype = (read or np.lib.format.read_array_header_2_0)(file)
+                if np.prod([float(n) for n in shape]) * dtype.itemsize > size:
+                    raise ValueError("an array larger than the file")
+    raw.seek(0)

@@ -1,0 +1,145 @@
+"""Steps before a head in a pipeline that is saved: filling, scaling and clipping of features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from skdare.persist import FLAG, NUMBER, TEXT, VALUES, Array, Arrays, Maybe, Record, Saved, Unfit
+
+
+class _Filled:
+    """What a fitted SimpleImputer knows."""
+
+    def __init__(self, strategy: str, statistics: np.ndarray, names: np.ndarray | None) -> None:
+        self.strategy, self.statistics, self.names = strategy, statistics, names
+
+    @classmethod
+    def of(cls, step: SimpleImputer) -> _Filled:
+        if step.strategy not in ("mean", "median") or step.add_indicator:
+            raise Unfit(
+                "a SimpleImputer can be saved with strategy='mean' or 'median' and without "
+                "indicators"
+            )
+        if not step.keep_empty_features and np.isnan(step.statistics_).any():
+            raise Unfit("a SimpleImputer that drops features without values cannot be saved")
+        return cls(step.strategy, step.statistics_, getattr(step, "feature_names_in_", None))
+
+    def made(self) -> SimpleImputer:
+        # Fitted to one row of the values to fill in, which are then its means and its medians.
+        step = SimpleImputer(strategy=self.strategy, keep_empty_features=True)
+        return _named(step.fit(self.statistics[None, :]), self.names)
+
+
+class _Scaled:
+    """What a fitted StandardScaler knows."""
+
+    def __init__(
+        self,
+        mean: np.ndarray | None,
+        var: np.ndarray | None,
+        scale: np.ndarray | None,
+        seen: np.ndarray,
+        names: np.ndarray | None,
+        with_mean: bool,
+        with_std: bool,
+    ) -> None:
+        self.mean, self.var, self.scale, self.seen, self.names = mean, var, scale, seen, names
+        self.with_mean, self.with_std = with_mean, with_std
+
+    @classmethod
+    def of(cls, step: StandardScaler) -> _Scaled:
+        names = getattr(step, "feature_names_in_", None)
+        given = (step.mean_, step.var_, step.scale_, np.atleast_1d(step.n_samples_seen_))
+        return cls(*given, names, bool(step.with_mean), bool(step.with_std))
+
+    def made(self) -> StandardScaler:
+        step = StandardScaler(with_mean=self.with_mean, with_std=self.with_std)
+        d = next(len(a) for a in (self.mean, self.var, self.scale) if a is not None)
+        step.mean_, step.var_, step.scale_ = self.mean, self.var, self.scale
+        step.n_samples_seen_ = self.seen[0] if len(self.seen) == 1 else self.seen
+        step.n_features_in_ = d
+        return _named(step, self.names)
+
+
+class _Clipped:
+    """The limits of a FunctionTransformer of np.clip."""
+
+    def __init__(self, low: float | None, high: float | None) -> None:
+        self.low, self.high = low, high
+
+    @classmethod
+    def of(cls, step: FunctionTransformer) -> _Clipped:
+        limits = dict(step.kw_args or {})
+        names = {"a_min": "low", "min": "low", "a_max": "high", "max": "high"}
+        if step.func is not np.clip or not set(limits) <= set(names):
+            raise Unfit("of FunctionTransformers only np.clip with two limits can be saved")
+        return cls(**{"low": None, "high": None, **{names[k]: v for k, v in limits.items()}})
+
+    def made(self) -> FunctionTransformer:
+        limits = {"a_min": self.low, "a_max": self.high}
+        return FunctionTransformer(np.clip, kw_args=limits, feature_names_out="one-to-one")
+
+
+def _named(step: Any, names: np.ndarray | None) -> Any:
+    if names is not None:
+        step.feature_names_in_ = names
+    return step
+
+
+_NAMES = Maybe(VALUES)
+_STEPS: dict[str, tuple[type, Any, Record]] = {
+    "SimpleImputer": (
+        SimpleImputer,
+        _Filled,
+        Record(_Filled, {"strategy": TEXT, "statistics": Array("d"), "names": _NAMES}),
+    ),
+    "StandardScaler": (
+        StandardScaler,
+        _Scaled,
+        Record(
+            _Scaled,
+            {
+                **dict.fromkeys(("mean", "var", "scale"), Maybe(Array("d"))),
+                "seen": Array("s"),
+                "names": _NAMES,
+                "with_mean": FLAG,
+                "with_std": FLAG,
+            },
+            fits=lambda got: got["mean"] is not None or got["scale"] is not None,
+        ),
+    ),
+    "FunctionTransformer": (
+        FunctionTransformer,
+        _Clipped,
+        Record(_Clipped, {"low": Maybe(NUMBER), "high": Maybe(NUMBER)}),
+    ),
+}
+
+
+def described_step(name: str, step: Any, arrays: Arrays) -> dict[str, Any]:
+    """A step as part of a header."""
+    for kind, (made, known, record) in _STEPS.items():
+        if type(step) is made:
+            if made is not FunctionTransformer:
+                check_is_fitted(step)
+            node = record.write(known.of(step), arrays, name)
+            return {"name": name, "class": kind, "state": node}
+    raise TypeError(
+        f"step {name!r} is a {type(step).__name__}, which cannot be saved; use "
+        f"{', '.join(_STEPS)}, or save the head alone"
+    )
+
+
+def restored_step(node: Any, arrays: Mapping[str, np.ndarray], d: int) -> tuple[str, Any]:
+    """The step that a header describes."""
+    match node:
+        case {"name": str(name), "class": str(kind), "state": dict(state)} if kind in _STEPS:
+            saved = Saved(arrays, {"d": d}, f"step {name}")
+            return name, _STEPS[kind][2].read(state, saved).made()
+    raise Unfit("it has a step that this skdare does not know")

@@ -1,0 +1,60 @@
+"""Files without code: arrays and a header, written whole or not at all, checked when read."""
+
+from __future__ import annotations
+
+from skdare.persist._fields import (
+    FLAG,
+    INTEGER,
+    LABEL,
+    NUMBER,
+    TEXT,
+    VALUES,
+    Array,
+    Arrays,
+    Field,
+    Saved,
+    Size,
+    Unfit,
+)
+from skdare.persist._structures import (
+    ANYTHING,
+    LABELS,
+    ListOf,
+    MapOf,
+    Maybe,
+    Named,
+    OneOf,
+    Record,
+    TupleOf,
+)
+from skdare.persist._tensor_file import VERSION, TensorFile, header_of
+from skdare.persist._whole_file import PARTIAL, whole_file
+
+__all__ = [
+    "ANYTHING",
+    "FLAG",
+    "INTEGER",
+    "LABEL",
+    "LABELS",
+    "NUMBER",
+    "PARTIAL",
+    "TEXT",
+    "VALUES",
+    "VERSION",
+    "Array",
+    "Arrays",
+    "Field",
+    "ListOf",
+    "MapOf",
+    "Maybe",
+    "Named",
+    "OneOf",
+    "Record",
+    "Saved",
+    "Size",
+    "TensorFile",
+    "TupleOf",
+    "Unfit",
+    "header_of",
+    "whole_file",
+]

@@ -1,0 +1,242 @@
+"""What a header may hold, and how values become JSON and arrays and come back checked.
+
+Every field writes a value as something that JSON can hold, putting arrays of numbers aside under
+a name, and reads it back; what does not fit is refused with the name of the field. Nothing but the
+classes named in a field is ever made.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+# Text arrays take the longest entry's room for each; beyond this they must not exceed by much
+# what the file has of them.
+_ROOM, _TIMES = 1 << 24, 64
+
+
+class Unfit(ValueError):
+    """A value that a field cannot have, and which one."""
+
+
+@dataclass
+class Arrays:
+    """Arrays put aside while a header is written: each once, however often it is named."""
+
+    named: dict[str, np.ndarray] = field(default_factory=dict)
+    _known: dict[int, str] = field(default_factory=dict)
+
+    def put(self, name: str, array: np.ndarray) -> str:
+        """The name that an array has in the file."""
+        name = self._known.setdefault(id(array), name)
+        self.named[name] = array
+        return name
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What is known while a header is read: the arrays, and the sizes that shapes must have."""
+
+    arrays: Mapping[str, np.ndarray]
+    sizes: dict[str, int]
+    at: str = ""
+
+    def inside(self, name: str) -> Saved:
+        """The same, one step deeper."""
+        return replace(self, at=f"{self.at}.{name}" if self.at else name)
+
+    def refuse(self, needed: str) -> Unfit:
+        """The error for what is here."""
+        return Unfit(f"{self.at} is not {needed}")
+
+
+class Field(ABC):
+    """A kind of value."""
+
+    @abstractmethod
+    def write(self, value: Any, to: Arrays, name: str) -> Any:
+        """As JSON; arrays go aside under names that begin with ``name``."""
+
+    @abstractmethod
+    def read(self, node: Any, saved: Saved) -> Any:
+        """Back again, or `Unfit`."""
+
+
+@dataclass(frozen=True)
+class _Plain(Field):
+    """A number, text or flag; floats that are not finite as words."""
+
+    kinds: tuple[type, ...]
+    called: str
+
+    def write(self, value: Any, to: Arrays, name: str) -> Any:
+        value = value.item() if isinstance(value, np.generic) else value
+        if type(value) not in self.kinds:
+            raise Unfit(f"{name} is {value!r}, which cannot be saved; it must be {self.called}")
+        return str(value) if type(value) is float and not math.isfinite(value) else value
+
+    def read(self, node: Any, saved: Saved) -> Any:
+        if float in self.kinds and node in ("nan", "inf", "-inf"):
+            return float(node)
+        if type(node) not in self.kinds:
+            raise saved.refuse(self.called)
+        return node
+
+
+@dataclass(frozen=True)
+class Size(Field):
+    """A size that is known, by its letter."""
+
+    letter: str
+
+    def write(self, value: Any, to: Arrays, name: str) -> int:
+        return int(value)
+
+    def read(self, node: Any, saved: Saved) -> int:
+        if type(node) is not int or saved.sizes.setdefault(self.letter, node) != node:
+            raise saved.refuse(f"{saved.sizes.get(self.letter, 'a whole number')}")
+        return node
+
+
+@dataclass(frozen=True)
+class _Label(Field):
+    """A label of a domain, a class or a device: text, a number, a flag, None or a tuple of them."""
+
+    def write(self, value: Any, to: Arrays, name: str) -> Any:
+        if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+            plain = value.item()
+            return {"number": _word(plain), "dtype": value.dtype.name}
+        if isinstance(value, str):
+            return str(value)
+        if type(value) is tuple:
+            return {"tuple": [self.write(item, to, name) for item in value]}
+        if value is not None and type(value) not in (bool, int, float):
+            raise Unfit(
+                f"{name} has the label {value!r}, a {type(value).__name__}, which cannot be saved; "
+                "use text or numbers"
+            )
+        return {"number": str(value)} if value != value or value in _ENDLESS else value
+
+    def read(self, node: Any, saved: Saved) -> Hashable:
+        if node is None or type(node) in (bool, int, float, str):
+            return node
+        match node:
+            case {"tuple": list(items)}:
+                return tuple(self.read(item, saved) for item in items)
+            case {"number": "nan" | "inf" | "-inf" as word}:
+                number: Any = float(word)
+            case {"number": bool() | int() | float() as number}:
+                pass
+            case _:
+                raise saved.refuse("a label")
+        dtype = node.get("dtype")
+        if dtype is None:
+            return number
+        if dtype not in _SCALARS:
+            raise saved.refuse("a label")
+        return np.dtype(dtype).type(number)
+
+
+_ENDLESS = (math.inf, -math.inf)
+_SCALARS = {
+    "bool",
+    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+    *(f"float{bits}" for bits in (16, 32, 64)),
+}
+
+
+def _word(number: Any) -> Any:
+    return str(number) if isinstance(number, float) and not math.isfinite(number) else number
+
+
+@dataclass(frozen=True)
+class Array(Field):
+    """An array of numbers, its shape given by letters: a size that is known, or the same one."""
+
+    shape: str
+
+    def write(self, value: Any, to: Arrays, name: str) -> Any:
+        value = np.asarray(value) if not isinstance(value, np.ndarray) else value
+        if value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
+            raise Unfit(f"{name} is an array of {value.dtype}, and only numbers can be saved")
+        return {"array": to.put(name, value)}
+
+    def read(self, node: Any, saved: Saved) -> np.ndarray:
+        array = named_array(node, saved)
+        if array.ndim != len(self.shape):
+            raise saved.refuse(f"an array with {len(self.shape)} axes")
+        for letter, size in zip(self.shape, array.shape, strict=True):
+            if saved.sizes.setdefault(letter, size) != size:
+                raise saved.refuse(
+                    f"an array of the right shape: it has {array.shape}, and its axis {letter} "
+                    f"must have {saved.sizes[letter]}"
+                )
+        return array
+
+
+def named_array(node: Any, saved: Saved) -> np.ndarray:
+    match node:
+        case {"array": str(name)} if name in saved.arrays:
+            return saved.arrays[name]
+    raise saved.refuse("an array of the file")
+
+
+@dataclass(frozen=True)
+class _Values(Field):
+    """A one-dimensional array of classes or names: text, numbers or labels."""
+
+    def write(self, value: Any, to: Arrays, name: str) -> Any:
+        if value.dtype.kind in "biuf":
+            return {"dtype": value.dtype.name, "values": [_word(v) for v in value.tolist()]}
+        if value.dtype.kind == "U":
+            return {"dtype": "str", "values": value.tolist()}
+        if value.dtype.kind != "O":
+            raise Unfit(f"{name} is an array of {value.dtype}; only text and numbers can be saved")
+        return {"dtype": "object", "values": [LABEL.write(v, to, name) for v in value]}
+
+    def read(self, node: Any, saved: Saved) -> np.ndarray:
+        match node:
+            case {"dtype": str(dtype), "values": list(values)}:
+                pass
+            case _:
+                raise saved.refuse("a list of values")
+        if dtype == "object":
+            objects = np.empty(len(values), dtype=object)
+            objects[:] = [LABEL.read(value, saved) for value in values]
+            return objects
+        if dtype == "str" and all(type(value) is str for value in values):
+            return _text(values, saved)
+        if dtype not in _SCALARS or not all(self._fits(value, dtype) for value in values):
+            raise saved.refuse("a list of values of one kind")
+        try:
+            return np.array([float(v) if isinstance(v, str) else v for v in values], dtype=dtype)
+        except OverflowError:
+            raise saved.refuse(f"a list of {dtype}") from None
+
+    @staticmethod
+    def _fits(value: Any, dtype: str) -> bool:
+        if dtype == "bool":
+            return type(value) is bool
+        if dtype.startswith("float"):
+            return type(value) in (int, float) or value in ("nan", "inf", "-inf")
+        return type(value) is int
+
+
+def _text(values: list[str], saved: Saved) -> np.ndarray:
+    room = 4 * len(values) * max(map(len, values), default=0)
+    if room > max(_ROOM, _TIMES * sum(map(len, values))):
+        raise saved.refuse("text of about the same length")
+    return np.array(values, dtype=str)
+
+
+NUMBER = _Plain((int, float), "a number")
+INTEGER = _Plain((int,), "a whole number")
+FLAG = _Plain((bool,), "true or false")
+TEXT = _Plain((str,), "text")
+LABEL = _Label()
+VALUES = _Values()
