@@ -24,11 +24,13 @@ extensions = [
     "myst_parser",
     "sphinx_design",
     "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
     "command_reference",
     "mathml",
+    "offline",
     "repository_links",
 ]
-exclude_patterns = ["_ext", "_templates", "results/*.html"]
+exclude_patterns = ["_ext", "_static", "_templates", "results/*.html"]
 nitpicky = True
 # In signatures, types of other packages stay plain text (the site is built offline), and so do
 # those of ours that nobody needs to make.
@@ -37,6 +39,10 @@ nitpick_ignore_regex = [
     (r"py:class", r"skdare\..*\._.*"),
     (r"py:class", r"skdare\.summary\..*"),
 ]
+
+toc_object_entries_show_parents = "hide"
+# A block without a language is a terminal.
+highlight_language = "none"
 
 # Markdown
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_block"]
@@ -66,35 +72,38 @@ html_copy_source = False
 html_theme_options = {
     "logo": {"text": "skdare", "alt_text": "skdare"},
     "header_links_before_dropdown": 7,
+    "navigation_with_keys": False,
     "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
-    "pygments_dark_style": "a11y-high-contrast-dark",
+    "pygments_dark_style": "github-dark",
 }
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
-if EXAMPLES.exists():
-    extensions.append("sphinx_gallery.gen_gallery")
-    sphinx_gallery_conf = {
-        "examples_dirs": str(EXAMPLES),
-        "gallery_dirs": "auto_examples",
-        "filename_pattern": r"plot_",
-        "within_subsection_order": "FileNameSortKey",
-        "reset_modules": ("matplotlib", "gallery_style.apply"),
-        "reset_modules_order": "before",
-        "abort_on_example_error": True,
-        "download_all_examples": False,
-        "remove_config_comments": True,
-        "show_memory": False,
-        "show_signature": False,
-        "min_reported_time": 5,
-        "backreferences_dir": "reference/backreferences",
-        "doc_module": ("skdare",),
-        "image_scrapers": ("matplotlib",),
-        "matplotlib_animations": False,
-        "copyfile_regex": r".*\.mplstyle",
-    }
+# The gallery
+sphinx_gallery_conf = {
+    "examples_dirs": str(EXAMPLES),
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "reset_modules": ("matplotlib", "gallery_style.apply"),
+    "reset_modules_order": "before",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    # Its page of times would load scripts from elsewhere.
+    "write_computation_times": False,
+    "show_signature": False,
+    "min_reported_time": 5,
+    "backreferences_dir": "reference/backreferences",
+    "doc_module": ("skdare",),
+    "image_scrapers": ("matplotlib",),
+    "matplotlib_animations": False,
+    "copyfile_regex": r".*\.mplstyle",
+}
