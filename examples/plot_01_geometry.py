@@ -1,6 +1,6 @@
 """
 Whitening, alignment and the constraint, in two dimensions
-===========================================================
+==========================================================
 
 What domain-adjusted regression does to its rows, one step after the other: whiten every domain
 by its own covariance, so that one direction serves all of them; ask that this direction be blind

@@ -16,17 +16,22 @@ from skdare import DAREClassifier, ERMClassifier, LabelShiftWarning
 from skdare.datasets import load_digit_domains
 
 # %%
-# A path over the strength
-# ------------------------
-# Digits in four styles, one held out, for ever stronger shrinkage ρ. Each head is used twice: as
-# it is, with the averaged whitening, and adapted to the unlabelled images of the held-out style.
+# Four styles of handwriting
+# --------------------------
+# scikit-learn's digits: as they are, bold, faint and tilted.
 
 digits = load_digit_domains()
 X, y, style = digits.X, digits.y, digits.domains
 styles = ["plain", "bold", "faint", "tilted"]
-strengths = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0])
 warnings.simplefilter("ignore", LabelShiftWarning)  # the classes are as common in every style
 
+# %%
+# A path over the strength
+# ------------------------
+# One style is held out, for ever stronger shrinkage ρ. Each head is used twice: as it is, with the
+# averaged whitening, and adapted to the unlabelled images of the held-out style.
+
+strengths = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0])
 as_is, adapted, erm = np.empty((4, 11)), np.empty((4, 11)), np.empty(4)
 for e, held_out in enumerate(styles):
     train, test = style != held_out, style == held_out
