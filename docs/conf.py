@@ -32,6 +32,7 @@ extensions = [
 ]
 exclude_patterns = ["_ext", "_static", "_templates", "results/*.html"]
 nitpicky = True
+default_role = "code"
 # In signatures, types of other packages stay plain text (the site is built offline), and so do
 # those of ours that nobody needs to make.
 nitpick_ignore_regex = [
@@ -67,6 +68,8 @@ html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+# These have no pages beside them to go to.
+html_sidebars = {page: [] for page in ("tutorial", "comparison", "contributing", "changelog")}
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {
