@@ -27,6 +27,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "command_reference",
     "mathml",
+    "offline",
     "repository_links",
 ]
 exclude_patterns = ["_ext", "_static", "_templates", "results/*.html"]

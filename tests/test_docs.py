@@ -7,7 +7,10 @@ import re
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from skdare.cli import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -61,18 +64,12 @@ def test_links_between_files_lead_somewhere(page):
     assert [target for target in files if not (page.parent / target).exists()] == []
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_nothing_is_loaded_from_elsewhere(page):
-    text = page.read_text(encoding="utf-8")
-    assert re.findall(r"!\[[^\]]*\]\(https?:|<(?:script|img|link)[^>]*https?:", text) == []
-
-
 @pytest.fixture
-def site_links(monkeypatch):
-    """How the site reads the links of a page; skipped where Sphinx is not installed."""
+def extension(monkeypatch):
+    """An extension of the site by name; skipped where Sphinx is not installed."""
     pytest.importorskip("sphinx", reason="sphinx is not installed")
     monkeypatch.setattr(sys, "path", [str(DOCS / "_ext"), *sys.path])
-    return importlib.import_module("repository_links").site_links
+    return importlib.import_module
 
 
 @pytest.mark.parametrize(
@@ -90,6 +87,31 @@ def site_links(monkeypatch):
         ("docs/a.md", "a.md", "[far](https://example.org/x)", "https://example.org/x"),
     ],
 )
-def test_a_link_of_the_repository_becomes_one_of_the_site(site_links, file, page, link, expected):
-    read = site_links(link, (ROOT / file).parent, DOCS / page)
+def test_a_link_of_the_repository_becomes_one_of_the_site(extension, file, page, link, expected):
+    read = extension("repository_links").site_links(link, (ROOT / file).parent, DOCS / page)
     assert re.search(r'(?:\]\(|href=")([^)"]+)', read)[1] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "loads"),
+    [
+        ('<script src="https://example.org/a.js"></script>', True),
+        ('<link rel="stylesheet" href="//example.org/a.css">', True),
+        ("body { background: url(https://example.org/a.png) }", True),
+        ('<a href="https://example.org">a link</a>', False),
+        ('<img src="_images/a.png"><link href="_static/site.css">', False),
+    ],
+)
+def test_what_a_page_would_load_from_elsewhere_is_found(extension, text, loads):
+    assert bool(extension("offline").loaded_from_elsewhere(text)) is loads
+
+
+def test_every_command_and_option_is_in_the_reference(extension):
+    reference = extension("command_reference")
+    contexts = list(reference.contexts(click.Context(main, info_name="skdare")))
+    assert {c.command_path for c in contexts} >= {f"skdare {name}" for name in main.commands}
+    for context in contexts:
+        shown = "".join(node.astext() for node in reference.options(context))
+        for option in context.command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert option.opts[-1] in shown

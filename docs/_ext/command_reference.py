@@ -23,7 +23,7 @@ class CommandReference(SphinxDirective):
         module, _, name = self.arguments[0].partition(":")
         group = getattr(import_module(module), name)
         outermost = click.Context(group, info_name="skdare")
-        return [self._section(context) for context in _contexts(outermost)]
+        return [self._section(context) for context in contexts(outermost)]
 
     def _section(self, context: click.Context) -> nodes.section:
         title = context.command_path
@@ -33,12 +33,12 @@ class CommandReference(SphinxDirective):
         usage = re.sub(r"\s*\n\s*", " ", usage)
         section += nodes.literal_block(usage, usage, language="text", classes=["usage"])
         section += list(_help(context.command.help or ""))
-        section += list(_options(context))
+        section += list(options(context))
         self.state.document.note_explicit_target(section)
         return section
 
 
-def _contexts(context: click.Context) -> Iterator[click.Context]:
+def contexts(context: click.Context) -> Iterator[click.Context]:
     """Every command below this one that can be run or has others below it."""
     group = context.command
     assert isinstance(group, click.Group)
@@ -48,7 +48,7 @@ def _contexts(context: click.Context) -> Iterator[click.Context]:
         inner = click.Context(command, parent=context, info_name=name)
         yield inner
         if isinstance(command, click.Group):
-            yield from _contexts(inner)
+            yield from contexts(inner)
 
 
 def _help(text: str) -> Iterator[nodes.Node]:
@@ -67,11 +67,12 @@ def _help(text: str) -> Iterator[nodes.Node]:
             yield nodes.literal_block(shown, shown, language="text")
 
 
-def _options(context: click.Context) -> Iterator[nodes.Node]:
-    given = context.command.get_params(context)
-    options = [p for p in given if isinstance(p, click.Option) and not p.hidden]
+def options(context: click.Context) -> Iterator[nodes.Node]:
+    """Every option that is not hidden, with what click says of it."""
+    parameters = context.command.get_params(context)
+    shown = [p for p in parameters if isinstance(p, click.Option) and not p.hidden]
     items = nodes.definition_list(classes=["options"])
-    for names, meaning in filter(None, (p.get_help_record(context) for p in options)):
+    for names, meaning in filter(None, (p.get_help_record(context) for p in shown)):
         term = nodes.term("", "", nodes.literal(names, names))
         items += nodes.definition_list_item("", term, nodes.definition("", _paragraph(meaning)))
     if len(items):

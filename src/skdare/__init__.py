@@ -2,5 +2,8 @@
 
 __version__ = "0.1.0"
 
+from skdare import heads
+from skdare.export import swap
 from skdare.heads import *  # noqa: F403
-from skdare.heads import __all__ as __all__
+
+__all__ = [*heads.__all__, "swap"]

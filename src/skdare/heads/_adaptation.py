@@ -68,7 +68,7 @@ class Adaptation:
     ) -> Any:
         """A copy of the head with the weights for a domain of which so many rows were seen."""
         head, (W, V, b) = copy.copy(head), self.weights(own, mean, trust)
-        head.adjustment_, head.adapted_rows_ = W, n_rows
+        head.adjustment_, head.adapted_rows_, head.adapted_mean_ = W, n_rows, mean
         head.canonical_coef_, head.solution_ = self.fitted.B.T, self.fitted.solution
         head._set_weights(V, b)
         return head

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from os import PathLike
 
+import numpy as np
+
 from skdare.heads._adaptation import check_adaptable
 from skdare.heads._adapter import Adapter
 from skdare.heads._base import Head
@@ -73,6 +75,49 @@ class Adapting(Head):
         """
         return Fleet(self, rank=rank, prior_rows=prior_rows, min_rows=min_rows, half_life=half_life)
 
+    def onnx_inputs(self) -> dict[str, np.ndarray]:
+        """What the adaptable graph of `to_onnx` is given beside ``X`` to predict as this head.
+
+        ``{"X": X, **head.adapt(rows).onnx_inputs()}`` is all that a session needs for the domain
+        of these rows. A head that was not adapted has such inputs, too, for a domain without rows.
+
+        Returns
+        -------
+        dict of float32 arrays
+            ``whitener`` (d, d), ``mean`` (d,) and ``intercept``, the scores at that mean.
+
+        Examples
+        --------
+        >>> from skdare import DARERegressor
+        >>> from skdare.datasets import make_latent_domains
+        >>> data = make_latent_domains(task="regression", random_state=0)
+        >>> train, new = data.domains != 3, data.X[data.domains == 3]
+        >>> head = DARERegressor().fit(data.X[train], data.y[train], domains=data.domains[train])
+        >>> {name: array.shape for name, array in head.adapt(new).onnx_inputs().items()}
+        {'whitener': (8, 8), 'mean': (8,), 'intercept': (1,)}
+        """
+        B, linear = self._onnx_weights(), self._linear_map()
+        if hasattr(self, "adapted_rows_"):
+            W = self.adjustment_.dense()
+        else:
+            W = _matrix_from(B, linear.coef.T)
+        mean = getattr(self, "adapted_mean_", self.adaptation_.fitted.mean).astype(np.float32)
+        b = linear.coef @ mean.astype(np.float64) + linear.intercept
+        return {
+            "whitener": np.asarray(W, dtype=np.float32),
+            "mean": mean,
+            "intercept": b.astype(np.float32),
+        }
+
+    def _onnx_weights(self) -> np.ndarray:
+        check_adaptable(self)
+        if not getattr(self, "adapts_", True):
+            raise ValueError(
+                f"adapting would change nothing: {self.choice_}; leave adaptable at False, or set "
+                "strategies=('raw', 'centered') and fit again"
+            )
+        return self.adaptation_.fitted.B * getattr(self, "_spread", 1.0)
+
     def resume(self, path: str | PathLike) -> Adapter | Fleet:
         """The adapter or fleet that ``save`` wrote to a file, to go on from there.
 
@@ -95,3 +140,15 @@ class Adapting(Head):
                 f"{path} was altered since it was saved; start a new stream with adapter() or "
                 "fleet()"
             ) from error
+
+
+def _matrix_from(B: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """A matrix W with W B = V: that of least norm."""
+    # The weights of three or more classes sum to zero, in B and in V alike, up to rounding.
+    W = V @ np.linalg.pinv(B, rcond=1e-6)
+    if np.abs(W @ B - V).max() > 1e-6 * np.abs(V).max():
+        raise ValueError(
+            "the weights that adapt uses cannot give this head's own; use to_onnx() without "
+            "adaptable until there are rows to adapt to"
+        )
+    return W

@@ -27,6 +27,7 @@ from skdare._validation import (
 )
 from skdare.domain_statistics import Shared
 from skdare.engines import Placing, as_rows, check_engine
+from skdare.heads._exporting import Exporting
 from skdare.heads._problem import Problem
 from skdare.heads._statistics import Statistics
 from skdare.losses import LOGISTIC, SOFTMAX, SQUARED
@@ -34,7 +35,7 @@ from skdare.objective import Block, Objective, linear_scores, predicted_columns
 from skdare.solvers import Solution
 
 
-class Head(BaseEstimator, ABC):
+class Head(Exporting, BaseEstimator, ABC):
     """A linear head: ``fit`` leaves one matrix and one intercept.
 
     Subclasses set how the training problem becomes weights (`_solve`); the classifier and
@@ -108,7 +109,8 @@ class Head(BaseEstimator, ABC):
         self._solve(problem, statistics)
         self._warn_of_scales(statistics.variances(range(len(problem.index))))
         self.domains_ = labels
-        self.__dict__.pop("adapted_rows_", None)
+        for name in ("adapted_rows_", "adapted_mean_"):
+            self.__dict__.pop(name, None)
 
     def _warn_of_scales(self, variances: np.ndarray) -> None:
         """Say when one feature sets the unit in which all others are penalised."""

@@ -152,6 +152,7 @@ _LARGE: dict[str, Field] = {
     "moments_": MapOf(_MOMENTS),
     "adjustments_": MapOf(_ADJUSTMENT),
     "adjustment_": _ADJUSTMENT,
+    "adapted_mean_": Array("d"),
     "_whitening": _WHITENING,
     "adaptation_": Maybe(_ADAPTATION),
     "rehearsal_": Maybe(_REHEARSAL),
