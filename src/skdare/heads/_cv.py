@@ -22,7 +22,7 @@ from skdare.heads._statistics import Statistics
 from skdare.moments import SHRINKAGE_RULES
 
 
-class _DARECV(Adjusted):
+class DARECV(Adjusted):
     def __init__(
         self,
         *,
@@ -183,7 +183,7 @@ def _explain(
     )
 
 
-class DAREClassifierCV(ClassifierHead, _DARECV):
+class DAREClassifierCV(ClassifierHead, DARECV):
     """A domain-adjusted classifier that chooses its options by leaving training domains out.
 
     Every candidate is scored by accuracy on each training domain in turn, fitted on the others.
@@ -246,7 +246,7 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     """
 
 
-class DARERegressorCV(RegressorHead, _DARECV):
+class DARERegressorCV(RegressorHead, DARECV):
     """A domain-adjusted regressor that chooses its options by leaving training domains out.
 
     As `DAREClassifierCV`, scored by R² on each held-out domain.

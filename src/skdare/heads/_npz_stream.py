@@ -26,6 +26,7 @@ _DAMAGE = (
     NotImplementedError,
     OverflowError,
     MemoryError,
+    OSError,
 )
 
 

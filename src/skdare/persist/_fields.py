@@ -137,7 +137,7 @@ class _Label(Field):
         dtype = node.get("dtype")
         if dtype is None:
             return number
-        if dtype not in _SCALARS:
+        if type(dtype) is not str or dtype not in _SCALARS:
             raise saved.refuse("a label")
         return np.dtype(dtype).type(number)
 

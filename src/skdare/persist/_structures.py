@@ -148,11 +148,10 @@ class OneOf(Field):
         return {"kind": kind, **self.records[kind].write(value, to, name)}
 
     def read(self, node: Any, saved: Saved) -> Any:
-        if type(node) is not dict or node.get("kind") not in self.records:
-            raise saved.refuse("one of " + ", ".join(self.records))
-        return self.records[node["kind"]].read(
-            {key: item for key, item in node.items() if key != "kind"}, saved
-        )
+        match node:
+            case {"kind": str(kind), **rest} if kind in self.records:
+                return self.records[kind].read(rest, saved)
+        raise saved.refuse("one of " + ", ".join(self.records))
 
 
 @dataclass(frozen=True)
