@@ -57,6 +57,10 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 numpydoc_show_class_members = False
+# Sections that numpydoc knows, in its order, with parameters of the signature in its order.
+numpydoc_validation_checks = {"GL06", "GL07", "PR02", "PR03", "PR10"}
+# These hand keywords on, and say which.
+numpydoc_validation_exclude = {r"\.bench_plan$", r"\.ablation_plan$"}
 # Where torch is not installed, the reference of `skdare.features` is made without it.
 autodoc_mock_imports = [name for name in ("torch",) if find_spec(name) is None]
 
