@@ -85,6 +85,7 @@ def extension(monkeypatch):
         ("docs/results/text.md", "results/text.md", "[r](../../README.md#start)", "../index.md"),
         ("docs/theory.md", "theory.md", "[t](results/theory.html)", "reports/theory.html"),
         ("docs/a.md", "a.md", "[far](https://example.org/x)", "https://example.org/x"),
+        ("benchmarks/README.md", "benchmarks.md", "functions[0](rows)", "rows"),
     ],
 )
 def test_a_link_of_the_repository_becomes_one_of_the_site(extension, file, page, link, expected):
