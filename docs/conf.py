@@ -32,6 +32,7 @@ extensions = [
 ]
 exclude_patterns = ["_ext", "_static", "_templates", "results/*.html"]
 nitpicky = True
+default_role = "code"
 # In signatures, types of other packages stay plain text (the site is built offline), and so do
 # those of ours that nobody needs to make.
 nitpick_ignore_regex = [
@@ -56,6 +57,10 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 numpydoc_show_class_members = False
+# Sections that numpydoc knows, in its order, with parameters of the signature in its order.
+numpydoc_validation_checks = {"GL06", "GL07", "PR02", "PR03", "PR10"}
+# These hand keywords on, and say which.
+numpydoc_validation_exclude = {r"\.bench_plan$", r"\.ablation_plan$"}
 # Where torch is not installed, the reference of `skdare.features` is made without it.
 autodoc_mock_imports = [name for name in ("torch",) if find_spec(name) is None]
 
@@ -63,10 +68,12 @@ autodoc_mock_imports = [name for name in ("torch",) if find_spec(name) is None]
 html_theme = "pydata_sphinx_theme"
 html_title = "skdare"
 html_logo = "_static/logo.svg"
-html_favicon = "_static/favicon.svg"
+html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+# These have no pages beside them to go to.
+html_sidebars = {page: [] for page in ("tutorial", "comparison", "contributing", "changelog")}
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {

@@ -2,8 +2,8 @@
 Heads compared on digits in four styles
 =======================================
 
-Train on three styles of handwriting, predict the fourth. Every head solves its own regression on
-the same 64 pixels with the same ridge; which one carries over?
+Train on three styles of handwriting, predict the fourth. Every head solves its own
+regression on the same 64 pixels with the same ridge; which one carries over?
 """
 
 import warnings
@@ -23,8 +23,8 @@ from skdare.datasets import load_digit_domains
 # %%
 # Four styles of the same ten digits
 # ----------------------------------
-# scikit-learn's digits, dealt to four styles: as they are, tilted by 20 degrees, faint on grey,
-# and bold. No image is in two styles.
+# scikit-learn's digits, dealt to four styles: as they are, tilted by 20 degrees, faint
+# on grey, and bold. No image is in two styles.
 
 digits = load_digit_domains()
 X, y, style = digits.X, digits.y, digits.domains
@@ -39,11 +39,12 @@ for ax, name in zip(axes, styles, strict=True):
 # %%
 # Hold each style out
 # -------------------
-# ``erm`` is plain logistic regression. ``groupdro`` and ``irm`` are other answers to the same
-# question. ``dare`` has never seen the held-out style; ``adapted`` has seen its images, but no
-# labels. That is more than the others get, so it is not quite their competitor. (``adapt`` warns
-# that hardly any faint image is predicted as a 1. We dealt the images, so we know that the ones
-# are there, and that the prediction is what is wrong.)
+# ``erm`` is plain logistic regression. ``groupdro`` and ``irm`` are other answers to
+# the same question. ``dare`` has never seen the held-out style; ``adapted`` has seen
+# its images, but no labels. That is more than the others get, so it is not quite their
+# competitor. (``adapt`` warns that hardly any faint image is predicted as a 1. We
+# dealt the images, so we know that the ones are there, and that the prediction is what
+# is wrong.)
 
 warnings.simplefilter("ignore", LabelShiftWarning)
 heads = {
@@ -68,11 +69,12 @@ for name in (*heads, "adapted"):
 # %%
 # Who wins, and by how much
 # -------------------------
-# Bars are 95 % intervals over the images of the held-out style. They do not say how another style
-# would turn out: for that there are four points and no more. Where the style is near the others
-# (plain) heads hardly differ. Where it is far (tilted, faint) they do, and the unlabelled images
-# are worth more than the choice of a head.
+# Bars are 95 % intervals over the images of the held-out style. They do not say how
+# another style would turn out: for that there are four points and no more. Where the
+# style is near the others (plain) heads hardly differ. Where it is far (tilted, faint)
+# they do, and the unlabelled images are worth more than the choice of a head.
 
+# sphinx_gallery_thumbnail_number = 2
 colors = {"erm": "0.42", "irm": "C3", "groupdro": "C4", "dare": "C0", "adapted": "C1"}
 markers = dict(zip(colors, "osDvo", strict=True))
 fig, ax = plt.subplots(figsize=(6.5, 4.4))
@@ -86,10 +88,16 @@ for row, held_out in enumerate(styles):
 ax.set(yticks=range(4), yticklabels=styles, ylim=(3.5, -0.5), xlim=(None, 100))
 ax.spines["left"].set_visible(False)
 ax.tick_params(axis="y", length=0, labelsize=11)
-ax.hlines(np.arange(3) + 0.5, 0, 1, transform=ax.get_yaxis_transform(), color="0.88", lw=0.7)
+ax.hlines(
+    np.arange(3) + 0.5, 0, 1, transform=ax.get_yaxis_transform(), color="0.88", lw=0.7
+)
 ax.grid(axis="x")
 ax.set_title("Accuracy on the style that was held out (%)", pad=26)
 ax.legend(
-    loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=5, columnspacing=1.2, handletextpad=0.1
+    loc="lower left",
+    bbox_to_anchor=(-0.02, 1.0),
+    ncols=5,
+    columnspacing=1.2,
+    handletextpad=0.1,
 )
 plt.show()

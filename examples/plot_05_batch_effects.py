@@ -2,9 +2,10 @@
 Batch effects: a plate nobody has seen
 ======================================
 
-Wells of a plate are measured together, and every plate has its own offset and scale. The usual
-remedy takes each plate's own mean and deviation out. It needs the whole plate before the first
-prediction, and a plate whose layout is like the others'. What if hits are rare on it?
+Wells of a plate are measured together, and every plate has its own offset and scale.
+The usual remedy takes each plate's own mean and deviation out. It needs the whole plate
+before the first prediction, and a plate whose layout is like the others'. What if hits
+are rare on it?
 """
 
 import matplotlib.pyplot as plt
@@ -15,9 +16,10 @@ from skdare import DAREClassifier, ERMClassifier
 # %%
 # Plates
 # ------
-# 96 wells, 20 features; a hit moves them along one direction. Each plate mixes the features a
-# little and adds an offset in three directions. Eight training plates have between 10 and
-# 90 % hits, so that the plate tells something of the class, and a head may learn that by mistake.
+# 96 wells, 20 features; a hit moves them along one direction. Each plate mixes the
+# features a little and adds an offset in three directions. Eight training plates have
+# between 10 and 90 % hits, so that the plate tells something of the class, and a head
+# may learn that by mistake.
 
 rng = np.random.default_rng(1)
 effect = rng.normal(size=20)
@@ -45,7 +47,8 @@ X, y, number = np.concatenate(plates), np.concatenate(hits), np.repeat(range(8),
 # %%
 # Three ways
 # ----------
-# One head for features that were standardised plate by plate, and two for features as they are.
+# One head for features that were standardised plate by plate, and two for features as
+# they are.
 
 
 def standardised(wells):
@@ -65,8 +68,8 @@ ways = {
 # %%
 # Two kinds of new plates
 # -----------------------
-# On the first half of the wells are hits, the left half as on a plate of controls; on the second,
-# from a screen, one well in eight. 50 new plates of each kind:
+# On the first half of the wells are hits, the left half as on a plate of controls; on
+# the second, from a screen, one well in eight. 50 new plates of each kind:
 
 controls, screen = (np.arange(96) % 12 < 6).astype(int), some(1 / 8)
 kinds, scores = {"controls": controls, "screen": screen}, {}
@@ -77,11 +80,12 @@ for kind, truth in kinds.items():
         print(f"{kind:9} {way:22} {scores[kind, way]:.1%}")
 
 # %%
-# A plate of each kind. Filled wells are predicted hits; a cross marks a wrong prediction, and the
-# percentage is the mean over 50 plates. Standardised by its own wells, half of any plate looks
-# like hits. DARE uses a well as it is, the first one of a plate as well as the last. So does plain
-# logistic regression (ERM), and it is no worse here: from eight plates it learns well enough that
-# offsets say nothing. The lesson of this picture is what not to do.
+# A plate of each kind. Filled wells are predicted hits; a cross marks a wrong
+# prediction, and the percentage is the mean over 50 plates. Standardised by its own
+# wells, half of any plate looks like hits. DARE uses a well as it is, the first one of
+# a plate as well as the last. So does plain logistic regression (ERM), and it is no
+# worse here: from eight plates it learns well enough that offsets say nothing. The
+# lesson of this picture is what not to do.
 
 column, row = np.arange(96) % 12, np.arange(96) // 12
 colors = {"standardised by plate": "C1", "ERM": "0.42", "DARE": "C0"}
@@ -94,10 +98,14 @@ for line, (kind, truth) in zip(axes, kinds.items(), strict=True):
             chosen = said == hit
             ax.scatter(column[chosen], row[chosen], s=72, color=face, linewidths=0)
         wrong = said != truth
-        ax.scatter(column[wrong], row[wrong], s=26, marker="x", color="black", linewidths=1.2)
+        ax.scatter(
+            column[wrong], row[wrong], s=26, marker="x", color="black", linewidths=1.2
+        )
         if kind == "controls":
             ax.set_title(way, color=color, pad=20)
-        ax.text(0, 1.02, f"{kind}: {scores[kind, way]:.0%}", size=9, transform=ax.transAxes)
+        ax.text(
+            0, 1.02, f"{kind}: {scores[kind, way]:.0%}", size=9, transform=ax.transAxes
+        )
         ax.set(xlim=(-0.7, 11.7), ylim=(7.7, -0.9), aspect="equal")
         ax.set_axis_off()
 plt.show()

@@ -2,8 +2,8 @@
 A stream that drifts
 ====================
 
-A sensor ages, then is replaced. An adapter takes its unlabelled rows chunk by chunk and gives a
-head at any moment, at a constant cost. What should it forget?
+A sensor ages, then is replaced. An adapter takes its unlabelled rows chunk by chunk and
+gives a head at any moment, at a constant cost. What should it forget?
 """
 
 import tempfile
@@ -19,9 +19,9 @@ from skdare import DAREClassifier, LabelShiftWarning
 # %%
 # Five sensors in the laboratory, one in the field
 # ------------------------------------------------
-# Rows are ``A ε`` with a matrix that belongs to the sensor, and the class depends on ε alone. The
-# sensor in the field ages: its matrix wanders through the first two thirds of the stream. Then it
-# is replaced by another, at once.
+# Rows are ``A ε`` with a matrix that belongs to the sensor, and the class depends on ε
+# alone. The sensor in the field ages: its matrix wanders through the first two thirds
+# of the stream. Then it is replaced by another, at once.
 
 rng = np.random.default_rng(2)
 d, beta = 12, 2.0 * rng.normal(size=12)
@@ -47,10 +47,11 @@ head = DAREClassifier(shrinkage=0.1).fit(X, y, domains=np.repeat(range(5), 400))
 # %%
 # Three ways to use it
 # --------------------
-# ``frozen`` is the head as it left the laboratory. One adapter counts every row the same; the
-# other has a half-life of 800 rows. Both take 60 rows a step; to see the difference we score 400
-# rows of the same moment, before the adapters take any of them. Half way the program is stopped
-# and started again: the state of a stream is a file.
+# ``frozen`` is the head as it left the laboratory. One adapter counts every row the
+# same; the other has a half-life of 800 rows. Both take 60 rows a step; to see the
+# difference we score 400 rows of the same moment, before the adapters take any of
+# them. Half way the program is stopped and started again: the state of a stream is a
+# file.
 
 chunks, size = 240, 60
 new, aged, bent, replaced = (wiring(s) for s in (0.5, 1.2, 1.4, 1.0))
@@ -71,18 +72,23 @@ for t in range(chunks):
             forgetful.save(Path(folder) / "sensor.stream")
             resumed = head.resume(Path(folder) / "sensor.stream")
         same = np.array_equal(resumed.head_.coef_, forgetful.head_.coef_)
-        print(f"restarted after {resumed.n_seen_:,} rows; same weights to the bit: {same}")
+        print(
+            f"restarted after {resumed.n_seen_:,} rows; same weights to the bit: {same}"
+        )
         forgetful = resumed
 
 third = chunks * 2 // 3
-for name, first, last in zip(names, scores[:third].mean(0), scores[third:].mean(0), strict=True):
+for name, first, last in zip(
+    names, scores[:third].mean(0), scores[third:].mean(0), strict=True
+):
     print(f"{name:14} {first:.1%} while it ages, {last:.1%} after it was replaced")
 
 # %%
-# Accuracy over the last five steps. While the sensor ages, remembering everything costs a little.
-# After the replacement that adapter holds thousands of rows of a sensor that is gone, and falls
-# below the head that never adapted; the other climbs back as its old rows fade. Forgetting has a
-# price too: in a domain that stays as it is, more rows are better.
+# Accuracy over the last five steps. While the sensor ages, remembering everything
+# costs a little. After the replacement that adapter holds thousands of rows of a
+# sensor that is gone, and falls below the head that never adapted; the other climbs
+# back as its old rows fade. Forgetting has a price too: in a domain that stays as it
+# is, more rows are better.
 
 window = 5
 smooth = np.stack([np.convolve(s, np.ones(window) / window, "valid") for s in scores.T])

@@ -2,8 +2,8 @@
 A thousand devices, a few numbers each
 ======================================
 
-One head, a thousand devices in the field, each a domain of its own with its own stream. A fleet
-keeps a sketch of every device: its mean and a few directions. How few will do?
+One head, a thousand devices in the field, each a domain of its own with its own stream.
+A fleet keeps a sketch of every device: its mean and a few directions. How few will do?
 """
 
 import matplotlib.pyplot as plt
@@ -14,8 +14,9 @@ from skdare import DAREClassifier
 # %%
 # Devices that distort three directions
 # -------------------------------------
-# 48 features. A device stretches three directions of its own, by a factor of up to nine, and
-# leaves the others alone. The head is fitted on 20 devices in the laboratory.
+# 48 features. A device stretches three directions of its own, by a factor of up to
+# nine, and leaves the others alone. The head is fitted on 20 devices in the
+# laboratory.
 
 rng = np.random.default_rng(0)
 d, beta = 48, 0.6 * rng.normal(size=48)
@@ -32,7 +33,9 @@ def device(n):
 def devices(count, n):
     """Rows of so many devices, their classes, and which device each is from."""
     made = [device(n) for _ in range(count)]
-    return *(np.concatenate([rows[k] for rows in made]) for k in (0, 1)), np.repeat(range(count), n)
+    return *(np.concatenate([rows[k] for rows in made]) for k in (0, 1)), np.repeat(
+        range(count), n
+    )
 
 
 X, y, number = devices(20, 200)
@@ -41,8 +44,8 @@ head = DAREClassifier(shrinkage=0.5).fit(X, y, domains=number)
 # %%
 # The fleet
 # ---------
-# A thousand devices send 100 rows each, without labels and in any order, and we score the next 50
-# of each. ``rank`` is the number of directions kept.
+# A thousand devices send 100 rows each, without labels and in any order, and we score
+# the next 50 of each. ``rank`` is the number of directions kept.
 
 X, y, number = devices(1000, 150)
 seen, later = (np.tile(np.arange(150) < 100, 1000) == flag for flag in (True, False))
@@ -65,34 +68,61 @@ print(fleet)
 # %%
 # An adapter keeps everything, a d × d matrix for each device:
 
-predicted = [head.adapt(rows[:100]).predict(rows[100:]) for rows in X.reshape(1000, 150, d)]
+predicted = [
+    head.adapt(rows[:100]).predict(rows[100:]) for rows in X.reshape(1000, 150, d)
+]
 exact, whole = by_device(np.concatenate(predicted)), 8 * d * d
 
 print(f"head as it is  {as_it_is.mean():.1%}")
 for rank in ranks:
-    print(f"fleet, rank {rank}  {scores[rank].mean():.1%}  {memory[rank]:,} bytes a device")
+    print(f"fleet, rank {rank}  {scores[rank].mean():.1%}  {memory[rank]:,} bytes each")
 print(f"adapters       {exact.mean():.1%}  {whole:,} bytes a device")
 
 # %%
-# Three directions were distorted, and about three are enough: more rank buys nothing here, and
-# the whole matrix of an adapter no more than that. (With little shrinkage, or features whose
-# spectrum has no such gap, it would.) On the right every dot is a device, jittered a little: most
-# gain, and some lose.
+# Three directions were distorted, and about three are enough: more rank buys nothing
+# here, and the whole matrix of an adapter no more than that. (With little shrinkage,
+# and features whose spectrum has no such gap, it would.) On the right every dot is a
+# device, jittered a little: most gain, and some lose.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(6.5, 3.6))
 kilobytes = np.array([memory[rank] for rank in ranks]) / 1000
 left.plot(
-    kilobytes, [100 * scores[rank].mean() for rank in ranks], "o-", color="C1", mec="white", ms=9
+    kilobytes,
+    [100 * scores[rank].mean() for rank in ranks],
+    "o-",
+    color="C1",
+    mec="white",
+    ms=9,
 )
 for rank, at in zip(ranks, kilobytes, strict=True):
-    left.text(at * 1.06, 100 * scores[rank].mean() - 0.22, f"{rank}", color="C1", va="top")
+    left.text(
+        at * 1.06, 100 * scores[rank].mean() - 0.22, f"{rank}", color="C1", va="top"
+    )
 left.text(
-    kilobytes[0] * 1.35, 100 * scores[1].mean() - 0.25, "rank of the fleet", color="C1", va="top"
+    kilobytes[0] * 1.35,
+    100 * scores[1].mean() - 0.25,
+    "rank of the fleet",
+    color="C1",
+    va="top",
 )
 left.plot(whole / 1000, 100 * exact.mean(), "s", color="0.42", mec="white", ms=10)
-left.text(whole / 1000, 100 * exact.mean() - 0.3, "adapters", color="0.42", ha="center", va="top")
+left.text(
+    whole / 1000,
+    100 * exact.mean() - 0.3,
+    "adapters",
+    color="0.42",
+    ha="center",
+    va="top",
+)
 left.axhline(100 * as_it_is.mean(), color="C0")
-left.text(22, 100 * as_it_is.mean() + 0.08, "head as it is", color="C0", weight="bold", ha="right")
+left.text(
+    22,
+    100 * as_it_is.mean() + 0.08,
+    "head as it is",
+    color="C0",
+    weight="bold",
+    ha="right",
+)
 left.set_xscale("log")
 left.set_xticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
 left.set(xlabel="kB a device", title="Mean accuracy (%)")
@@ -102,7 +132,9 @@ jitter = rng.uniform(-0.9, 0.9, (2, 1000))
 gained = np.mean(scores[4] > as_it_is)
 lost = np.mean(scores[4] < as_it_is)
 right.plot([45, 100], [45, 100], color="0.75", lw=1)
-right.scatter(100 * as_it_is + jitter[0], 100 * scores[4] + jitter[1], s=5, alpha=0.45, color="C1")
+right.scatter(
+    100 * as_it_is + jitter[0], 100 * scores[4] + jitter[1], s=5, alpha=0.45, color="C1"
+)
 right.text(47, 98, f"{gained:.0%} gain", color="C1", weight="bold", va="top")
 right.text(98, 47, f"{lost:.0%} lose", color="C1", weight="bold", ha="right")
 right.set(xlim=(45, 100), ylim=(45, 100), aspect="equal", xlabel="as it is")

@@ -2,9 +2,9 @@
 What the worst new domain can cost
 ==================================
 
-The constraint on domain means gives something up to guard against the worst. On the paper's own
-model both sides can be computed exactly: the largest risk over every domain that an adversary may
-choose, for a growing error of the guess.
+The constraint on domain means gives something up to guard against the worst. On the
+paper's own model both sides can be computed exactly: the largest risk over every domain
+that an adversary may choose, for a growing error of the guess.
 """
 
 import matplotlib.pyplot as plt
@@ -22,9 +22,9 @@ from skdare.theory import (
 # %%
 # Means that move in two of six directions
 # ----------------------------------------
-# Four training domains. Their means vary in the last two latent directions and nowhere else, and
-# their matrices mix those two among themselves, and the first four among themselves. The target
-# depends on all six alike.
+# Four training domains. Their means vary in the last two latent directions and nowhere
+# else, and their matrices mix those two among themselves, and the first four among
+# themselves. The target depends on all six alike.
 
 rng = np.random.default_rng(0)
 kept, moving = np.diag([1.0, 1, 1, 1, 0, 0]), np.diag([0.0, 0, 0, 0, 1, 1])
@@ -47,8 +47,9 @@ seen = LatentModel(beta, domains)
 # %%
 # Four predictors
 # ---------------
-# Each is the exact minimiser, as if training rows had no end, written as weights on features that
-# the averaged guess has adjusted. Zero predicts nothing, and has nothing to lose.
+# Each is the exact minimiser, as if training rows had no end, written as weights on
+# features that the averaged guess has adjusted. Zero predicts nothing, and has nothing
+# to lose.
 
 pooled = np.linalg.solve(averaged_guess(seen), pooled_regression(seen))
 predictors = {
@@ -63,14 +64,17 @@ for name, weights in predictors.items():
 # %%
 # The adversary
 # -------------
-# To the guess, a new domain looks like a matrix ``I + Δ``. In the first four directions Δ is at
-# most 0.3 long (spectral norm); in the two in which means move, at most what the horizontal axis
-# says. ``worst_case`` is the largest mean squared error, noise apart, over all such domains. Dots
-# are random domains from the same set: most of them are far from the worst.
+# To the guess, a new domain looks like a matrix ``I + Δ``. In the first four
+# directions Δ is at most 0.3 long (spectral norm); in the two in which means move, at
+# most what the horizontal axis says. ``worst_case`` is the largest mean squared error,
+# noise apart, over all such domains. Dots are random domains from the same set: most
+# of them are far from the worst.
 
 errors = np.linspace(0, 2.2, 45)
 worst = {
-    name: np.array([worst_case(weights, beta, [(kept, 0.3), (moving, r)]) for r in errors])
+    name: np.array(
+        [worst_case(weights, beta, [(kept, 0.3), (moving, r)]) for r in errors]
+    )
     for name, weights in predictors.items()
 }
 
@@ -85,18 +89,21 @@ def random_risk(weights, radius):
 
 
 for error in (0.0, 0.5, 1.0, 2.0):
-    line = [f"{name} {np.interp(error, errors, worst[name]):.2f}" for name in predictors]
+    line = [
+        f"{name} {np.interp(error, errors, worst[name]):.2f}" for name in predictors
+    ]
     print(f"error of the guess up to {error}:", ", ".join(line))
 
 # %%
 # What the picture says
 # ---------------------
-# DARE gives up a third of the target, and pays for it from the start. In return its worst case
-# does not grow with an error in the directions where means move. The constraint pays only where
-# that error may exceed about one: where a new domain may be stretched to more than twice what was
-# guessed. Below, ERM and the unconstrained head are better, and the typical domain (dots) is far
-# kinder than the worst. A latent mean of length ρ multiplies every one of these risks by up to
-# 1 + ρ², and changes none of the crossings.
+# DARE gives up a third of the target, and pays for it from the start. In return its
+# worst case does not grow with an error in the directions where means move. The
+# constraint pays only where that error may exceed about one: where a new domain may be
+# stretched to more than twice what was guessed. Below, ERM and the unconstrained head
+# are better, and the typical domain (dots) is far kinder than the worst. A latent mean
+# of length ρ multiplies every one of these risks by up to 1 + ρ², and changes none of
+# the crossings.
 
 colors = {"ERM": "0.42", "DARE, no constraint": "C1", "DARE": "C0", "zero": "0.7"}
 fig, ax = plt.subplots()
@@ -109,7 +116,11 @@ for name, color in colors.items():
     look = {"color": color, "weight": "bold", "va": "center", "clip_on": False}
     ax.text(2.24, worst[name][-1], name.replace(", ", ",\n"), **look)
 ax.axvline(1, color="0.8", lw=1, zorder=0)
-ax.set(xlabel="largest error of the guess where means move, ‖Δ‖", xlim=(0, 2.2), ylim=(0, None))
+ax.set(
+    xlabel="largest error of the guess where means move, ‖Δ‖",
+    xlim=(0, 2.2),
+    ylim=(0, None),
+)
 ax.set_title("Worst excess risk over all such domains")
 ax.grid(axis="y")
 plt.show()

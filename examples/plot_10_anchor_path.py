@@ -2,10 +2,10 @@
 Anchor regression and DARE, each in its own world
 =================================================
 
-Both treat domain means apart, and they want opposite things of them. Anchor regression weighs the
-error at the means by γ: a large γ makes predictions right on average in every domain. DARE asks
-that predictions not depend on the mean at all, with weight λ, and whitens. Neither is safer in
-general: it depends on what moves.
+Both treat domain means apart, and they want opposite things of them. Anchor regression
+weighs the error at the means by γ: a large γ makes predictions right on average in
+every domain. DARE asks that predictions not depend on the mean at all, with weight λ,
+and whitens. Neither is safer in general: it depends on what moves.
 """
 
 import matplotlib.pyplot as plt
@@ -20,10 +20,10 @@ rng = np.random.default_rng(0)
 # %%
 # A world of shifts
 # -----------------
-# The model of anchor regression: a hidden variable acts on features and target alike, so that
-# least squares is biased, and a domain shifts the features in the direction of that bias. New
-# domains shift four times as far. The features act on the target in that direction too, so the
-# target moves with them.
+# The model of anchor regression: a hidden variable acts on features and target alike,
+# so that least squares is biased, and a domain shifts the features in the direction of
+# that bias. New domains shift four times as far. The features act on the target in
+# that direction too, so the target moves with them.
 
 D, N = 12, 300
 hidden = rng.normal(size=D) / np.sqrt(D)
@@ -35,7 +35,11 @@ def shifted(count, size):
     X, y = [], []
     for _ in range(count):
         shift, confounder = size * rng.normal(), rng.normal(size=N)
-        rows = rng.normal(size=(N, D)) + 2 * np.outer(confounder, hidden) + 2 * shift * hidden
+        rows = (
+            rng.normal(size=(N, D))
+            + 2 * np.outer(confounder, hidden)
+            + 2 * shift * hidden
+        )
         X.append(rows)
         y.append(rows @ effect + confounder + 0.3 * rng.normal(size=N))
     return DomainData(np.concatenate(X), np.concatenate(y), np.repeat(range(count), N))
@@ -44,15 +48,15 @@ def shifted(count, size):
 # %%
 # A world of distortions
 # ----------------------
-# The model of the DARE paper: every domain has its own matrix, and in four directions a mean. The
-# target depends on what was there before the matrix. New domains are distorted four times as much
-# in those directions.
+# The model of the DARE paper: every domain has its own matrix, and in four directions
+# a mean. The target depends on what was there before the matrix. New domains are
+# distorted four times as much in those directions.
 
 beta = np.concatenate([np.full(4, 0.5), np.full(8, 8**-0.5)]) / np.sqrt(2)
 
 
 def distorted(count, width):
-    """Domains that differ by a matrix, with log eigenvalues in ± width in the first block."""
+    """Domains with matrices of their own: log eigenvalues in ± width in one block."""
     domains = []
     for _ in range(count):
         A, b = np.zeros((D, D)), np.zeros(D)
@@ -83,23 +87,31 @@ families = {
 errors = {}
 for world, (train, new) in worlds.items():
     for name, make in families.items():
-        heads = [make(p).fit(train.X, train.y, domains=train.domains) for p in penalties]
+        heads = [
+            make(p).fit(train.X, train.y, domains=train.domains) for p in penalties
+        ]
         squares = [np.mean((head.predict(new.X) - new.y) ** 2) for head in heads]
         errors[world, name] = np.sqrt(squares)
-        print(f"{world:31} {name:21}", *[f"{e:.2f}" for e in errors[world, name][[0, 4, -1]]])
+        print(
+            f"{world:31} {name:21}",
+            *[f"{e:.2f}" for e in errors[world, name][[0, 4, -1]]],
+        )
 
 # %%
-# From left to right the means weigh more; at γ = 1 anchor regression is least squares (ERM). With
-# shifts it comes down and stays down. DARE passes a point as low, where two errors cancel, and
-# then gives up a part of the target that really moves. With distortions, holding on to the means
-# makes matters worse, for they are distorted like everything else; DARE no longer looks at them.
+# From left to right the means weigh more; at γ = 1 anchor regression is least squares
+# (ERM). With shifts it comes down and stays down. DARE passes a point as low, where
+# two errors cancel, and then gives up a part of the target that really moves. With
+# distortions, holding on to the means makes matters worse, for they are distorted like
+# everything else; DARE no longer looks at them.
 
 colors = {"anchor regression, γ": "C4", "DARE, λ": "C0", "ERM": "0.42"}
 fig, axes = plt.subplots(1, 2, figsize=(6.5, 3.7))
 for ax, world in zip(axes, worlds, strict=True):
     for name, color in colors.items():
         ax.plot(penalties, errors[world, name], color=color, lw=2.6)
-        side = "top" if (name == "anchor regression, γ") == (ax is axes[0]) else "bottom"
+        side = (
+            "top" if (name == "anchor regression, γ") == (ax is axes[0]) else "bottom"
+        )
         at = errors[world, name][-1] + (0.05 if side == "bottom" else -0.12)
         ax.text(330, at, name, color=color, weight="bold", ha="right", va=side)
     ax.set(xscale="log", xlabel="weight of the means, γ or λ", title=world)

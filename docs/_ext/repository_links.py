@@ -32,23 +32,19 @@ def site_links(text: str, folder: Path, page: Path) -> str:
 
     def link(found: re.Match[str]) -> str:
         target = (folder / found["path"]).resolve()
+        if not target.exists() or not target.is_relative_to(ROOT):
+            return found[0]  # no link of ours, or one that Sphinx will complain of
         if target.suffix == ".html" and target.parent == DOCS / "results":
             place = os.path.relpath(DOCS / REPORTS / target.name, page.parent)
             return f'<a href="{place}">{found["text"]}</a>'
-        inside = PAGES.get(target.relative_to(ROOT).as_posix()) if _is_ours(target) else None
-        if inside is None and target.is_relative_to(DOCS):
-            inside = target.relative_to(DOCS).as_posix()
-        if inside is None:
-            return found["text"]
+        shown = DOCS / PAGES.get(target.relative_to(ROOT).as_posix(), os.path.relpath(target, DOCS))
+        if ".." in shown.parts:
+            return found["text"]  # a file that the site does not show
         # The page in place of the README has other headings.
         anchor = "" if target == ROOT / "README.md" else found["anchor"] or ""
-        return f"[{found['text']}]({os.path.relpath(DOCS / inside, page.parent)}{anchor})"
+        return f"[{found['text']}]({os.path.relpath(shown, page.parent)}{anchor})"
 
     return _LINK.sub(link, text)
-
-
-def _is_ours(target: Path) -> bool:
-    return target.is_relative_to(ROOT)
 
 
 def _read(app: Sphinx, docname: str, source: list[str]) -> None:

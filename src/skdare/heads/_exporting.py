@@ -46,6 +46,8 @@ class Exporting:
         adaptable : bool, default=False
             True: a graph with three more inputs, ``whitener``, ``mean`` and ``intercept``, which
             `onnx_inputs` of an adapted head gives. One session then serves any number of domains.
+            The whitener's seven digits cost some where features have very unequal units and
+            ``shrinkage_target="pooled"``: standardise those.
 
         Returns
         -------
