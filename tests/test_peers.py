@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from skdare import AnchorRegressor
+from skdare import AnchorRegressor, DAREClassifier, DARERegressor, ERMClassifier, IRMClassifier
 from skdare.datasets import make_latent_domains
 
 # In a process of its own: importing skada turns on metadata routing for all of scikit-learn.
@@ -64,3 +64,25 @@ def test_anchor_regression_on_domains_of_equal_size_is_that_of_ivmodels(gamma, l
     theirs = peer.AnchorRegression(gamma=gamma, **ridge).fit(data.X, data.y, Z=anchors)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6 * np.abs(theirs.coef_).max())
     assert ours.intercept_ == pytest.approx(theirs.intercept_, abs=1e-6 * np.abs(data.y).max())
+
+
+@pytest.mark.parametrize("head", [ERMClassifier(), DAREClassifier(), IRMClassifier()])
+def test_skops_which_mlflow_saves_with_gives_the_same_head_back(head):
+    skops = pytest.importorskip("skops.io", reason="skops is not installed")
+    data = make_latent_domains(3, 60, shift=0.3, random_state=0)
+    held = skops.dumps(head.fit(data.X, data.y, domains=data.domains))
+    types = skops.get_untrusted_types(data=held)
+    assert all(name.startswith("skdare.") for name in types)
+    back = skops.loads(held, trusted=types)
+    np.testing.assert_array_equal(back.predict_proba(data.X), head.predict_proba(data.X))
+    assert back.solution_.status is head.solution_.status
+
+
+def test_skops_gives_a_head_back_that_still_adapts():
+    skops = pytest.importorskip("skops.io", reason="skops is not installed")
+    data = make_latent_domains(3, 60, task="regression", random_state=0)
+    head = DARERegressor().fit(data.X, data.y, domains=data.domains)
+    held = skops.dumps(head)
+    back = skops.loads(held, trusted=skops.get_untrusted_types(data=held))
+    new = data.X[:40] + 1.0
+    np.testing.assert_array_equal(back.adapt(new).predict(new), head.adapt(new).predict(new))

@@ -47,6 +47,10 @@ class Status(Enum):
         "scale the features, raise l2, or lower the penalty"
     )
 
+    def __reduce__(self) -> tuple:
+        # As pickle has it by another method; skops, which MLflow saves heads with, asks for this.
+        return Status, (self.value,)
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
