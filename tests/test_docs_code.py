@@ -23,6 +23,7 @@ import contextlib
 import importlib.util
 import io
 import re
+import runpy
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -166,3 +167,13 @@ def test_links_of_a_page_lead_to_files(page):
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", text):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), target
+
+
+def test_the_picture_of_the_readme_says_what_its_script_computes():
+    drawn = runpy.run_path(str(ROOT / "docs/picture.py"))["picture"]()
+    kept = (ROOT / "docs/picture.svg").read_text(encoding="utf-8")
+    words = re.findall(r"<text[^>]*>(.*?)</text>", drawn)
+    assert re.findall(r"<text[^>]*>(.*?)</text>", kept) == words
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for head, percent in re.findall(r"\b(ERM|DARE) (\d+)%", " ".join(words)):
+        assert f"{percent} %" in readme, head
