@@ -161,14 +161,6 @@ def test_every_block_of_a_page_has_a_language(page):
     assert all(block.language for block in blocks(page)), "what is not code is `text`"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_links_of_a_page_lead_to_files(page):
-    text = FENCE.sub("", page.read_text(encoding="utf-8"))
-    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", text):
-        if not target.startswith("http"):
-            assert (page.parent / target).exists(), target
-
-
 def test_the_picture_of_the_readme_says_what_its_script_computes():
     drawn = runpy.run_path(str(ROOT / "docs/picture.py"))["picture"]()
     kept = (ROOT / "docs/picture.svg").read_text(encoding="utf-8")
