@@ -78,7 +78,7 @@ class DomainRows:
 
 
 def check_domains(
-    domains: Iterable | None, n: int, weight: np.ndarray, *, name: str = "domains"
+    domains: Iterable[Hashable] | None, n: int, weight: np.ndarray, *, name: str = "domains"
 ) -> DomainRows:
     """One label a row, any hashable, into an index for each domain; None is one domain."""
     if domains is None:
@@ -196,7 +196,7 @@ def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
 
 
 def check_number(
-    name: str, value: Any, low: float = 0.0, high: float = np.inf, *, also: tuple = ()
+    name: str, value: Any, low: float = 0.0, high: float = np.inf, *, also: tuple[Any, ...] = ()
 ) -> None:
     """``value`` is a number in [low, high], or one of ``also``."""
     if any((isinstance(value, str) and value == a) or value is a for a in also):
@@ -216,7 +216,7 @@ def check_count(name: str, value: Any, low: int) -> None:
         raise ValueError(f"{name} is {value!r}; it must be a whole number of {low} or more")
 
 
-def check_domain_weights(guess: Mapping, labels: list) -> list[float]:
+def check_domain_weights(guess: Mapping[Any, float], labels: list[Hashable]) -> list[float]:
     """A mapping from domain to weight as a list that sums to one."""
     unknown = [d for d in guess if d not in labels]
     if unknown:
