@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +26,9 @@ from skdare._array import (
 
 _PACKAGE = str(Path(__file__).parent)
 FEATURE_DTYPES = [np.float64, np.float32, np.float16]
+
+Labels = Collection[Hashable]
+"""One label a row: a list, an array, a column of a data frame."""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -78,7 +81,7 @@ class DomainRows:
 
 
 def check_domains(
-    domains: Iterable[Hashable] | None, n: int, weight: np.ndarray, *, name: str = "domains"
+    domains: Labels | None, n: int, weight: np.ndarray, *, name: str = "domains"
 ) -> DomainRows:
     """One label a row, any hashable, into an index for each domain; None is one domain."""
     if domains is None:

@@ -48,7 +48,7 @@ class StreamFile:
     header: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray]
 
-    def write(self, path: str | PathLike) -> None:
+    def write(self, path: str | PathLike[str]) -> None:
         """Replace the file in one step; where that fails, what was there stays."""
         path = Path(path)
         about = {"format": _FORMAT, "version": _VERSION, "kind": self.kind, **self.header}
@@ -74,7 +74,7 @@ class StreamFile:
             raise
 
     @classmethod
-    def read(cls, path: str | PathLike, head: Any) -> StreamFile:
+    def read(cls, path: str | PathLike[str], head: Any) -> StreamFile:
         """A file that was written for this head; any other is refused."""
         try:
             with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
