@@ -174,7 +174,7 @@ def on_accelerator(X: Array) -> bool:
     if isinstance(X, np.ndarray) or not is_foreign(X):
         return False
     if array_api_compat.is_torch_array(X):
-        return X.device.type != "cpu"
+        return bool(X.device.type != "cpu")
     return str(array_api_compat.device(X)).lower() not in ("cpu", "cpu_device")
 
 
