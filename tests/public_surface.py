@@ -72,14 +72,15 @@ def _class(name: str, cls: type) -> Iterator[str]:
         return
     if issubclass(cls, Enum):
         yield f"enum {name}"
-        yield from (f"  member {member}" for member in cls.__members__)
+        yield from (f"  member {name}.{member}" for member in cls.__members__)
         return
     yield f"class {name}"
-    yield from (f"  {line}" for line in _constructor(cls))
     own = dict(_own(cls))
     documented = {name for name in _attributes(inspect.getdoc(cls) or "") if name not in own}
     members = [line for name, value in own.items() for line in _member(name, value)]
-    yield from (f"  {line}" for line in sorted([*members, *map("attribute {}".format, documented)]))
+    for line in (*_constructor(cls), *sorted([*members, *map("attribute {}".format, documented)])):
+        kind, rest = line.split(" ", 1)
+        yield f"  {kind} {name}.{rest}"  # the whole name, so that a diff can be read by itself
 
 
 def _constructor(cls: type) -> Iterator[str]:
