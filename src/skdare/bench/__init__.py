@@ -10,7 +10,6 @@
 ('erm', 'dare')
 """
 
-from skdare.adjustment import adjustment_error
 from skdare.bench._ablations import ABLATIONS, ablation_plan
 from skdare.bench._given import Given
 from skdare.bench._heads import HEADS
@@ -58,7 +57,6 @@ __all__ = [
     "Settings",
     "Trial",
     "ablation_plan",
-    "adjustment_error",
     "bench_plan",
     "run",
 ]
