@@ -11,6 +11,7 @@
 """
 
 from skdare.bench._ablations import ABLATIONS, ablation_plan
+from skdare.bench._domainbed import DomainBedScores, read_domainbed
 from skdare.bench._given import Given
 from skdare.bench._heads import HEADS
 from skdare.bench._log import Log
@@ -49,6 +50,7 @@ __all__ = [
     "UNLABELLED",
     "VALIDATE_WITH",
     "Data",
+    "DomainBedScores",
     "Given",
     "Log",
     "Plan",
@@ -58,5 +60,6 @@ __all__ = [
     "Trial",
     "ablation_plan",
     "bench_plan",
+    "read_domainbed",
     "run",
 ]

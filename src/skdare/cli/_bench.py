@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -11,15 +12,19 @@ from skdare.bench import (
     DEFAULT_EXTRAS,
     EXTRAS,
     PROJECTIONS,
+    TRIALS,
+    DomainBedScores,
     Log,
     Plan,
     ablation_plan,
     bench_plan,
+    read_domainbed,
 )
 from skdare.cli._errors import mistakes
 from skdare.cli._options import asked, named_scores, names, numbers, shared_options
 from skdare.cli._progress import follow
 from skdare.cli._show import show
+from skdare.datasets import DomainData
 
 
 @click.command()
@@ -39,8 +44,18 @@ from skdare.cli._show import show
     multiple=True,
     help="DOMAIN=SCORE of the network that made the features, on the domain it has not seen.",
 )
+@click.option(
+    "--domainbed",
+    metavar="FOLDER",
+    help="A DomainBed sweep (ERM) on the same domains: its networks' scores, beside --network.",
+)
 def bench(
-    heads: list[str] | None, extras: list[str], end_to_end: tuple, network: tuple, **given: Any
+    heads: list[str] | None,
+    extras: list[str],
+    end_to_end: tuple,
+    network: tuple,
+    domainbed: str | None,
+    **given: Any,
 ) -> None:
     """Hold out each domain in turn, fit every head, and say which is better and how sure.
 
@@ -55,12 +70,31 @@ def bench(
     """
     with mistakes():
         chosen = [] if extras == ["none"] else extras
-        ceilings = named_scores("--end-to-end", end_to_end)
-        networks = named_scores("--network", network)
+        ceilings: dict[Any, Any] = named_scores("--end-to-end", end_to_end)
+        networks: dict[Any, Any] = named_scores("--network", network)
+        wanted = asked(given)
+        if domainbed is not None:
+            swept = _swept(domainbed, wanted)
+            ceilings, networks = ceilings or swept.end_to_end, networks or swept.networks
         plan = bench_plan(
-            **asked(given), heads=heads, extras=chosen, end_to_end=ceilings, networks=networks
+            **wanted, heads=heads, extras=chosen, end_to_end=ceilings, networks=networks
         )
         run_and_show(plan, given)
+
+
+def _swept(folder: str, wanted: dict[str, Any]) -> DomainBedScores:
+    """What a sweep measured on the domains and in the trials that are asked for."""
+    data = wanted["data"]
+    table = data if isinstance(data, DomainData) else next(iter(data.values()))
+    # DomainBed numbers its domains by the sorted names of their folders.
+    scores = read_domainbed(folder, sorted(set(map(str, table.domains.tolist()))))
+    trials, held_out = wanted["trials"] or TRIALS, wanted["held_out"]
+
+    def kept(found: dict) -> dict:
+        places = [(d, t) for d, t in found if t < trials and (held_out is None or d in held_out)]
+        return {place: found[place] for place in places}
+
+    return replace(scores, networks=kept(scores.networks), end_to_end=kept(scores.end_to_end))
 
 
 @click.command()

@@ -15,6 +15,7 @@ from joblib import cpu_count
 from skdare.bench import PROTOCOLS, TASKS, TESTED_ON, TRIALS, VALIDATE_WITH, Data, Settings
 from skdare.cli._config import read_config
 from skdare.datasets import DomainData, read, read_fine_tuned
+from skdare.datasets._hugging_face import is_hugging_face
 from skdare.datasets._manifest import MANIFEST
 
 
@@ -173,8 +174,9 @@ def tables(places: Sequence[str], given: dict[str, Any]) -> Data:
 
 
 def _has_stores(place: str) -> bool:
-    """Whether a path is no feature store, but a folder for them."""
-    return Path(place).is_dir() and not (Path(place) / MANIFEST).exists()
+    """Whether a path is no table, but a folder of feature stores."""
+    path = Path(place)
+    return path.is_dir() and not (path / MANIFEST).exists() and not is_hugging_face(path)
 
 
 def _read_stores(place: str, keys: dict[str, str | None]) -> Data:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from skdare.datasets._domainbed import domainbed_split
 from skdare.datasets._fine_tuned import read_fine_tuned
+from skdare.datasets._hugging_face import ArrowRows, from_hugging_face
 from skdare.datasets._lazy import ChunkedRows, StoredRows, open_table
 from skdare.datasets._manifest import MANIFEST
 from skdare.datasets._natural import natural
 from skdare.datasets._read import read, read_unlabelled
+from skdare.datasets._skada import SkadaRows, SourcesAndTargets, from_skada, to_skada
 from skdare.datasets._split import reserve
 from skdare.datasets._store import read_chunks, read_features, read_ids
 from skdare.datasets._store_info import StoreInfo, Verification, store_info, verify
@@ -18,14 +21,20 @@ from skdare.datasets._write import write
 
 __all__ = [
     "MANIFEST",
+    "ArrowRows",
     "ChunkedRows",
     "DomainData",
+    "SkadaRows",
+    "SourcesAndTargets",
     "StoreInfo",
     "StoreWriter",
     "StoredRows",
     "Verification",
     "append_rows",
+    "domainbed_split",
     "fingerprint",
+    "from_hugging_face",
+    "from_skada",
     "guess_task",
     "load_digit_domains",
     "make_latent_domains",
@@ -39,6 +48,7 @@ __all__ = [
     "read_unlabelled",
     "reserve",
     "store_info",
+    "to_skada",
     "verify",
     "write",
     "write_store",

@@ -23,10 +23,12 @@ class StoreInfo:
     ----------
     finished : bool
         Whether all rows that were to come are there.
-    version, rows, features, shards, files, bytes : int
+    version, rows, features : int
         Of the format; then how many there are.
     dtype : str
         How the features are kept.
+    shards, files, bytes : int
+        How many there are.
     classes : list or None
         Class names; None where labels are numbers.
     domains : dict from name to int

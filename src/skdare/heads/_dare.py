@@ -137,7 +137,7 @@ class DAREClassifier(ClassifierHead, _DARE):
     coef_ : array of shape (k, d), or (1, d) for two classes
         On raw features, for an unseen domain: no adjustment is needed in use.
     intercept_ : array of shape (k,), or (1,) for two classes
-    canonical_coef_ : array of the shape of coef_
+    canonical_coef_ : array of the shape of ``coef_``
         The weights on whitened features; ``coef_`` is these, adjusted for an unseen domain.
     classes_ : array of shape (k,)
     domains_ : list of domain labels
