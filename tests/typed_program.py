@@ -1,6 +1,6 @@
 """A program that uses the package, for mypy alone: it is never run.
 
-The last lines are mistakes. Where one is no longer seen, mypy says that its comment is not needed.
+Where a mistake is no longer seen, mypy says that its comment is not needed.
 """
 
 from pathlib import Path
@@ -42,23 +42,26 @@ def compared(data: DomainData) -> Summary:
     return summarise(records)
 
 
-data = make_latent_domains(random_state=0)
-head = fitted(data)
-labels: np.ndarray = head.predict(data.X)
-splits = [test.sum() for _, test in LeaveOneDomainOut().split(data.X, domains=data.domains)]
-total: Moments = head.moments_["a"] + head.moments_["b"]
-converged: bool = head.solution_.status is Status.CONVERGED
-model = LatentModel.draw(4, 3, random_state=0)
-rows = open_table(Path("store.features"))
-write_report("some.bench", formats=["md"])
-DARERegressor(engine=DaskEngine()).fit(data.X, data.y, ["a", "b"])
-DAREClassifierCV(l2=(0.1, 1.0), shrinkage=("oas", 0.5))
-print(skdare.__version__, adapted(head, [data.X]), diagnosed(head, data.X), compared(data))
-print(labels, splits, total, converged, closed_form(model).coef, rows)
+def program() -> None:
+    data = make_latent_domains(random_state=0)
+    head = fitted(data)
+    labels: np.ndarray = head.predict(data.X)
+    splits = [test.sum() for _, test in LeaveOneDomainOut().split(data.X, domains=data.domains)]
+    total: Moments = head.moments_["a"] + head.moments_["b"]
+    converged: bool = head.solution_.status is Status.CONVERGED
+    model = LatentModel.draw(4, 3, random_state=0)
+    rows = open_table(Path("store.features"))
+    write_report("some.bench", formats=["md"])
+    DARERegressor(engine=DaskEngine()).fit(data.X, data.y, ["a", "b"])
+    DAREClassifierCV(l2=(0.1, 1.0), shrinkage=("oas", 0.5))
+    print(skdare.__version__, adapted(head, [data.X]), diagnosed(head, data.X), compared(data))
+    print(labels, splits, total, converged, closed_form(model).coef, rows)
 
-DAREClassifier(l2="much")  # type: ignore[arg-type]
-DAREClassifier(lambda_=1.0)  # type: ignore[call-arg]
-DAREClassifier(1.0)  # type: ignore[call-arg]
-head.fit(data.X, data.y, domains=3)  # type: ignore[arg-type]
-head.adapter(half_life="a day")  # type: ignore[arg-type]
-write_report(3)  # type: ignore[arg-type]
+
+def mistakes(head: DAREClassifier, data: DomainData) -> None:
+    DAREClassifier(l2="much")  # type: ignore[arg-type]
+    DAREClassifier(lambda_=1.0)  # type: ignore[call-arg]
+    DAREClassifier(1.0)  # type: ignore[call-arg]
+    head.fit(data.X, data.y, domains=3)  # type: ignore[arg-type]
+    head.adapter(half_life="a day")  # type: ignore[arg-type]
+    write_report(3)  # type: ignore[arg-type]
