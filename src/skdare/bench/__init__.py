@@ -10,7 +10,6 @@
 ('erm', 'dare')
 """
 
-from skdare.adjustment import adjustment_error
 from skdare.bench._ablations import ABLATIONS, ablation_plan
 from skdare.bench._domainbed import DomainBedScores, read_domainbed
 from skdare.bench._given import Given
@@ -60,7 +59,6 @@ __all__ = [
     "Settings",
     "Trial",
     "ablation_plan",
-    "adjustment_error",
     "bench_plan",
     "read_domainbed",
     "run",

@@ -79,9 +79,9 @@ def _distinct(names: list[str], path: Path) -> list[str]:
     return names
 
 
-def csv_blocks(path: Path, header: list[str], text: set[int]) -> tuple[list[list], bool]:
+def csv_blocks(path: Path, header: list[str], text: set[int]) -> tuple[list[list[Any]], bool]:
     """Cells by column, in blocks of rows: numbers, or text; columns of text join ``text``."""
-    blocks: list[list] = [[] for _ in header]
+    blocks: list[list[Any]] = [[] for _ in header]
     late, lines, start = False, islice(_lines(path), 1, None), 0
     while rows := list(islice(lines, _ROWS_AT_A_TIME)):
         ragged = next((i for i, row in enumerate(rows) if len(row) != len(header)), None)

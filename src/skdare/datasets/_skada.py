@@ -61,7 +61,7 @@ def from_skada(
     sample_domain: ArrayLike,
     *,
     domain_names: Mapping[Any, int] | None = None,
-    classes: Sequence | np.ndarray | None = None,
+    classes: Sequence[Any] | np.ndarray | None = None,
 ) -> SourcesAndTargets:
     """Tell the source and target domains of skada's rows apart.
 
@@ -112,7 +112,7 @@ def from_skada(
     return SourcesAndTargets(DomainData(X[source], labels, domains), targets)
 
 
-def to_skada(data: DomainData, targets: Sequence, *, mask: bool = True) -> SkadaRows:
+def to_skada(data: DomainData, targets: Sequence[Any], *, mask: bool = True) -> SkadaRows:
     """Number domains by skada's convention, some as targets, and mask the labels of those.
 
     Domains are numbered from 1 in natural order, as skada's ``pack`` does it; the number of a

@@ -48,7 +48,7 @@ class StoreInfo:
     shards: int
     files: int
     bytes: int
-    classes: list | None
+    classes: list[Any] | None
     domains: Mapping[Any, int]
     reserved: Mapping[Any, int] | None
     feature_names: list[str] | None
@@ -100,7 +100,7 @@ def store_info(path: str | Path) -> StoreInfo:
     )
 
 
-def _counted(names: list, codes: np.ndarray) -> dict[Any, int]:
+def _counted(names: list[Any], codes: np.ndarray) -> dict[Any, int]:
     counts = np.bincount(codes, minlength=len(names)).tolist()
     return dict(zip(names, counts, strict=True))
 

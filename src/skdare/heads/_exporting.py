@@ -31,7 +31,7 @@ class Exporting:
             type(self).__name__,
         )
 
-    def to_onnx(self, path: str | PathLike | None = None, *, adaptable: bool = False) -> Any:
+    def to_onnx(self, path: str | PathLike[str] | None = None, *, adaptable: bool = False) -> Any:
         """An ONNX graph that predicts as this head does.
 
         Its input ``X`` is float32 of shape (n, d). A classifier gives ``label``,
