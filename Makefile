@@ -7,7 +7,7 @@ BIN = $(VENV)/bin
 export OPENBLAS_NUM_THREADS = 1
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint docs format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/skdare demo
@@ -21,11 +21,16 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Offline, and a warning is an error; pages are in build/docs.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going --quiet -b html -d build/doctrees docs build/docs
+
 format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
+	rm -rf docs/auto_examples docs/reference/generated docs/reference/backreferences
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 $(BIN)/python:
@@ -47,4 +52,8 @@ $(VENV)/.test: $(VENV)/.core
 
 $(VENV)/.lint: $(VENV)/.core
 	$(BIN)/python -m pip install --quiet --editable '.[lint]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@

@@ -85,7 +85,7 @@ def _forms(records: list[dict]) -> str:
             cells += [_mean_and_worst([r for r in some if r["form"] == f], "score") for f in FORMS]
             rows.append([f"{name}, ρ {shrinkage}", *cells])
     header = ["set", "ERM", "unadapted", *(f"adapt {form}" for form in FORMS)]
-    return "### Adapting to all unlabelled rows: mean / worst\n\n" + table(header, rows)
+    return "## Adapting to all unlabelled rows: mean / worst\n\n" + table(header, rows)
 
 
 def _priors(records: list[dict]) -> str:
@@ -98,7 +98,7 @@ def _priors(records: list[dict]) -> str:
             for m in ("all" if m is None else m for m in ROWS):
                 cells = [f"{100 * means[name, form, m, prior]:+.1f}" for prior in PRIORS]
                 rows.append([f"{name}, {form}, {m} rows", *cells])
-    title = f"### Gain of adapt over the same head unadapted, ρ {SHRINKAGES[0]}, by `prior_rows`"
+    title = f"## Gain of adapt over the same head unadapted, ρ {SHRINKAGES[0]}, by `prior_rows`"
     return f"{title}\n\n" + table(["set, form, rows", *PRIORS], rows)
 
 
@@ -117,7 +117,7 @@ def _warning(records: list[dict]) -> str:
             ]
             rows.append([f"{name}, {form}", *cells])
     header = ["set, form", "warned, hurt", "warned, fine", "silent, hurt", "silent, fine"]
-    return "### The label-shift warning: held-out domains\n\n" + table(header, rows)
+    return "## The label-shift warning: held-out domains\n\n" + table(header, rows)
 
 
 def _gain(record: dict) -> float:

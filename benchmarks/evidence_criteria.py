@@ -192,4 +192,4 @@ def report(records: list[dict]) -> str:
             key = (criterion,)
             rows.append([criterion, shown, percent(means[key]), percent(least[key])])
         parts.append(f"**{name}**\n\n" + table(["criterion", "ρ picked", "mean", "worst"], rows))
-    return "### Choosing ρ\n\n" + "\n".join(parts)
+    return "## Choosing ρ\n\n" + "\n".join(parts)

@@ -95,7 +95,7 @@ def _means(records: list[dict]) -> str:
         keys = [(head, name) for name in sets]
         cells = [f"{percent(means[k])} / {percent(least[k])}" if k in means else "" for k in keys]
         rows.append([head, *cells])
-    return "### Held-out score, mean / worst domain\n\n" + table(["head", *sets], rows)
+    return "## Held-out score, mean / worst domain\n\n" + table(["head", *sets], rows)
 
 
 def _pacs(records: list[dict]) -> str:
@@ -109,7 +109,7 @@ def _pacs(records: list[dict]) -> str:
     for head in unique(chosen, "head"):
         cells = [percent(each[head, domain]) for domain in domains]
         rows.append([head, *cells, *(percent(part[head,]) for part in parts)])
-    return "### PACS by domain\n\n" + table(["head", *domains, "20 %", "80 %"], rows)
+    return "## PACS by domain\n\n" + table(["head", *domains, "20 %", "80 %"], rows)
 
 
 def _losses(records: list[dict]) -> str:
@@ -125,5 +125,5 @@ def _losses(records: list[dict]) -> str:
             lost, won = sum(gap < -0.01 for gap in gaps), sum(gap > 0.01 for gap in gaps)
             cells.append(f"{lost} / {won} of {len(gaps)}")
         rows.append([head, *cells])
-    title = f"### Domains lost / won by more than a point against {BASE}"
+    title = f"## Domains lost / won by more than a point against {BASE}"
     return f"{title}\n\n" + table(["head", *sets], rows)

@@ -43,4 +43,4 @@ def report(records: list[dict]) -> str:
         [head, *(f"{percent(means[head, s])} / {percent(least[head, s])}" for s in sets)]
         for head in unique(records, "head")
     ]
-    return "### Held-out score, mean / worst domain\n\n" + table(["head", *sets], rows)
+    return "## Held-out score, mean / worst domain\n\n" + table(["head", *sets], rows)

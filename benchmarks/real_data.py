@@ -159,15 +159,13 @@ def load_wisdm(root: Path) -> list[Dataset]:
     return [Dataset("wisdm", file["X"], file["y"], file["domain"], "classification")]
 
 
-def load_prsa(root: Path) -> list[Dataset]:
+def load_prsa(root: Path, rows: int = PRSA_ROWS) -> list[Dataset]:
     """PM2.5 from weather and other pollutants; a fixed sample of rows at twelve stations."""
     file = _read(root, "prsa_beijing")
     X, y, domains = file["X"][:, 4:16], file["y"], file["domain"]
     whole = np.flatnonzero(np.isfinite(X).all(axis=1) & np.isfinite(y))
     rng = np.random.default_rng(0)
-    kept = [
-        rng.choice(whole[domains[whole] == e], PRSA_ROWS, replace=False) for e in np.unique(domains)
-    ]
+    kept = [rng.choice(whole[domains[whole] == e], rows, replace=False) for e in np.unique(domains)]
     index = np.sort(np.concatenate(kept))
     return [Dataset("prsa", X[index], y[index], domains[index], "regression")]
 

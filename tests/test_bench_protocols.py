@@ -9,10 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skdare import DAREClassifier, ERMClassifier
-from skdare.adjustment import Adjustment
-from skdare.bench import (
-    adjustment_error,
-)
+from skdare.adjustment import Adjustment, adjustment_error
 from skdare.bench._ceilings import fit_ceiling, labelled_rows
 from skdare.bench._diagnostics import _adjustment, measure_adjustment, measure_alignment
 from skdare.bench._early import FixedStepLBFGS, descend_with_patience

@@ -171,6 +171,18 @@ def test_a_swap_undoes_itself_after_an_error():
     assert model[2] is old
 
 
+def test_a_swap_that_fails_leaves_the_network_as_it_was():
+    class Fixed(TimmStyle):
+        num_labels = property(lambda self: 5)
+
+    model = Fixed()
+    old = model.last
+    with pytest.raises(AttributeError):
+        skdare.swap(model, head_for_features(4))
+    assert model.last is old
+    assert model.num_classes == 5
+
+
 def test_swaps_are_undone_in_turn():
     model = plain()
     first = skdare.swap(model, head_for_features(4))

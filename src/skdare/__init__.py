@@ -3,17 +3,24 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from skdare.export import swap as swap
-    from skdare.heads import *  # noqa: F403
-
 __version__ = "0.1.0"
 
+# What is public beside the names here: the names in `__all__` of these modules. All else may change
+# in any release.
+_PUBLIC_MODULES = (
+    *("adjustment", "bench", "datasets", "diagnosis", "engines", "features"),
+    *("moments", "report", "solvers", "summary", "theory"),
+)
 
-def _offered() -> dict[str, str]:
-    """Every public name, and the module that has it."""
-    heads = "skdare.heads"
-    return {**dict.fromkeys(import_module(heads).__all__, heads), "swap": "skdare.export"}
+if TYPE_CHECKING:
+    from skdare.export import *  # noqa: F403
+    from skdare.heads import *  # noqa: F403
+
+
+def _offered() -> dict[str, Any]:
+    """Every public name here, and what it stands for: each is listed in the module that has it."""
+    modules = (import_module("skdare.heads"), import_module("skdare.export"))
+    return {name: getattr(module, name) for module in modules for name in module.__all__}
 
 
 def __getattr__(name: str) -> Any:
@@ -25,8 +32,9 @@ def __getattr__(name: str) -> Any:
         return list(offered)
     if name not in offered:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(offered[name]), name)
+    return offered[name]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_offered()})
+    imported = [name for name in _PUBLIC_MODULES if name in globals()]
+    return sorted([*_offered(), *imported, "__version__"])

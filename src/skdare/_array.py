@@ -47,7 +47,8 @@ class RowReader(ABC):
         if isinstance(index, tuple) and all(i is Ellipsis or i == slice(None) for i in index[1:]):
             index = index[0]
         if isinstance(index, int | np.integer):
-            return self[np.array([index])][0]
+            row: np.ndarray = self[np.array([index])][0]
+            return row
         if isinstance(index, slice):
             start, stop, step = index.indices(self.shape[0])
             if step == 1:
@@ -64,17 +65,18 @@ class RowReader(ABC):
 
     def _numbers(self, index: Any) -> np.ndarray:
         """Row numbers from zero on, of a mask or of numbers."""
-        index, n = np.asarray(index), self.shape[0]
-        if index.dtype == bool and index.shape == (n,):
-            return np.flatnonzero(index)
-        if index.ndim != 1 or (index.size and index.dtype.kind not in "iu"):
+        numbers, n = np.asarray(index), self.shape[0]
+        if numbers.dtype == bool and numbers.shape == (n,):
+            return np.flatnonzero(numbers)
+        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
             raise IndexError(
                 f"these rows are taken by a slice, a mask of length {n} or a list of numbers, and "
-                f"not by {index.dtype} of shape {index.shape}"
+                f"not by {numbers.dtype} of shape {numbers.shape}"
             )
-        if index.size and not (-n <= index.min() and index.max() < n):
-            raise IndexError(f"a row from {index.min()} to {index.max()} was asked for; X has {n}")
-        return np.where(index < 0, index + n, index).astype(np.intp)
+        if numbers.size and not (-n <= numbers.min() and numbers.max() < n):
+            low, high = numbers.min(), numbers.max()
+            raise IndexError(f"a row from {low} to {high} was asked for; X has {n}")
+        return np.where(numbers < 0, numbers + n, numbers).astype(np.intp)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         raise TypeError(
@@ -172,7 +174,7 @@ def on_accelerator(X: Array) -> bool:
     if isinstance(X, np.ndarray) or not is_foreign(X):
         return False
     if array_api_compat.is_torch_array(X):
-        return X.device.type != "cpu"
+        return bool(X.device.type != "cpu")
     return str(array_api_compat.device(X)).lower() not in ("cpu", "cpu_device")
 
 
@@ -212,13 +214,13 @@ def to_numpy(values: Array) -> np.ndarray:
     if isinstance(values, np.ndarray):
         return values
     if is_foreign(values):
-        if is_cuda(values):
-            return _from_gpu(values.detach()).numpy()
         if array_api_compat.is_torch_array(values):
-            return values.detach().cpu().numpy()
+            tensor = values.detach()
+            host: np.ndarray = (_from_gpu(tensor) if tensor.is_cuda else tensor.cpu()).numpy()
+            return host
         xp = array_api_compat.array_namespace(values)
-        host = xp.Device("CPU_DEVICE") if hasattr(xp, "Device") else "cpu"
-        return np.asarray(array_api_compat.to_device(values, host))
+        cpu = xp.Device("CPU_DEVICE") if hasattr(xp, "Device") else "cpu"
+        return np.asarray(array_api_compat.to_device(values, cpu))
     return np.asarray(values)
 
 
@@ -373,7 +375,7 @@ def is_finite(X: Array, index: Index) -> bool:
 
 def chunk_rows(X: Array, *, columns: int | None = None) -> int:
     """How many rows of X to visit at a time: copied, or for so many columns of scores."""
-    d = max(1, X.shape[1])
+    d = max(1, int(X.shape[1]))
     if on_accelerator(X):
         width = d if columns is None else max(1, columns)
         return min(_MAX_CHUNK_ROWS_DEVICE, max(256, _CHUNK_BYTES_DEVICE // (4 * width)))
@@ -505,7 +507,7 @@ def transposed_product(X: Array, R: Array) -> Array:
 def _tile(X: Array, columns: int) -> int | None:
     if not isinstance(X, np.ndarray) or columns > _TILE_COLUMNS:
         return None
-    return max(16, _TILE_PRODUCTS // (X.shape[1] * columns))
+    return max(16, _TILE_PRODUCTS // (int(X.shape[1]) * columns))
 
 
 def gram(X: Array) -> Array:
@@ -559,6 +561,7 @@ def symmetric_eigen(S: Array) -> tuple[Array, Array]:
     """Eigenvalues, ascending, and eigenvectors of a symmetric matrix."""
     if isinstance(S, np.ndarray):
         # SciPy's divide and conquer driver: NumPy's takes 2.5 times as long in float32.
-        return linalg.eigh(S, driver="evd", check_finite=False)
-    values, vectors = namespace(S).linalg.eigh(S)
+        values, vectors = linalg.eigh(S, driver="evd", check_finite=False)
+    else:
+        values, vectors = namespace(S).linalg.eigh(S)
     return values, vectors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +26,9 @@ from skdare._array import (
 
 _PACKAGE = str(Path(__file__).parent)
 FEATURE_DTYPES = [np.float64, np.float32, np.float16]
+
+Labels = Collection[Hashable]
+"""One label a row: a list, an array, a column of a data frame."""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -78,7 +81,7 @@ class DomainRows:
 
 
 def check_domains(
-    domains: Iterable | None, n: int, weight: np.ndarray, *, name: str = "domains"
+    domains: Labels | None, n: int, weight: np.ndarray, *, name: str = "domains"
 ) -> DomainRows:
     """One label a row, any hashable, into an index for each domain; None is one domain."""
     if domains is None:
@@ -196,7 +199,7 @@ def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
 
 
 def check_number(
-    name: str, value: Any, low: float = 0.0, high: float = np.inf, *, also: tuple = ()
+    name: str, value: Any, low: float = 0.0, high: float = np.inf, *, also: tuple[Any, ...] = ()
 ) -> None:
     """``value`` is a number in [low, high], or one of ``also``."""
     if any((isinstance(value, str) and value == a) or value is a for a in also):
@@ -216,7 +219,7 @@ def check_count(name: str, value: Any, low: int) -> None:
         raise ValueError(f"{name} is {value!r}; it must be a whole number of {low} or more")
 
 
-def check_domain_weights(guess: Mapping, labels: list) -> list[float]:
+def check_domain_weights(guess: Mapping[Any, float], labels: list[Hashable]) -> list[float]:
     """A mapping from domain to weight as a list that sums to one."""
     unknown = [d for d in guess if d not in labels]
     if unknown:

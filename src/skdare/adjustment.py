@@ -23,6 +23,8 @@ from skdare._array import (
 )
 from skdare.row_sums import STACK
 
+__all__ = ["Adjustment", "adjustment_error", "average", "inverse_sqrt"]
+
 
 @dataclass(frozen=True, eq=False)
 class Adjustment:

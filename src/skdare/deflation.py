@@ -85,7 +85,7 @@ def _leading_eigenpairs(S: Array, floor: float) -> _Leading:
     return _Leading(ritz[:r], U[:, :r], float(ritz[r] + residuals[r]))
 
 
-def _cheapest_polynomial(root: Callable, top: float) -> Polynomial | None:
+def _cheapest_polynomial(root: Callable[[np.ndarray], np.ndarray], top: float) -> Polynomial | None:
     """The polynomial of least degree within the tolerance of the root on [0, top]."""
     grid = np.linspace(0.0, top, 200)
     for degree in (1, 2, 4):

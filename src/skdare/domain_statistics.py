@@ -269,9 +269,9 @@ def _batches(domains: Sequence[DomainStatistics]) -> Iterator[Sequence[DomainSta
 
 
 def guess_adjustment(
-    guess: str | Mapping,
+    guess: str | Mapping[Any, float],
     adjustments: list[Adjustment],
-    labels: Sequence,
+    labels: Sequence[Hashable],
     moments: Sequence[Moments],
     whitening: Whitening,
 ) -> Adjustment:

@@ -36,6 +36,8 @@ from skdare.row_sums import (
     weighted_sum,
 )
 
+__all__ = ["Moments"]
+
 SHRINKAGE_RULES = ("ledoit-wolf", "oas")
 # The square of the share that one row must hold of the total variance to be called an outlier.
 _DOMINATED = 0.25

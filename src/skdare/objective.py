@@ -149,7 +149,7 @@ class Curvature:
         self.loss = loss
         self._states: dict[tuple[int, int], Any] = {}
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[type[Curvature], tuple[Loss]]:
         return Curvature, (self.loss,)
 
     def __call__(self, part: Part, brought: Sequence[tuple[Array, Array]]) -> Sums:
@@ -336,7 +336,8 @@ class Objective:
         """The (m, m) second derivative of a quadratic, all its columns in one pass."""
         m = self.size
         wide = replace(self, k=m)
-        return wide.hessian_product(np.zeros(m * m))(np.eye(m).ravel()).reshape(m, m)
+        H: np.ndarray = wide.hessian_product(np.zeros(m * m))(np.eye(m).ravel())
+        return H.reshape(m, m)
 
     def block_losses(self, theta: Array) -> np.ndarray:
         """The loss of each block, without its weight and the ridge."""

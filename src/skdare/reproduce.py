@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SETTINGS, FEATURES, PRETRAINED, BENCH = "run.json", "features", "pretrained", "bench"
 
 
-def _silent(what: str, unit: str, total: int) -> AbstractContextManager:
+def _silent(what: str, unit: str, total: int) -> AbstractContextManager[Any]:
     return nullcontext(lambda done: None)
 
 
@@ -35,7 +35,7 @@ class Watcher:
     """
 
     say: Callable[[str], None] | None = None
-    meter: Callable[[str, str, int], AbstractContextManager] = _silent
+    meter: Callable[[str, str, int], AbstractContextManager[Any]] = _silent
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,7 +66,7 @@ class RowSpectrum:
     @property
     def scale(self) -> float:
         """tr(C S C) / d."""
-        return float(namespace(self.values).sum(self.values)) / self.rows.shape[1]
+        return float(namespace(self.values).sum(self.values)) / int(self.rows.shape[1])
 
     def inverse_root(
         self,
@@ -107,14 +107,14 @@ class RowSpectrum:
         ``R = N X`` centres and weighs the rows, ``X = L R`` undoes it.
         """
         m, n, Q = len(root), self.n, self.Q
-        T = (Q * (n * self.values * f)) @ Q.T
+        T: np.ndarray = (Q * (n * self.values * f)) @ Q.T
         last = T[m] if self.cross is None else ((self.cross @ Q) * f) @ Q.T
         T = T[:m] / root[:, None] + last / n**0.5
         inside = T[:, :m] * root
         beside = -inside.sum(axis=1)
         if self.cross is None:
             beside += T[:, m] * n**0.5
-        A = inside + beside[:, None] * (root * root / n)
+        A: np.ndarray = inside + beside[:, None] * (root * root / n)
         A[np.arange(m), np.arange(m)] += scale
         return A.astype(self.rows.dtype)
 

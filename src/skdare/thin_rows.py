@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from skdare._array import (
     work_dtype,
 )
 from skdare.losses import Loss
+
+# From the scores of a chunk's rows and means, and its number, to the residuals of both.
+_Residual = Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +135,7 @@ class ThinRows:
     mean_penalty: float
 
     @classmethod
-    def of(cls, X: Array, domains: Sequence[ThinDomain], *given) -> ThinRows:
+    def of(cls, X: Array, domains: Sequence[ThinDomain], *given: Any) -> ThinRows:
         """In chunks of several domains each."""
         chunks: list[_Chunk] = []
         waiting: list[ThinDomain] = []
@@ -184,7 +188,7 @@ class ThinRows:
             mixed = chunk.map(like(chunk.shares, X, X.dtype), transposed=True)[:, 0]
             bounds = pairwise(chunk.bounds.tolist())
             parts += [mixed[start:stop] @ X[start:stop] for start, stop in bounds]
-        means = as_float64(np.stack(parts))
+        means: np.ndarray = as_float64(np.stack(parts))
         return means if self.common is None else means @ self.common
 
     def _scores(
@@ -199,7 +203,7 @@ class ThinRows:
             yield chunk, X, F + b - (chunk.spread(M) if self.centered else 0.0), M
 
     def _pull_back(
-        self, B: np.ndarray, b: np.ndarray, residual: Callable
+        self, B: np.ndarray, b: np.ndarray, residual: _Residual
     ) -> tuple[np.ndarray, np.ndarray]:
         """Gradients in B and b, for residuals made from the scores of rows and means."""
         G, g = np.zeros(B.shape), np.zeros(b.shape)

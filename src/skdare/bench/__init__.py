@@ -10,8 +10,8 @@
 ('erm', 'dare')
 """
 
-from skdare.adjustment import adjustment_error
 from skdare.bench._ablations import ABLATIONS, ablation_plan
+from skdare.bench._domainbed import DomainBedScores, read_domainbed
 from skdare.bench._given import Given
 from skdare.bench._heads import HEADS
 from skdare.bench._log import Log
@@ -50,6 +50,7 @@ __all__ = [
     "UNLABELLED",
     "VALIDATE_WITH",
     "Data",
+    "DomainBedScores",
     "Given",
     "Log",
     "Plan",
@@ -58,7 +59,7 @@ __all__ = [
     "Settings",
     "Trial",
     "ablation_plan",
-    "adjustment_error",
     "bench_plan",
+    "read_domainbed",
     "run",
 ]

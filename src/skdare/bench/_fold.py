@@ -23,7 +23,7 @@ class Once:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._slots: dict[Hashable, tuple[RLock, list]] = {}
+        self._slots: dict[Hashable, tuple[RLock, list[Any]]] = {}
 
     def __call__(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         """The value of this key, computed where it is not known."""
@@ -122,7 +122,7 @@ class Workspace:
         if all(self._common(trial) != mine for trial in waiting):
             self._shared.forget(mine)
 
-    def _common(self, trial: Trial) -> tuple:
+    def _common(self, trial: Trial) -> tuple[Any, ...]:
         """Trials of equal key share statistics."""
         features, held_out, number, projection, seen = trial.fold_key
         table = id(self.sources[features].table(held_out, number))

@@ -25,7 +25,7 @@ class Given:
     score: float
     tested_on: str | None = None
 
-    def deciding(self) -> float | list:
+    def deciding(self) -> float | list[Any]:
         """What of it decides a result: the score alone where its rows are the usual ones."""
         return self.score if self.tested_on == "reserved" else [self.score, self.tested_on]
 

@@ -32,7 +32,7 @@ class Log:
         The run; made with the first record.
     """
 
-    def __init__(self, folder: str | os.PathLike) -> None:
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         self.path = self.folder / FILE
         self._planned = self.folder / PLANNED

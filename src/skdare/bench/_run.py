@@ -13,7 +13,7 @@ from skdare._validation import check_count
 from skdare.bench._log import Log, Writer, finished
 from skdare.bench._record import Record
 from skdare.bench._runner import Runner
-from skdare.bench._trial import Plan, Trial
+from skdare.bench._trial import FoldKey, Plan, Trial
 from skdare.bench._warnings import heard_by_thread
 
 # So often does the main thread look up from waiting, so that Ctrl-C is heard.
@@ -85,7 +85,7 @@ def _run(
     groups = _Groups(trials, runner)
 
     def work() -> None:
-        group: tuple | None = None
+        group: FoldKey | None = None
         try:
             while (trial := groups.next(group)) is not None:
                 group = trial.fold_key
@@ -113,7 +113,7 @@ def _run(
             groups.stop()
 
 
-def _next(done: queue.SimpleQueue) -> Record | BaseException:
+def _next(done: queue.SimpleQueue[Record | BaseException]) -> Record | BaseException:
     while True:
         try:
             return done.get(timeout=LISTEN)
@@ -126,12 +126,12 @@ class _Groups:
 
     def __init__(self, trials: list[Trial], runner: Runner) -> None:
         self._lock, self._workspace = threading.Lock(), runner.workspace
-        self._waiting: dict[tuple, list[Trial]] = {}
+        self._waiting: dict[FoldKey, list[Trial]] = {}
         for trial in trials:
             self._waiting.setdefault(trial.fold_key, []).append(trial)
-        self._running: dict[tuple, list[Trial]] = {}
+        self._running: dict[FoldKey, list[Trial]] = {}
 
-    def next(self, group: tuple | None) -> Trial | None:
+    def next(self, group: FoldKey | None) -> Trial | None:
         """A trial of this group, else of one that nobody is at, else of the longest."""
         with self._lock:
             if not self._waiting:

@@ -14,6 +14,8 @@ from skdare.bench._preparation import Preparation, Projection
 from skdare.bench._record import TESTED_ON
 from skdare.bench._source import Source
 
+FoldKey = tuple[Any, ...]
+
 PROTOCOLS = ("default", "paper")
 L2_RULES = ("matched", "own")
 VALIDATE_WITH = ("own", "mean")
@@ -147,7 +149,7 @@ class Trial:
     given: Given | None = None
 
     @property
-    def fold_key(self) -> tuple:
+    def fold_key(self) -> FoldKey:
         """Trials of equal key share a fold."""
         return self.features, self.held_out, self.number, self.projection, self.seen
 

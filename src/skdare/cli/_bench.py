@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +14,7 @@ from skdare.cli._progress import follow
 from skdare.cli._show import as_object, show, statistics
 
 if TYPE_CHECKING:
-    from skdare.bench import Plan
+    from skdare.bench import DomainBedScores, Plan
 
 
 @click.command()
@@ -33,8 +34,18 @@ if TYPE_CHECKING:
     multiple=True,
     help="DOMAIN=SCORE of the network that made the features, on the domain it has not seen.",
 )
+@click.option(
+    "--domainbed",
+    metavar="FOLDER",
+    help="A DomainBed sweep (ERM) on the same domains: its networks' scores, beside --network.",
+)
 def bench(
-    heads: list[str] | None, extras: list[str], end_to_end: tuple, network: tuple, **given: Any
+    heads: list[str] | None,
+    extras: list[str],
+    end_to_end: tuple,
+    network: tuple,
+    domainbed: str | None,
+    **given: Any,
 ) -> None:
     """Hold out each domain in turn, fit every head, and say which is better and how sure.
 
@@ -53,12 +64,34 @@ def bench(
 
     with mistakes():
         chosen = [] if extras == ["none"] else extras
-        ceilings = named_scores("--end-to-end", end_to_end)
-        networks = named_scores("--network", network)
+        ceilings: dict[Any, Any] = named_scores("--end-to-end", end_to_end)
+        networks: dict[Any, Any] = named_scores("--network", network)
+        wanted = asked(given)
+        if domainbed is not None:
+            swept = _swept(domainbed, wanted)
+            ceilings, networks = ceilings or swept.end_to_end, networks or swept.networks
         plan = bench_plan(
-            **asked(given), heads=heads, extras=chosen, end_to_end=ceilings, networks=networks
+            **wanted, heads=heads, extras=chosen, end_to_end=ceilings, networks=networks
         )
         run_and_show(plan, given)
+
+
+def _swept(folder: str, wanted: dict[str, Any]) -> DomainBedScores:
+    """What a sweep measured on the domains and in the trials that are asked for."""
+    from skdare.bench import TRIALS, read_domainbed
+    from skdare.datasets import DomainData
+
+    data = wanted["data"]
+    table = data if isinstance(data, DomainData) else next(iter(data.values()))
+    # DomainBed numbers its domains by the sorted names of their folders.
+    scores = read_domainbed(folder, sorted(set(map(str, table.domains.tolist()))))
+    trials, held_out = wanted["trials"] or TRIALS, wanted["held_out"]
+
+    def kept(found: dict) -> dict:
+        places = [(d, t) for d, t in found if t < trials and (held_out is None or d in held_out)]
+        return {place: found[place] for place in places}
+
+    return replace(scores, networks=kept(scores.networks), end_to_end=kept(scores.end_to_end))
 
 
 @click.command()

@@ -161,10 +161,12 @@ def tables(places: Sequence[str], given: dict[str, Any]) -> Data:
 
 
 def _has_stores(place: str) -> bool:
-    """Whether a path is no feature store, but a folder for them."""
+    """Whether a path is no table, but a folder of feature stores."""
     from skdare.datasets import MANIFEST
+    from skdare.datasets._hugging_face import is_hugging_face
 
-    return Path(place).is_dir() and not (Path(place) / MANIFEST).exists()
+    path = Path(place)
+    return path.is_dir() and not (path / MANIFEST).exists() and not is_hugging_face(path)
 
 
 def _read_stores(place: str, keys: dict[str, str | None]) -> Data:

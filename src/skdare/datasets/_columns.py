@@ -89,9 +89,9 @@ def _distinct(names: list[str], path: Path) -> list[str]:
     return names
 
 
-def csv_blocks(path: Path, header: list[str], text: set[int]) -> tuple[list[list], bool]:
+def csv_blocks(path: Path, header: list[str], text: set[int]) -> tuple[list[list[Any]], bool]:
     """Cells by column, in blocks of rows: numbers, or text; columns of text join ``text``."""
-    blocks: list[list] = [[] for _ in header]
+    blocks: list[list[Any]] = [[] for _ in header]
     late, lines, start = False, islice(csv_lines(path), 1, None), 0
     while rows := list(islice(lines, _ROWS_AT_A_TIME)):
         refuse_ragged(rows, header, path, start)
@@ -146,7 +146,7 @@ def read_parquet(path: Path) -> Contents:
         schema = file.schema_arrow
         shapes = [_shape(file, column) for column in schema]
     names = _distinct(schema.names, path)
-    dtypes = [_dtype(_item(column.type)) for column in schema]
+    dtypes = [column_dtype(column_item(column.type)) for column in schema]
 
     def load(keys: list[str]) -> list[np.ndarray]:
         with reading(path, "Parquet"), pq.ParquetFile(path) as file:
@@ -169,12 +169,12 @@ def read_parquet(path: Path) -> Contents:
     return Contents(path, entries, load, tabular=True, stream=stream)
 
 
-def _item(kind: Any) -> Any:
+def column_item(kind: Any) -> Any:
     """The type of the items of a list, or the type itself."""
     return kind.value_type if hasattr(kind, "value_field") else kind
 
 
-def _dtype(kind: Any) -> np.dtype:
+def column_dtype(kind: Any) -> np.dtype:
     """NumPy's counterpart of a type of numbers; all else is read as text."""
     from pyarrow import types
 
@@ -187,7 +187,7 @@ def _dtype(kind: Any) -> np.dtype:
 def _shape(file: Any, column: Any) -> tuple[int, ...]:
     """Rows, and for lists the length of the first one; loading checks the others."""
     rows = file.metadata.num_rows
-    if _item(column.type) == column.type:
+    if column_item(column.type) == column.type:
         return (rows,)
     if hasattr(column.type, "list_size"):
         return (rows, column.type.list_size)
@@ -200,7 +200,7 @@ def column_values(column: Any, what: str) -> np.ndarray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if _item(column.type) != column.type:
+    if column_item(column.type) != column.type:
         lengths = pc.unique(pc.list_value_length(column)).to_pylist()
         if len(lengths) > 1 or None in lengths:
             raise ValueError(
@@ -209,7 +209,7 @@ def column_values(column: Any, what: str) -> np.ndarray:
         parts = [part.flatten().to_numpy(zero_copy_only=False) for part in column.chunks]
         flat = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return flat.reshape(len(column), lengths[0] if lengths else 1)
-    if _dtype(column.type).kind == "U":
+    if column_dtype(column.type).kind == "U":
         return np.array([cell_text(cell) for cell in column.to_pylist()])
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())

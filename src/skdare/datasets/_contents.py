@@ -42,7 +42,7 @@ class Contents:
     entries: dict[str, Entry]
     load: Callable[[list[str]], list[np.ndarray]]
     tabular: bool = False
-    names: Mapping[str, Sequence | None] = field(default_factory=dict)
+    names: Mapping[str, Sequence[Any] | None] = field(default_factory=dict)
     feature_names: list[str] | None = None
     made: Mapping[str, Any] | None = None
     stream: Stream | None = None

@@ -116,7 +116,7 @@ class ChunkedRows(BlockReader):
 
     def __init__(
         self,
-        chunks: Callable[[], Iterable],
+        chunks: Callable[[], Iterable[Any]],
         rows: int,
         features: int,
         dtype: np.dtype | type = np.float32,
@@ -129,7 +129,7 @@ class ChunkedRows(BlockReader):
         check_count("rows", rows, 1)
         check_count("features", features, 1)
         self.chunks, self.shape, self.dtype = chunks, (rows, features), np.dtype(dtype)
-        self._source: Iterator = iter(())
+        self._source: Iterator[Any] = iter(())
         self._at, self._chunk = rows, np.empty((0, features), self.dtype)
 
     def __repr__(self) -> str:

@@ -50,8 +50,8 @@ class Manifest:
 
     features: int
     dtype: str
-    classes: list | None
-    domains: list
+    classes: list[Any] | None
+    domains: list[Any]
     feature_names: list[str] | None = None
     made: dict[str, Any] | None = None
     shards: tuple[Shard, ...] = ()
@@ -161,7 +161,7 @@ def _count(value: Any, what: str, least: int = 0) -> int:
     return value
 
 
-def _names(values: Any, what: str, kinds: tuple[type, ...] = (str, bool, int, float)) -> list:
+def _names(values: Any, what: str, kinds: tuple[type, ...] = (str, bool, int, float)) -> list[Any]:
     """Names of one kind, each once; whole numbers must fit into 64 bits."""
     if not isinstance(values, list):
         raise ValueError(f"has {what} {short(values)}; a JSON list is needed, one name a code")
@@ -191,7 +191,7 @@ def _feature_names(values: Any, features: int) -> list[str] | None:
     return values
 
 
-def _shards(values: Any, parse: Callable[[dict], Shard]) -> tuple[Shard, ...]:
+def _shards(values: Any, parse: Callable[[dict[str, Any]], Shard]) -> tuple[Shard, ...]:
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise ValueError("needs shards that are a JSON list of objects")
     shards = tuple(map(parse, values))

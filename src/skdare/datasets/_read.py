@@ -21,6 +21,7 @@ from skdare.datasets._entries import (
     main_entry,
     places,
 )
+from skdare.datasets._hugging_face import is_hugging_face, read_hugging_face
 from skdare.datasets._roles import assemble, decode, features_alone
 from skdare.datasets._store import read_store
 from skdare.datasets._table import DomainData
@@ -46,10 +47,11 @@ def read(
     """Read features, targets and domain labels from a file or a feature store.
 
     ``.npz``, ``.parquet``, ``.csv``, ``.csv.gz``, ``.safetensors``, ``.pt``, ``.pth``, or a
-    folder made by ``write_store`` or ``StoreWriter``. Names that are not given are guessed, and a
-    guess between two candidates is refused. Features stay in the float type they have, integers
-    and 8-bit codes become float32; NaN is left in, infinity is refused. A store of one shard
-    stays on disk, several shards are loaded into one array (``read_chunks`` loads none of them).
+    folder made by ``write_store``, by ``StoreWriter``, or by ``save_to_disk`` of Hugging Face.
+    Names that are not given are guessed, and a guess between two candidates is refused. Features
+    stay in the float type they have, integers and 8-bit codes become float32; NaN is left in,
+    infinity is refused. A store of one shard stays on disk, several shards are loaded into one
+    array (``read_chunks`` loads none of them).
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ def _open(path: Path, named: dict[str, str | None]) -> Contents:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; give the path of a file or a store")
     if path.is_dir():
-        return read_store(path)
+        return read_hugging_face(path) if is_hugging_face(path) else read_store(path)
     suffix = _suffix(path)
     if not suffix:
         known = ", ".join((*_READERS, *_CSV))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def features_alone(X: np.ndarray, what: str) -> np.ndarray:
     return X
 
 
-def decode(codes: np.ndarray, names: Sequence, what: str) -> np.ndarray:
+def decode(codes: np.ndarray, names: Sequence[Any], what: str) -> np.ndarray:
     """The labels that integer codes stand for."""
     if not isinstance(names, list):
         raise ValueError(f"{what} has names {names!r}; a JSON list is needed, one name a code")

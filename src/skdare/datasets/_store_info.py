@@ -23,10 +23,12 @@ class StoreInfo:
     ----------
     finished : bool
         Whether all rows that were to come are there.
-    version, rows, features, shards, files, bytes : int
+    version, rows, features : int
         Of the format; then how many there are.
     dtype : str
         How the features are kept.
+    shards, files, bytes : int
+        How many there are.
     classes : list or None
         Class names; None where labels are numbers.
     domains : dict from name to int
@@ -46,7 +48,7 @@ class StoreInfo:
     shards: int
     files: int
     bytes: int
-    classes: list | None
+    classes: list[Any] | None
     domains: Mapping[Any, int]
     reserved: Mapping[Any, int] | None
     feature_names: list[str] | None
@@ -98,7 +100,7 @@ def store_info(path: str | Path) -> StoreInfo:
     )
 
 
-def _counted(names: list, codes: np.ndarray) -> dict[Any, int]:
+def _counted(names: list[Any], codes: np.ndarray) -> dict[Any, int]:
     counts = np.bincount(codes, minlength=len(names)).tolist()
     return dict(zip(names, counts, strict=True))
 

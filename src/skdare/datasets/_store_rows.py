@@ -23,7 +23,7 @@ _KINDS = {"U": "text", "b": "booleans", "i": "whole numbers", "f": "numbers"}
 class Names:
     """Names by code; a list that is not ``fixed`` grows with those it has not met."""
 
-    values: tuple = ()
+    values: tuple[Any, ...] = ()
     fixed: bool = False
 
     def encode(self, labels: np.ndarray, what: str) -> tuple[np.ndarray, Names]:

@@ -73,7 +73,7 @@ class Rehearsing:
     weight: np.ndarray
     numbers: Sequence[np.ndarray]
     classes: np.ndarray | None
-    progress: Callable[[str], None] | None = None
+    progress: Callable[[str], object] | None = None
     # Of the rows that are trained on, which are the same whoever is held out.
     _shared: Shared = field(default_factory=dict)
 

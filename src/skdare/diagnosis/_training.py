@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,7 +92,7 @@ class TrainingDomains:
     labels: list[Hashable]
     moments: list[Moments]
     adjustments: list[Adjustment]
-    rule: str | Mapping
+    rule: str | Mapping[Any, float]
     B: np.ndarray
     truth: np.ndarray
     whitening: Whitening

@@ -1,6 +1,8 @@
 """Where passes over rows run: in this process, or with the workers of a Dask cluster."""
 
-from skdare.engines._engine import DaskEngine, check_engine
-from skdare.engines._placing import Placing, as_rows
+from skdare.engines._engine import DaskEngine
+from skdare.engines._engine import check_engine as check_engine
+from skdare.engines._placing import Placing as Placing
+from skdare.engines._placing import as_rows as as_rows
 
-__all__ = ["DaskEngine", "Placing", "as_rows", "check_engine"]
+__all__ = ["DaskEngine"]

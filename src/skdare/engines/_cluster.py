@@ -58,7 +58,7 @@ class Cluster:
         found = self._ask(lambda: self.client.who_has(there)) if there else {}
         return [bool(found.get(future.key)) for future in futures]
 
-    def submit(self, function: Callable, *arguments: Any, place: str | None) -> Any:
+    def submit(self, function: Callable[..., Any], *arguments: Any, place: str | None) -> Any:
         """A future of a function of objects, some of which are futures."""
         workers = None if place is None else [place]
         return self._ask(

@@ -35,7 +35,7 @@ class DaskEngine:
     client: Any = None
     device: str | None = None
 
-    def __deepcopy__(self, memo: dict) -> DaskEngine:
+    def __deepcopy__(self, memo: dict[int, Any]) -> DaskEngine:
         return self  # copies of a head share the connection
 
     def __getstate__(self) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skdare.export._linear_map import LinearMap
-from skdare.export._packages import needed
+from skdare.export._linear_map import LinearMap as LinearMap
+from skdare.export._packages import needed as needed
 
 if TYPE_CHECKING:
     from skdare.export._swap import Swap
 
-__all__ = ["LinearMap", "needed", "swap"]
+__all__ = ["swap"]
 
 
 def swap(model: Any, head: Any, *, layer: str | None = None) -> Swap:

@@ -42,9 +42,9 @@ def adaptable_graph(linear: LinearMap, B: np.ndarray, version: str) -> onnx.Mode
 class Graph:
     """Inputs, constants and steps, as they are put together.
 
-    Sums are in float64. In float32, rows of 128 raw sensor readings had probabilities off by
-    1.2e-5, and by 4.5e-6 where a mean was subtracted first; in float64 by less than 1e-7, which
-    is the rounding of what comes out.
+    Sums are in float64: in float32, probabilities of real features were off by up to 8e-6, and by
+    up to 6e-6 where the training mean was subtracted first, against 3e-8 so, which is the rounding
+    of what comes out (benchmarks/onnx_precision.py).
     """
 
     def __init__(self, linear: LinearMap) -> None:

@@ -51,8 +51,13 @@ class Swap:
         self.model, self.names, self.layer = model, names, new
         self._old = model.get_submodule(names[0])
         self._before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
-        self._place(new, changes)
         self._undone = False
+        try:
+            self._place(new, changes)
+        except BaseException:
+            # Such as an attribute that cannot be set: what was set before it is set back.
+            self._place(self._old, [c for c in self._before if getattr(c[0], c[1]) is not c[2]])
+            raise
 
     def __repr__(self) -> str:
         state = "undone" if self._undone else f"{self.layer.in_features} features"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zipfile import ZipFile
 
 import numpy as np
@@ -123,7 +123,7 @@ class Collection:
     kind: str
     name: str
     path: Path
-    items: list
+    items: list[Any]
     labels: np.ndarray
     classes: list[str]
     domains: np.ndarray

@@ -115,7 +115,7 @@ def _folder_listing(folder: Path) -> _Listing:
 
 def _walk(
     folder: str | Path, place: PurePosixPath, above: tuple[str, ...] = ()
-) -> Iterator[tuple[os.DirEntry, PurePosixPath]]:
+) -> Iterator[tuple[os.DirEntry[str], PurePosixPath]]:
     """Entries below a folder, through links, unless they lead to a folder that it lies in."""
     real = os.path.realpath(folder)
     if real in above:
@@ -129,7 +129,7 @@ def _walk(
                     yield from _walk(entry.path, below, (*above, real))
 
 
-def _size(entry: os.DirEntry) -> int:
+def _size(entry: os.DirEntry[str]) -> int:
     # A link that leads nowhere is listed all the same, so that decoding reports it by name.
     try:
         return entry.stat().st_size

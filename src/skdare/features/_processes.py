@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,7 +44,7 @@ class Processes:
         """Whether this one writes files and speaks."""
         return self.rank == 0
 
-    def waiting(self, model: nn.Module, *, last: bool) -> AbstractContextManager:
+    def waiting(self, model: nn.Module, *, last: bool) -> AbstractContextManager[Any]:
         """Gradients of a micro-batch are exchanged with those of the last one only."""
         return model.no_sync() if self.several and not last else nullcontext()  # type: ignore
 

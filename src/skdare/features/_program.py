@@ -5,9 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
 from torch import nn
+
+T = TypeVar("T")
 
 WARM_UPS = 3
 # Shapes of batches that a sweep may bring before compiling stops to pay.
@@ -69,7 +72,7 @@ class Program:
                 self._graph.replay()
 
 
-def compiled(function: Callable, device: torch.device) -> Callable:
+def compiled(function: Callable[..., T], device: torch.device) -> Callable[..., T]:
     """The function as fused kernels on a GPU, compiled when it first meets a shape."""
     return torch.compile(function, dynamic=False) if device.type == "cuda" else function
 

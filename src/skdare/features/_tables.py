@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
+from typing import Any
 
 from skdare.datasets._columns import cell_text, csv_blocks, csv_header
 from skdare.datasets._contents import needing, reading
@@ -38,7 +39,7 @@ def read_table(path: Path, kind: str | None, given: Mapping[str, str | None]) ->
         _refuse_missing(by_role[role], ("",) if role == kind else MISSING, columns[role], path)
     name = path.name[: -len(next(s for s in TABLES if path.name.lower().endswith(s)))]
     ids = [str(row) for row in range(len(by_role["label"]))]
-    items: Sequence = by_role[kind]
+    items: Sequence[Any] = by_role[kind]
     if kind == "image":
         ids = [PurePath(cell).as_posix() for cell in by_role["image"]]
         items = _files(path, by_role["image"])

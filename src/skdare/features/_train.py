@@ -87,7 +87,7 @@ class Trainer:
         examples: Examples,
         backbone: Backbone,
         recipe: Recipe,
-        folder: str | os.PathLike,
+        folder: str | os.PathLike[str],
         *,
         device: str = "auto",
         at_once: int | None = None,

@@ -101,7 +101,7 @@ class TrainingFolder:
     with ``state.pt`` while it is trained, and then ``network.pt`` (weights) and ``record.json``.
     """
 
-    def __init__(self, folder: str | os.PathLike) -> None:
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
 
     def agree(self, settings: Mapping[str, Any], source: Mapping[str, Any]) -> None:

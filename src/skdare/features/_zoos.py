@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
@@ -12,9 +12,10 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from skdare.features._backbone import ImageBackbone
+from skdare.features._state import read_state
 
 
 def load_timm(name: str, *, size: int | None = None, weights: str = "default") -> ImageBackbone:
@@ -28,7 +29,7 @@ def load_timm(name: str, *, size: int | None = None, weights: str = "default") -
         Pixels; those of the weights where not given.
     weights : str
         ``default`` (timm's pretrained ones), ``none`` (drawn with seed 0), or a file with a state
-        dict, with or without a classifier.
+        dict, with or without a classifier, or DomainBed's ``model.pkl``.
 
     Returns
     -------
@@ -67,7 +68,7 @@ def load_torchvision(
         Pixels; those of torchvision's default weights where not given.
     weights : str
         ``default`` (torchvision's best ones for this network), ``none`` (drawn with seed 0), or a
-        file with a state dict, with or without a classifier.
+        file with a state dict, with or without a classifier, or DomainBed's ``model.pkl``.
 
     Returns
     -------
@@ -167,7 +168,7 @@ def _last_linear(name: str, module: nn.Module) -> str:
 
 def _load(module: nn.Module, path: Path, classifier: tuple[str, ...]) -> None:
     """Take all weights but the classifier's from a file."""
-    given: Mapping[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+    given = read_state(path)
     own = module.state_dict()
     left = tuple(f"{part}." for part in classifier)
     # A part of the classifier that stays, such as its norm, is loaded like the rest.

@@ -6,6 +6,7 @@ import copy
 from os import PathLike
 from typing import Any, Self
 
+from skdare._array import Array
 from skdare._validation import check_count, check_features, check_number, warn
 from skdare.adjustment import Adjustment, Spectrum
 from skdare.engines import as_rows
@@ -101,7 +102,7 @@ class Adapter:
     def __repr__(self) -> str:
         return f"Adapter({type(self._head).__name__}, {self.n_seen_} rows seen)"
 
-    def partial_fit(self, X) -> Self:
+    def partial_fit(self, X: Array) -> Self:
         """Take more rows of the new domain.
 
         Parameters
@@ -120,7 +121,7 @@ class Adapter:
         return self
 
     @property
-    def head_(self):
+    def head_(self) -> Any:
         """The head for the rows seen so far; the head it came from is untouched."""
         if self.n_seen_ < self._min_rows:
             raise ValueError(
@@ -157,7 +158,7 @@ class Adapter:
             self._root = root if root.is_bounded else None
         return own
 
-    def save(self, path: str | PathLike) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the state of the stream to a file, which ``head.resume`` goes on from.
 
         The file is replaced in one step, and holds no code. The head itself is not in it.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from os import PathLike
+from typing import Self
 
 import numpy as np
 
+from skdare._array import Array
 from skdare.heads._adaptation import check_adaptable
 from skdare.heads._adapter import Adapter
 from skdare.heads._base import Head
@@ -16,7 +18,7 @@ from skdare.heads._stream_file import StreamFile
 class Adapting(Head):
     """A head that adapts: to rows at hand, to a stream, to many streams."""
 
-    def adapt(self, X, *, prior_rows=None, min_rows=2):
+    def adapt(self, X: Array, *, prior_rows: float | None = None, min_rows: int = 2) -> Self:
         """A new head for the domain these unlabelled rows come from; this one is untouched.
 
         Parameters
@@ -31,7 +33,14 @@ class Adapting(Head):
         """
         return self.adapter(prior_rows=prior_rows, min_rows=min_rows).partial_fit(X).head_
 
-    def adapter(self, *, prior_rows=None, min_rows=2, half_life=None, staleness=0.0) -> Adapter:
+    def adapter(
+        self,
+        *,
+        prior_rows: float | None = None,
+        min_rows: int = 2,
+        half_life: float | None = None,
+        staleness: float = 0.0,
+    ) -> Adapter:
         """An object that takes the unlabelled rows of a new domain in chunks.
 
         Parameters
@@ -59,7 +68,14 @@ class Adapting(Head):
             staleness=staleness,
         )
 
-    def fleet(self, *, rank=16, prior_rows=None, min_rows=2, half_life=None) -> Fleet:
+    def fleet(
+        self,
+        *,
+        rank: int = 16,
+        prior_rows: float | None = None,
+        min_rows: int = 2,
+        half_life: float | None = None,
+    ) -> Fleet:
         """An object that takes the unlabelled rows of many devices, each a domain of its own.
 
         Parameters
@@ -118,7 +134,7 @@ class Adapting(Head):
             )
         return self.adaptation_.fitted.B * getattr(self, "_spread", 1.0)
 
-    def resume(self, path: str | PathLike) -> Adapter | Fleet:
+    def resume(self, path: str | PathLike[str]) -> Adapter | Fleet:
         """The adapter or fleet that ``save`` wrote to a file, to go on from there.
 
         Parameters

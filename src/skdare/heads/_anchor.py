@@ -11,6 +11,7 @@ from skdare._array import as_float64, float64, like, to_numpy
 from skdare._validation import check_number
 from skdare.adjustment import Adjustment, average
 from skdare.domain_statistics import Whitening, check_whitening
+from skdare.engines import DaskEngine
 from skdare.heads._adjusted import mean_directions
 from skdare.heads._base import RegressorHead, check_solver
 from skdare.heads._problem import Problem
@@ -74,19 +75,19 @@ class AnchorRegressor(RegressorHead):
     def __init__(
         self,
         *,
-        gamma=10.0,
-        l2=1e-2,
-        adjust=False,
-        shrinkage=0.9,
-        shrinkage_target="scaled",
-        centered=True,
-        fit_intercept=True,
-        solver="auto",
-        tol=1e-5,
-        max_iter=1000,
-        warm_start=False,
-        engine="auto",
-    ):
+        gamma: float = 10.0,
+        l2: float = 1e-2,
+        adjust: bool = False,
+        shrinkage: float | str = 0.9,
+        shrinkage_target: str = "scaled",
+        centered: bool = True,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-5,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        engine: str | DaskEngine = "auto",
+    ) -> None:
         self.gamma = gamma
         self.l2 = l2
         self.adjust = adjust

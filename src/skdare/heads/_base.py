@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdare._array import Array, is_foreign, namespace, products_of, to_numpy
 from skdare._validation import (
+    Labels,
     check_choice,
     check_count,
     check_domains,
@@ -47,7 +48,13 @@ class Head(Exporting, BaseEstimator, ABC):
 
     _needs_domains = True
 
-    def fit(self, X, y, domains=None, sample_weight=None) -> Self:
+    def fit(
+        self,
+        X: Array,
+        y: Array,
+        domains: Labels | None = None,
+        sample_weight: Array | None = None,
+    ) -> Self:
         """Fit the head.
 
         Parameters
@@ -68,7 +75,14 @@ class Head(Exporting, BaseEstimator, ABC):
         """
         return self._fit_sharing(None, X, y, domains, sample_weight)
 
-    def _fit_sharing(self, shared: Shared | None, X, y, domains, sample_weight=None) -> Self:
+    def _fit_sharing(
+        self,
+        shared: Shared | None,
+        X: Array,
+        y: Array,
+        domains: Labels | None,
+        sample_weight: Array | None = None,
+    ) -> Self:
         before = dict(self.__dict__)
         try:
             with products_of(X):
@@ -80,13 +94,27 @@ class Head(Exporting, BaseEstimator, ABC):
             raise
         return self
 
-    def _fit(self, X, y, domains, sample_weight, shared: Shared | None) -> None:
+    def _fit(
+        self,
+        X: Array,
+        y: Array,
+        domains: Labels | None,
+        sample_weight: Array | None,
+        shared: Shared | None,
+    ) -> None:
         self._check_options()
         with Placing(self.engine) as place:
             X = check_features(self, place.where_they_lie(X), reset=True, min_rows=2)
             self._fit_rows(place.handed_over(X), y, domains, sample_weight, shared)
 
-    def _fit_rows(self, X, y, domains, sample_weight, shared: Shared | None) -> None:
+    def _fit_rows(
+        self,
+        X: Array,
+        y: Array,
+        domains: Labels | None,
+        sample_weight: Array | None,
+        shared: Shared | None,
+    ) -> None:
         n = X.shape[0]
         y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
         if len(y) != n:
@@ -176,7 +204,7 @@ class Head(Exporting, BaseEstimator, ABC):
                 ConvergenceWarning,
             )
 
-    def save(self, path: str | PathLike, *, adaptable: bool = True) -> None:
+    def save(self, path: str | PathLike[str], *, adaptable: bool = True) -> None:
         """Write the head to a safetensors file, which `skdare.load` reads; see `skdare.save`.
 
         Parameters
@@ -198,7 +226,7 @@ class Head(Exporting, BaseEstimator, ABC):
         X = check_features(self, as_rows(X), reset=False)
         return X, slice(0, X.shape[0]), np.atleast_2d(self.coef_).T, self.intercept_
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -239,21 +267,21 @@ class ClassifierHead(ClassifierMixin, Head):
         self.coef_ = np.ascontiguousarray(V.T)
         self.intercept_ = b.copy()
 
-    def decision_function(self, X):
+    def decision_function(self, X: Array) -> Array:
         """Scores: (n,) for two classes, else (n, k), in the array library of X."""
         F = self._scores(X)
         return F[:, 0] if F.shape[1] == 1 else F
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Array) -> Array:
         """Class probabilities, (n, k), in the array library of X."""
         return probabilities(self._scores(X))
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Array) -> Array:
         """Logarithms of class probabilities, in the array library of X."""
         P = self.predict_proba(X)
         return namespace(P).log(P)
 
-    def predict(self, X):
+    def predict(self, X: Array) -> np.ndarray:
         """Class labels, a NumPy array of shape (n,)."""
         columns = predicted_columns(*self._rows_and_weights(X))
         return self.classes_[columns]
@@ -287,7 +315,7 @@ class RegressorHead(RegressorMixin, Head):
         self.coef_ = V[:, 0] * self._spread
         self.intercept_ = float(b[0]) * self._spread + self._centre
 
-    def predict(self, X):
+    def predict(self, X: Array) -> Array:
         """Predicted numbers, (n,), in the array library of X."""
         return self._scores(X)[:, 0]
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import Self
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from skdare._array import in_background, is_foreign, like, to_numpy
+from skdare._array import Array, in_background, is_foreign, like, to_numpy
 from skdare._validation import (
+    Labels,
     check_domains,
     check_features,
     check_finite_targets,
@@ -57,7 +58,7 @@ class Adjusted(Adapting):
         statistics: Statistics,
         plan: Plan,
         adaptation: Plan | None,
-        guess: str | Mapping,
+        guess: str | Mapping[Any, float],
         start: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Solve the plan, and the one that `adapt` uses, and set the fitted attributes."""
@@ -110,7 +111,15 @@ class Adjusted(Adapting):
     def _retrainer(self) -> Self:
         """An unfitted head that neither adjusts nor adapts, for rows that have labels."""
 
-    def rehearse(self, X, y, domains=None, sample_weight=None, *, progress=None) -> Self:
+    def rehearse(
+        self,
+        X: Array,
+        y: Array,
+        domains: Labels | None = None,
+        sample_weight: Array | None = None,
+        *,
+        progress: Callable[[str], object] | None = None,
+    ) -> Self:
         """Hold each training domain out in turn, and keep what came of it for `diagnose`.
 
         For every domain a copy of this head is fitted to the others, used on it as it is, after
@@ -137,7 +146,14 @@ class Adjusted(Adapting):
             self._rehearse(place.handed_over(X), y, domains, sample_weight, progress)
         return self
 
-    def _rehearse(self, X, y, domains, sample_weight, progress) -> None:
+    def _rehearse(
+        self,
+        X: Array,
+        y: Array,
+        domains: Labels | None,
+        sample_weight: Array | None,
+        progress: Callable[[str], object] | None,
+    ) -> None:
         y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
         self._check_rehearsed(y, X.shape[0])
         weight = check_weights(sample_weight, len(y))
@@ -157,7 +173,9 @@ class Adjusted(Adapting):
         given = (training, X, y, weight, numbers, classes, progress)
         self.rehearsal_ = Rehearsing(copies, *given)()
 
-    def diagnose(self, X, *, label_cost=LABEL_COST, acceptable=None) -> Diagnosis:
+    def diagnose(
+        self, X: Array, *, label_cost: float = LABEL_COST, acceptable: float | None = None
+    ) -> Diagnosis:
         """Whether this head can be trusted on the domain these unlabelled rows come from.
 
         Parameters
@@ -229,7 +247,7 @@ class Adjusted(Adapting):
         return self._training
 
 
-def _listed(labels: Iterable) -> str:
+def _listed(labels: Iterable[Hashable]) -> str:
     return ", ".join(f"`{label}`" for label in labels)
 
 

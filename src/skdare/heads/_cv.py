@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Self
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -11,7 +11,7 @@ from sklearn.base import clone
 from skdare._validation import check_choice, check_count, check_number, warn
 from skdare.diagnosis._task import SATURATED
 from skdare.domain_statistics import SHRINKAGE_TARGETS, Whitening, check_strength
-from skdare.engines import check_engine
+from skdare.engines import DaskEngine, check_engine
 from skdare.heads._adjusted import CENTERED, RAW, Plan
 from skdare.heads._base import ClassifierHead, RegressorHead, check_solver
 from skdare.heads._canonical import Adjusted
@@ -22,23 +22,23 @@ from skdare.heads._statistics import Statistics
 from skdare.moments import SHRINKAGE_RULES
 
 
-class _DARECV(Adjusted):
+class DARECV(Adjusted):
     def __init__(
         self,
         *,
-        l2=(1e-3, 1e-2, 1e-1),
-        shrinkage=(0.1, 0.5, 0.9),
-        mean_penalty=(1.0,),
-        strategies=STRATEGIES,
-        standard_errors=1.5,
-        shrinkage_target="scaled",
-        centered=False,
-        fit_intercept=True,
-        solver="auto",
-        tol=1e-4,
-        max_iter=1000,
-        engine="auto",
-    ):
+        l2: Sequence[float] = (1e-3, 1e-2, 1e-1),
+        shrinkage: Sequence[float | str] = (0.1, 0.5, 0.9),
+        mean_penalty: Sequence[float | str] = (1.0,),
+        strategies: Sequence[str] = STRATEGIES,
+        standard_errors: float = 1.5,
+        shrinkage_target: str = "scaled",
+        centered: bool = False,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        engine: str | DaskEngine = "auto",
+    ) -> None:
         self.l2 = l2
         self.shrinkage = shrinkage
         self.mean_penalty = mean_penalty
@@ -53,6 +53,7 @@ class _DARECV(Adjusted):
         self.engine = engine
 
     def _check_options(self) -> None:
+        value: Any
         for name in ("l2", "shrinkage", "mean_penalty", "strategies"):
             values = getattr(self, name)
             if isinstance(values, str) or not np.iterable(values) or not list(values):
@@ -118,7 +119,9 @@ class _DARECV(Adjusted):
                     for form in forms:
                         yield Candidate(strategy, Plan(whitening, form, l2))
 
-    def _choose_among(self, numbers: list[int], candidates: list, scores: np.ndarray) -> int:
+    def _choose_among(
+        self, numbers: list[int], candidates: list[Candidate], scores: np.ndarray
+    ) -> int:
         return numbers[
             choose([candidates[c] for c in numbers], scores[numbers], self.standard_errors)
         ]
@@ -183,7 +186,7 @@ def _explain(
     )
 
 
-class DAREClassifierCV(ClassifierHead, _DARECV):
+class DAREClassifierCV(ClassifierHead, DARECV):
     """A domain-adjusted classifier that chooses its options by leaving training domains out.
 
     Every candidate is scored by accuracy on each training domain in turn, fitted on the others.
@@ -246,7 +249,7 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     """
 
 
-class DARERegressorCV(RegressorHead, _DARECV):
+class DARERegressorCV(RegressorHead, DARECV):
     """A domain-adjusted regressor that chooses its options by leaving training domains out.
 
     As `DAREClassifierCV`, scored by R² on each held-out domain.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 from sklearn.base import clone
 
 from skdare._validation import check_choice, check_domain_weights, check_number
 from skdare.domain_statistics import Whitening, check_whitening
+from skdare.engines import DaskEngine
 from skdare.heads._adjusted import CENTERED, RAW, Plan
 from skdare.heads._base import ClassifierHead, RegressorHead, check_solver
 from skdare.heads._canonical import Adjusted
@@ -24,22 +25,22 @@ class _DARE(Adjusted):
     def __init__(
         self,
         *,
-        l2=1e-2,
-        mean_penalty=1.0,
-        shrinkage=0.9,
-        shrinkage_target="scaled",
-        centered=False,
-        adjust=True,
-        estimate_mean=False,
-        guess="mean",
-        adaptation="raw",
-        fit_intercept=True,
-        solver="auto",
-        tol=1e-5,
-        max_iter=1000,
-        warm_start=False,
-        engine="auto",
-    ):
+        l2: float = 1e-2,
+        mean_penalty: float | str = 1.0,
+        shrinkage: float | str = 0.9,
+        shrinkage_target: str = "scaled",
+        centered: bool = False,
+        adjust: bool = True,
+        estimate_mean: bool = False,
+        guess: str | Mapping[Any, float] = "mean",
+        adaptation: str | None = "raw",
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-5,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        engine: str | DaskEngine = "auto",
+    ) -> None:
         self.l2 = l2
         self.mean_penalty = mean_penalty
         self.shrinkage = shrinkage
@@ -136,7 +137,7 @@ class DAREClassifier(ClassifierHead, _DARE):
     coef_ : array of shape (k, d), or (1, d) for two classes
         On raw features, for an unseen domain: no adjustment is needed in use.
     intercept_ : array of shape (k,), or (1,) for two classes
-    canonical_coef_ : array of the shape of coef_
+    canonical_coef_ : array of the shape of ``coef_``
         The weights on whitened features; ``coef_`` is these, adjusted for an unseen domain.
     classes_ : array of shape (k,)
     domains_ : list of domain labels

@@ -31,7 +31,7 @@ class Exporting:
             type(self).__name__,
         )
 
-    def to_onnx(self, path: str | PathLike | None = None, *, adaptable: bool = False) -> Any:
+    def to_onnx(self, path: str | PathLike[str] | None = None, *, adaptable: bool = False) -> Any:
         """An ONNX graph that predicts as this head does.
 
         Its input ``X`` is float32 of shape (n, d). A classifier gives ``label``,
@@ -46,6 +46,8 @@ class Exporting:
         adaptable : bool, default=False
             True: a graph with three more inputs, ``whitener``, ``mean`` and ``intercept``, which
             `onnx_inputs` of an adapted head gives. One session then serves any number of domains.
+            The whitener's seven digits cost some where features have very unequal units and
+            ``shrinkage_target="pooled"``: standardise those.
 
         Returns
         -------

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from skdare._array import Array, Index, take, to_numpy
-from skdare._validation import check_count, check_domains, check_features, check_number
+from skdare._validation import Labels, check_count, check_domains, check_features, check_number
 from skdare.adjustment import Adjustment
 from skdare.engines import as_rows
 from skdare.heads._adaptation import check_adaptable, head_digest, trust_in
@@ -109,7 +109,7 @@ class Fleet:
         """How many rows of a device were seen."""
         return int(self._sketches.seen[self._slots[device]]) if device in self._slots else 0
 
-    def partial_fit(self, X, devices) -> Self:
+    def partial_fit(self, X: Array, devices: Labels) -> Self:
         """Take more rows, of any devices, known or new.
 
         Parameters
@@ -147,18 +147,18 @@ class Fleet:
         given = (own, moments.mean, trust, self.n_seen(device))
         return self._head.adaptation_.adapted(self._head, *given)
 
-    def decision_function(self, X, devices) -> np.ndarray:
+    def decision_function(self, X: Array, devices: Labels) -> np.ndarray:
         """Scores of a classifier, every row by the head of its device: (m,) or (m, k)."""
         self._check_classifier("decision_function")
         F = self._scores(X, devices)
         return F[:, 0] if F.shape[1] == 1 else F
 
-    def predict_proba(self, X, devices) -> np.ndarray:
+    def predict_proba(self, X: Array, devices: Labels) -> np.ndarray:
         """Class probabilities, every row by the head of its device."""
         self._check_classifier("predict_proba")
         return probabilities(self._scores(X, devices))
 
-    def predict(self, X, devices) -> np.ndarray:
+    def predict(self, X: Array, devices: Labels) -> np.ndarray:
         """Class labels or numbers, every row by the head of its device.
 
         A device with fewer than ``min_rows`` rows has the head as it is, as one never seen.
@@ -171,7 +171,7 @@ class Fleet:
         F = self._scores(X, devices)
         return self._head.classes_[class_numbers(F)] if self._is_classifier else F[:, 0]
 
-    def save(self, path: str | PathLike) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the state of all devices to a file, which ``head.resume`` goes on from.
 
         The file is replaced in one step, and holds no code. The head itself is not in it.

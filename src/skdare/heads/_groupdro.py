@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Any
+
 import numpy as np
 
 from skdare._validation import check_number
+from skdare.engines import DaskEngine
 from skdare.heads._base import ClassifierHead, RegressorHead
 from skdare.heads._problem import Problem
 from skdare.heads._unadjusted import Unadjusted
@@ -16,14 +20,14 @@ class _GroupDRO(Unadjusted):
     def __init__(
         self,
         *,
-        l2=1e-2,
-        fit_intercept=True,
-        step=None,
-        tol=1e-5,
-        max_iter=200,
-        warm_start=False,
-        engine="auto",
-    ):
+        l2: float = 1e-2,
+        fit_intercept: bool = True,
+        step: float | None = None,
+        tol: float = 1e-5,
+        max_iter: int = 200,
+        warm_start: bool = False,
+        engine: str | DaskEngine = "auto",
+    ) -> None:
         self.l2 = l2
         self.fit_intercept = fit_intercept
         self.step = step
@@ -37,9 +41,13 @@ class _GroupDRO(Unadjusted):
         check_number("step", self.step, also=(None,))
 
     def _minimise(self, objective: Objective, problem: Problem) -> Solution:
-        options = {"tol": self.tol, "max_iter": self.max_iter, "step": self.step}
+        options: dict[str, Any] = {
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "step": self.step,
+        }
         weights = np.full(len(problem.index), 1.0 / len(problem.index))
-        last: dict = getattr(self, "domain_weights_", {})
+        last: dict[Hashable, float] = getattr(self, "domain_weights_", {})
         if self.warm_start and list(last) == list(problem.labels):
             weights = np.array(list(last.values()))
         solution, weights = minimax(objective, self._start(objective), weights, **options)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from skdare._validation import check_count, check_number
+from skdare.engines import DaskEngine
 from skdare.heads._base import ClassifierHead, RegressorHead
 from skdare.heads._problem import Problem
 from skdare.heads._unadjusted import Unadjusted
@@ -17,15 +19,15 @@ class _IRM(Unadjusted):
     def __init__(
         self,
         *,
-        penalty=1.0,
-        anneal=4,
-        l2=1e-2,
-        fit_intercept=True,
-        tol=1e-5,
-        max_iter=1000,
-        warm_start=False,
-        engine="auto",
-    ):
+        penalty: float = 1.0,
+        anneal: int = 4,
+        l2: float = 1e-2,
+        fit_intercept: bool = True,
+        tol: float = 1e-5,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        engine: str | DaskEngine = "auto",
+    ) -> None:
         self.penalty = penalty
         self.anneal = anneal
         self.l2 = l2
@@ -41,7 +43,8 @@ class _IRM(Unadjusted):
         check_count("anneal", self.anneal, 1)
 
     def _minimise(self, objective: Objective, problem: Problem) -> Solution:
-        n, options = len(problem.index), {"tol": self.tol, "max_iter": self.max_iter}
+        n = len(problem.index)
+        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
         theta, solutions = self._start(objective), []
         # Not convex: start from the reweighted optimum, and let the penalty grow from there; a
         # warm start is already where the last penalty led.

@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from os import PathLike
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -26,10 +27,11 @@ _DAMAGE = (
     NotImplementedError,
     OverflowError,
     MemoryError,
+    OSError,
 )
 
 
-def read_npz_stream(path: str | PathLike) -> TensorFile:
+def read_npz_stream(path: str | PathLike[str]) -> TensorFile:
     """The state in such a file; one that is not whole is refused."""
     try:
         with Path(path).open("rb") as raw:
@@ -47,7 +49,7 @@ def read_npz_stream(path: str | PathLike) -> TensorFile:
         ) from error
 
 
-def _check_sizes(raw, size: int) -> None:
+def _check_sizes(raw: BinaryIO, size: int) -> None:
     """Nothing in it is compressed, so that nothing can be larger than the file."""
     with zipfile.ZipFile(raw) as entries:
         for entry in entries.infolist():

@@ -17,7 +17,7 @@ from skdare.persist import Arrays, TensorFile, Unfit, header_of
 _STREAMS = ("adapter", "fleet")
 
 
-def save(model: Any, path: str | PathLike, *, adaptable: bool = True) -> None:
+def save(model: Any, path: str | PathLike[str], *, adaptable: bool = True) -> None:
     """Write a fitted head, or a pipeline that ends in one, to a safetensors file.
 
     The file is replaced in one step, and holds arrays and a JSON header, never code: class,
@@ -56,7 +56,7 @@ def save(model: Any, path: str | PathLike, *, adaptable: bool = True) -> None:
     TensorFile("head", header, arrays.named).write(path)
 
 
-def load(path: str | PathLike) -> Any:
+def load(path: str | PathLike[str]) -> Any:
     """The head, or the pipeline, that `save` wrote to a file.
 
     Nothing in a file is ever run. One that was cut off or altered, is none of skdare's, or was
@@ -84,7 +84,7 @@ def load(path: str | PathLike) -> Any:
         ) from error
 
 
-def inspect_file(path: str | PathLike) -> dict[str, Any]:
+def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
     """What the header of a file says, without reading its arrays.
 
     Parameters
@@ -126,7 +126,7 @@ def _kinds() -> Mapping[str, type[Head]]:
     return {name: kind for name, kind in classes.items() if issubclass(kind, Head)}
 
 
-def _check_is_head(file: TensorFile, path: str | PathLike) -> None:
+def _check_is_head(file: TensorFile, path: str | PathLike[str]) -> None:
     if file.kind in _STREAMS:
         raise ValueError(
             f"{path} holds the state of a stream ({file.kind}), not a head; load the head that it "

@@ -18,8 +18,10 @@ from skdare.diagnosis._rehearsal import Rehearsed
 from skdare.diagnosis._task import Classes, Numbers
 from skdare.domain_statistics import Whitening
 from skdare.heads._adaptation import Adaptation
+from skdare.heads._adapting import Adapting
 from skdare.heads._adjusted import Fitted, Form, Plan
 from skdare.heads._base import ClassifierHead, Head
+from skdare.heads._cv import DARECV
 from skdare.moments import Moments
 from skdare.persist import (
     ANYTHING,
@@ -137,6 +139,7 @@ _SMALL: dict[str, Field] = {
     "predicted_shares_": Array("k"),
     "predicted_share_range_": NUMBER,
     "adapted_rows_": INTEGER,
+    "adapted_mean_": Array("d"),
     "domain_weights_": MapOf(NUMBER),
     "cv_results_": ANYTHING,
     "best_strategy_": TEXT,
@@ -152,7 +155,6 @@ _LARGE: dict[str, Field] = {
     "moments_": MapOf(_MOMENTS),
     "adjustments_": MapOf(_ADJUSTMENT),
     "adjustment_": _ADJUSTMENT,
-    "adapted_mean_": Array("d"),
     "_whitening": _WHITENING,
     "adaptation_": Maybe(_ADAPTATION),
     "rehearsal_": Maybe(_REHEARSAL),
@@ -212,6 +214,20 @@ def _fields(kind: type[Head], adaptable: bool) -> dict[str, Field]:
     return {**own, **_SMALL, **(_LARGE if adaptable else {})}
 
 
+def _needed(kind: type[Head], adaptable: bool) -> set[str]:
+    """Attributes without which a head of this kind would fail in use."""
+    needed = {"coef_", "intercept_", "solution_", "n_iter_"}
+    if not issubclass(kind, ClassifierHead):
+        needed |= {"_centre", "_spread"}
+    if issubclass(kind, DARECV):
+        needed |= {"adapts_", "choice_"}
+    if issubclass(kind, Adapting) and adaptable:
+        needed |= set(_LARGE)
+        if issubclass(kind, ClassifierHead):
+            needed |= {"predicted_shares_", "predicted_share_range_"}
+    return needed
+
+
 def _parameters(given: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:
     """Constructor values; a cluster is no part of a head, and another may be in scope later."""
     engine = given["engine"] if isinstance(given["engine"], str) else "auto"
@@ -240,8 +256,9 @@ def restored(
         saved.sizes["k"] = k = len(head.classes_)
         saved.sizes["c"] = 1 if k == 2 else k
     _set_state(head, _of_type(header, "state", dict), saved, _of_type(header, "adaptable", bool))
-    if _of_type(header, "as_fitted", bool):
-        head._fitted_with = head.get_params()
+    if hasattr(head, "moments_"):
+        as_fitted = _of_type(header, "as_fitted", bool)
+        head._fitted_with = head.get_params() if as_fitted else None
     return head
 
 
@@ -266,7 +283,7 @@ def _with_parameters(kind: type[Head], given: dict[str, Any], saved: Saved) -> H
 
 def _set_state(head: Head, state: dict[str, Any], saved: Saved, adaptable: bool) -> None:
     fields = _fields(type(head), adaptable)
-    missing = {"coef_", "intercept_"} - set(state)
+    missing = _needed(type(head), adaptable) - set(state)
     unknown = set(state) - set(fields)
     if missing or unknown:
         raise Unfit(f"its header {'lacks' if missing else 'has'} {min(missing or unknown)!r}")

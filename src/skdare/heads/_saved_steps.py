@@ -92,6 +92,12 @@ def _named(step: Any, names: np.ndarray | None) -> Any:
     return step
 
 
+def _scales(got: Mapping[str, Any]) -> bool:
+    """Whether a scaler has what it subtracts and divides by, and knows how many features it has."""
+    mean, scale = got["mean"] is not None, got["scale"] is not None
+    return (mean or scale) and mean >= got["with_mean"] and scale >= got["with_std"]
+
+
 _NAMES = Maybe(VALUES)
 _STEPS: dict[str, tuple[type, Any, Record]] = {
     "SimpleImputer": (
@@ -111,7 +117,7 @@ _STEPS: dict[str, tuple[type, Any, Record]] = {
                 "with_mean": FLAG,
                 "with_std": FLAG,
             },
-            fits=lambda got: got["mean"] is not None or got["scale"] is not None,
+            fits=_scales,
         ),
     ),
     "FunctionTransformer": (

@@ -65,7 +65,7 @@ def domain_scores(
     return scores
 
 
-def _path_key(candidate: Candidate) -> tuple:
+def _path_key(candidate: Candidate) -> tuple[str, bool, str, float]:
     plan = candidate.plan
     return repr(plan.whitening), plan.by_rows, repr(plan.form), -plan.l2
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 
-from skdare._validation import check_domains
+from skdare._array import Array, Index
+from skdare._validation import Labels, check_domains
 
 
 class LeaveOneDomainOut(BaseCrossValidator):
@@ -29,7 +30,13 @@ class LeaveOneDomainOut(BaseCrossValidator):
     # scikit-learn reads these names: both arrive at `split` when routing is on.
     __metadata_request__split = {"domains": True, "groups": True}  # noqa: RUF012
 
-    def split(self, X, y=None, groups=None, domains=None) -> Iterator[tuple]:
+    def split(
+        self,
+        X: Array,
+        y: Array | None = None,
+        groups: Labels | None = None,
+        domains: Labels | None = None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Row numbers of (training domains, held-out domain), for each domain in turn.
 
         Parameters
@@ -45,7 +52,13 @@ class LeaveOneDomainOut(BaseCrossValidator):
             test = everything[index]
             yield np.setdiff1d(everything, test, assume_unique=True), test
 
-    def get_n_splits(self, X=None, y=None, groups=None, domains=None) -> int:
+    def get_n_splits(
+        self,
+        X: Array | None = None,
+        y: Array | None = None,
+        groups: Labels | None = None,
+        domains: Labels | None = None,
+    ) -> int:
         """Number of domains."""
         labels = domains if domains is not None else groups
         if labels is None:
@@ -53,7 +66,7 @@ class LeaveOneDomainOut(BaseCrossValidator):
         return len(self._index(len(labels), groups, domains))
 
     @staticmethod
-    def _index(n: int, groups, domains) -> list:
+    def _index(n: int, groups: Labels | None, domains: Labels | None) -> list[Index]:
         if (groups is None) == (domains is None):
             raise ValueError("pass one label per row, either as domains or as groups")
         labels = domains if domains is not None else groups

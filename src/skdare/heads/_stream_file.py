@@ -34,12 +34,12 @@ class StreamFile:
     header: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray]
 
-    def write(self, path: str | PathLike) -> None:
+    def write(self, path: str | PathLike[str]) -> None:
         """Replace the file in one step; where that fails, what was there stays."""
         TensorFile(self.kind, self.header, self.arrays).write(path)
 
     @classmethod
-    def read(cls, path: str | PathLike, head: Any) -> StreamFile:
+    def read(cls, path: str | PathLike[str], head: Any) -> StreamFile:
         """A file that was written for this head; any other is refused."""
         with Path(path).open("rb") as file:
             is_npz = file.read(len(ZIP)) == ZIP

@@ -7,6 +7,7 @@ from abc import abstractmethod
 import numpy as np
 
 from skdare.adjustment import Adjustment
+from skdare.engines import DaskEngine
 from skdare.heads._base import ClassifierHead, Head, RegressorHead, check_solver
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
@@ -50,14 +51,14 @@ class _Pooled(Unadjusted):
     def __init__(
         self,
         *,
-        l2=1e-2,
-        fit_intercept=True,
-        solver="auto",
-        tol=1e-5,
-        max_iter=1000,
-        warm_start=False,
-        engine="auto",
-    ):
+        l2: float = 1e-2,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-5,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        engine: str | DaskEngine = "auto",
+    ) -> None:
         self.l2 = l2
         self.fit_intercept = fit_intercept
         self.solver = solver

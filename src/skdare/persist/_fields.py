@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -122,7 +122,7 @@ class _Label(Field):
             )
         return {"number": str(value)} if value != value or value in _ENDLESS else value
 
-    def read(self, node: Any, saved: Saved) -> Hashable:
+    def read(self, node: Any, saved: Saved) -> Any:
         if node is None or type(node) in (bool, int, float, str):
             return node
         match node:
@@ -137,7 +137,7 @@ class _Label(Field):
         dtype = node.get("dtype")
         if dtype is None:
             return number
-        if dtype not in _SCALARS:
+        if type(dtype) is not str or dtype not in _SCALARS:
             raise saved.refuse("a label")
         return np.dtype(dtype).type(number)
 

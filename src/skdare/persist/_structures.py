@@ -31,10 +31,10 @@ class ListOf(Field):
 
     field: Field
 
-    def write(self, value: Sequence, to: Arrays, name: str) -> list:
+    def write(self, value: Sequence[Any], to: Arrays, name: str) -> list[Any]:
         return [self.field.write(item, to, f"{name}.{i}") for i, item in enumerate(value)]
 
-    def read(self, node: Any, saved: Saved) -> list:
+    def read(self, node: Any, saved: Saved) -> list[Any]:
         if type(node) is not list:
             raise saved.refuse("a list")
         return [self.field.read(item, saved.inside(str(i))) for i, item in enumerate(node)]
@@ -46,11 +46,11 @@ class TupleOf(Field):
 
     fields: tuple[Field, ...]
 
-    def write(self, value: tuple, to: Arrays, name: str) -> list:
+    def write(self, value: tuple[Any, ...], to: Arrays, name: str) -> list[Any]:
         pairs = enumerate(zip(self.fields, value, strict=True))
         return [one.write(item, to, f"{name}.{i}") for i, (one, item) in pairs]
 
-    def read(self, node: Any, saved: Saved) -> tuple:
+    def read(self, node: Any, saved: Saved) -> tuple[Any, ...]:
         if type(node) is not list or len(node) != len(self.fields):
             raise saved.refuse(f"a list of {len(self.fields)}")
         pairs = enumerate(zip(self.fields, node, strict=True))
@@ -63,14 +63,14 @@ class MapOf(Field):
 
     field: Field
 
-    def write(self, value: Mapping, to: Arrays, name: str) -> list:
+    def write(self, value: Mapping[Any, Any], to: Arrays, name: str) -> list[Any]:
         pairs = enumerate(value.items())
         return [
             [LABEL.write(label, to, name), self.field.write(item, to, f"{name}.{i}")]
             for i, (label, item) in pairs
         ]
 
-    def read(self, node: Any, saved: Saved) -> dict:
+    def read(self, node: Any, saved: Saved) -> dict[Any, Any]:
         if type(node) is not list or any(type(p) is not list or len(p) != 2 for p in node):
             raise saved.refuse("a list of pairs")
         pairs = enumerate(node)
@@ -148,11 +148,10 @@ class OneOf(Field):
         return {"kind": kind, **self.records[kind].write(value, to, name)}
 
     def read(self, node: Any, saved: Saved) -> Any:
-        if type(node) is not dict or node.get("kind") not in self.records:
-            raise saved.refuse("one of " + ", ".join(self.records))
-        return self.records[node["kind"]].read(
-            {key: item for key, item in node.items() if key != "kind"}, saved
-        )
+        match node:
+            case {"kind": str(kind), **rest} if kind in self.records:
+                return self.records[kind].read(rest, saved)
+        raise saved.refuse("one of " + ", ".join(self.records))
 
 
 @dataclass(frozen=True)

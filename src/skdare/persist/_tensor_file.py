@@ -60,7 +60,7 @@ class TensorFile:
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
     version: int = VERSION
 
-    def write(self, path: str | PathLike) -> None:
+    def write(self, path: str | PathLike[str]) -> None:
         """Replace the file in one step; where that fails, what was there stays."""
         # Wide numbers first, so that all of them are aligned.
         widest = sorted(self.arrays.items(), key=lambda item: -item[1].itemsize)
@@ -81,7 +81,7 @@ class TensorFile:
         return {"format": _FORMAT, _DIGEST: _UNSIGNED, _HEADER: header}
 
     @classmethod
-    def read(cls, path: str | PathLike) -> TensorFile:
+    def read(cls, path: str | PathLike[str]) -> TensorFile:
         """A file that skdare wrote; one that is not, or is damaged, or newer, is refused."""
         with Path(path).open("rb") as file:
             outline = _outline(file, path)
@@ -99,7 +99,7 @@ class TensorFile:
         return cls(outline.kind, outline.header, arrays, outline.version)
 
 
-def header_of(path: str | PathLike) -> TensorFile:
+def header_of(path: str | PathLike[str]) -> TensorFile:
     """The header alone, without any array; the checksum is not looked at."""
     with Path(path).open("rb") as file:
         outline = _outline(file, path)
@@ -123,7 +123,7 @@ class _Outline:
         return self.text.replace(self.digest.encode(), _UNSIGNED.encode(), 1)
 
 
-def _outline(file: BinaryIO, path: str | PathLike) -> _Outline:
+def _outline(file: BinaryIO, path: str | PathLike[str]) -> _Outline:
     """Read and check the text; the arrays it names are as long as the rest of the file."""
     try:
         size = os.fstat(file.fileno()).st_size
@@ -165,7 +165,7 @@ class _Newer(ValueError):
     """A file of a later version."""
 
 
-def _placed(entries: dict, rest: int) -> Iterator[tuple[str, np.dtype, tuple[int, ...]]]:
+def _placed(entries: dict[str, Any], rest: int) -> Iterator[tuple[str, np.dtype, tuple[int, ...]]]:
     """Name, dtype and shape of the arrays, which lie one after the other up to the end."""
     at = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):

@@ -48,8 +48,8 @@ def text(summary: Summary, width: int = 100) -> str:
 
 
 def write_report(
-    run_folder: str | os.PathLike,
-    out: str | os.PathLike | None = None,
+    run_folder: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
     formats: Iterable[str] = FORMATS,
 ) -> list[Path]:
     """Write the report of a run, and return the files.
@@ -89,7 +89,7 @@ def write_report(
     return [_written(folder / name, content) for name, content in rendered]
 
 
-def write_figure(figure: FigureOne, paths: Iterable[str | os.PathLike]) -> list[Path]:
+def write_figure(figure: FigureOne, paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     """Write the paper's first figure, with its caption, and return the files.
 
     Each is SVG or PNG by its name, appears whole or not at all, and needs
@@ -104,7 +104,7 @@ def write_figure(figure: FigureOne, paths: Iterable[str | os.PathLike]) -> list[
     return [_written(path, content) for path, content in zip(files, rendered, strict=True)]
 
 
-def write_theory(chapters: Sequence[Chapter], path: str | os.PathLike) -> Path:
+def write_theory(chapters: Sequence[Chapter], path: str | os.PathLike[str]) -> Path:
     """Write the theory beside its measurements as one page with figures.
 
     It needs ``pip install 'skdare[report]'``.
@@ -112,7 +112,7 @@ def write_theory(chapters: Sequence[Chapter], path: str | os.PathLike) -> Path:
     return _written(Path(path), page(chapters))
 
 
-def read_records(run_folder: str | os.PathLike) -> list[Record]:
+def read_records(run_folder: str | os.PathLike[str]) -> list[Record]:
     """The records of a run; refused where there are none."""
     log = Log(run_folder)
     records = log.read()

@@ -76,7 +76,7 @@ def inline(svg: str, name: str, title: str, alt: str) -> str:
     return re.sub(r">\s+<", "><", svg)
 
 
-def _rounded(found: re.Match) -> str:
+def _rounded(found: re.Match[str]) -> str:
     text = f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 

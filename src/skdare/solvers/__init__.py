@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from skdare.solvers._lbfgs import History, lbfgs
-from skdare.solvers._minimax import minimax
+from skdare.solvers._lbfgs import History as History
+from skdare.solvers._lbfgs import lbfgs as lbfgs
+from skdare.solvers._minimax import minimax as minimax
 from skdare.solvers._newton import direct, trust_ncg
-from skdare.solvers._solution import Function, Solution, Status
+from skdare.solvers._solution import Function as Function
+from skdare.solvers._solution import Solution, Status
 
 SOLVERS: dict[str, Callable[..., Solution]] = {
     "lbfgs": lbfgs,
@@ -19,14 +21,4 @@ SOLVERS: dict[str, Callable[..., Solution]] = {
     "direct": direct,
 }
 
-__all__ = [
-    "SOLVERS",
-    "Function",
-    "History",
-    "Solution",
-    "Status",
-    "direct",
-    "lbfgs",
-    "minimax",
-    "trust_ncg",
-]
+__all__ = ["Solution", "Status"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
@@ -16,6 +17,10 @@ from scipy.optimize import Bounds, minimize
 from skdare._validation import check_count
 from skdare.theory._adversary import Adversary, along
 from skdare.theory._model import LatentDomain, latent_risk
+
+# From the entries of a triangular matrix to the matrix, and where in it they are.
+_Unfold = Callable[[np.ndarray], np.ndarray]
+_Entries = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +131,7 @@ class _Search:
         L = unfold(found.x)
         return self._inside(L @ L.T, center)
 
-    def _constraints(self, unfold: Callable, lower: tuple) -> list[dict]:
+    def _constraints(self, unfold: _Unfold, lower: _Entries) -> list[dict[str, Any]]:
         adversary, d = self.adversary, len(self.beta)
         a, (p, _) = self.W @ adversary.kept, adversary.norms
         whole = _Residual(np.eye(d), a, adversary.kept)
@@ -154,7 +159,7 @@ class _Search:
         return center + share * (A - center)
 
 
-def _ball(residual: _Residual, radius: float, unfold: Callable, lower: tuple) -> dict:
+def _ball(residual: _Residual, radius: float, unfold: _Unfold, lower: _Entries) -> dict[str, Any]:
     """``‖r‖² ≤ radius²`` as SLSQP takes it."""
 
     def slope(values: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from skdare.theory._robustness import QUIET, RHO, SPREAD, Robustness
 LIMIT = 1e-6
 _PENALTIES = (0.0, 0.1, 1.0, 10.0, 1e4)
 # As the appendix prints the objectives: no ridge, no intercept, no shrinkage.
-_PRINTED = {"l2": 0.0, "fit_intercept": False}
+_PRINTED: dict[str, Any] = {"l2": 0.0, "fit_intercept": False}
 _WHITENED = {**_PRINTED, "shrinkage": 0.0, "centered": True}
 _SOLUTIONS = {
     "anchor": population_anchor,
@@ -84,7 +85,9 @@ def _coef(head: AnchorRegressor | DARERegressor, data: DomainData) -> np.ndarray
 
 
 def _difference(
-    data: DomainData, anchor: Callable[[float], AnchorRegressor], penalties: tuple = _PENALTIES
+    data: DomainData,
+    anchor: Callable[[float], AnchorRegressor],
+    penalties: tuple[float, ...] = _PENALTIES,
 ) -> float:
     """Largest difference of coefficients between an anchor head and DARE with λ = γ."""
     worst = 0.0
