@@ -3,8 +3,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from skdare.export import *  # noqa: F403
+    from skdare.heads import *  # noqa: F403
+
 __version__ = "0.1.0"
 
+# A public name is listed once, in the module that has it; here the lists of these add up.
+_OFFERING = ("skdare.heads", "skdare.export")
 # What is public beside the names here: the names in `__all__` of these modules. All else may change
 # in any release.
 _PUBLIC_MODULES = (
@@ -12,15 +18,10 @@ _PUBLIC_MODULES = (
     *("moments", "report", "solvers", "summary", "theory"),
 )
 
-if TYPE_CHECKING:
-    from skdare.export import *  # noqa: F403
-    from skdare.heads import *  # noqa: F403
 
-
-def _offered() -> dict[str, Any]:
-    """Every public name here, and what it stands for: each is listed in the module that has it."""
-    modules = (import_module("skdare.heads"), import_module("skdare.export"))
-    return {name: getattr(module, name) for module in modules for name in module.__all__}
+def _offered() -> dict[str, str]:
+    """Every public name, and the module that has it."""
+    return {name: module for module in _OFFERING for name in import_module(module).__all__}
 
 
 def __getattr__(name: str) -> Any:
@@ -32,7 +33,7 @@ def __getattr__(name: str) -> Any:
         return list(offered)
     if name not in offered:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return offered[name]
+    return getattr(import_module(offered[name]), name)
 
 
 def __dir__() -> list[str]:

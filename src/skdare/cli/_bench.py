@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skdare.cli._bench_choices import ABLATIONS, DEFAULT_EXTRAS, EXTRAS, PROJECTIONS
+from skdare.cli._bench_choices import ABLATIONS, DEFAULT_EXTRAS, EXTRAS, PROJECTIONS, TRIALS
 from skdare.cli._errors import mistakes
 from skdare.cli._options import asked, named_scores, names, numbers, shared_options
 from skdare.cli._progress import follow
@@ -78,7 +78,7 @@ def bench(
 
 def _swept(folder: str, wanted: dict[str, Any]) -> DomainBedScores:
     """What a sweep measured on the domains and in the trials that are asked for."""
-    from skdare.bench import TRIALS, read_domainbed
+    from skdare.bench import read_domainbed
     from skdare.datasets import DomainData
 
     data = wanted["data"]
