@@ -22,6 +22,8 @@ from skdare.bench import (
     bench_plan,
     run,
 )
+from skdare.bench._run import _Groups
+from skdare.bench._runner import Runner
 from skdare.datasets import read
 from small_bench import FAST, ask, results, table
 
@@ -33,6 +35,18 @@ def test_trials_side_by_side_give_the_same_records(protocol):
     alone = results(run(plan))
     assert results(run(plan, jobs=3)) == alone
     assert {status for _, _, status, _ in alone.values()} == {"ok", "given"}
+
+
+def test_a_fold_may_finish_while_another_only_waits():
+    plan = ask(trials=1, heads=["erm", "dare"], held_out=["a", "b"])
+    groups = _Groups(list(plan.trials), Runner(plan))
+    first, other = groups.next(None), groups.next(None)
+    assert {first.held_out, other.held_out} == {"a", "b"}
+    groups.finished(first)  # its fold has a trial that waits, and none that runs
+    last = groups.next(other.fold_key)
+    groups.finished(other)
+    groups.finished(last)
+    assert groups.next(None).held_out == first.held_out
 
 
 def test_a_run_that_was_stopped_goes_on_and_repeats_nothing(tmp_path):

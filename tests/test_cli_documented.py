@@ -257,8 +257,13 @@ def is_ready(name: tuple[str, ...], arguments: list[str]) -> bool:
     paths: list[str] = []
     for parameter in command.params:
         value = given.get(parameter.name)
-        if isinstance(parameter.type, click.Path) and parameter.name not in WRITTEN and value:
-            paths += [value] if isinstance(value, str) else value
+        found = [value] if isinstance(value, str) else value
+        if isinstance(parameter, click.Argument) and not (
+            isinstance(found, list | tuple) and found
+        ):
+            return False  # the name of a command in a sentence
+        if isinstance(parameter.type, click.Path) and parameter.name not in WRITTEN:
+            paths += found if isinstance(found, list | tuple) else []
     optional = {".parquet": "pyarrow", ".onnx": "onnx", ".pt": "torch", ".skops": "skops"}
     packages = [p for suffix, p in optional.items() if any(a.endswith(suffix) for a in arguments)]
     return all(Path(path).exists() for path in paths) and all(map(_has, packages))

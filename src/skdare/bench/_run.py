@@ -155,7 +155,8 @@ class _Groups:
                 return
             del self._running[key]
             others = [*self._waiting.values(), *self._running.values()]
-            self._workspace.forget(trial, [group[0] for group in others])
+            # A fold of which trials wait, but none runs just now, is among the waiting ones.
+            self._workspace.forget(trial, [group[0] for group in others if group])
 
     def stop(self) -> None:
         """Hand out nothing more."""
