@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._quantities import number
+from skdare.cli._saved import Saved, check_free, size
 from skdare.cli._table_options import FEATURE_KEY
 
 _STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
@@ -75,12 +76,10 @@ def adapt(
         for path in (out, state):
             if path is not None:
                 check_writable(path)
-                if Path(path).resolve() == Path(head).resolve():
-                    raise ValueError(f"{path} is the head that is adapted; name another file")
+                check_free(path, head, *rows)
         resumed = state is not None and Path(state).exists()
         _refuse_changed(resumed, state)
         import skdare
-        from skdare.cli._saved import Saved, size
 
         with notes(quiet):
             saved = Saved.read(head)

@@ -14,6 +14,7 @@ import click
 
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._quantities import amount
+from skdare.cli._saved import Saved, refuse_inputs, size
 
 SUFFIXES = {
     "onnx": ".onnx",
@@ -52,9 +53,8 @@ def export(head: str, out: str, form: str | None, head_only: bool, as_json: bool
     """
     with mistakes():
         check_writable(out)
+        refuse_inputs(out, head)
         form = form or _by_suffix(out)
-        from skdare.cli._saved import Saved, size
-
         with notes():
             saved = Saved.read(head)
             found = saved.head if head_only else _folded(saved, form)

@@ -11,6 +11,7 @@ import click
 from skdare.cli._config import read_config
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._quantities import amount, listed, number
+from skdare.cli._saved import check_free
 from skdare.cli._table_options import WITHOUT_SPLIT, with_options
 
 # By the name that the bench has for them; there `dare` is fitted without what adapting needs.
@@ -47,7 +48,7 @@ HEADS = {
     default="head.safetensors",
     show_default=True,
     type=click.Path(),
-    help="File to write; it appears whole or not at all.",
+    help="File to write; it appears whole or not at all, and replaces a saved head only.",
 )
 @click.option(
     "--task",
@@ -97,6 +98,7 @@ def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **given
     """
     with mistakes():
         check_writable(out)
+        check_free(out, *features)
         if given["rehearse"] and not given["head"].startswith("dare"):
             raise ValueError("--rehearse is for dare and dare-cv; choose one of them with --head")
         if given["rehearse"] and not given["adaptable"]:

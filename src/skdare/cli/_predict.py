@@ -10,13 +10,13 @@ import click
 
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._quantities import number
+from skdare.cli._saved import Saved, refuse_inputs
 from skdare.cli._table_options import FEATURE_KEY
 
 if TYPE_CHECKING:
     import numpy as np
 
     from skdare.cli._agreement import Agreement
-    from skdare.cli._saved import Saved
 
 
 @click.command()
@@ -56,7 +56,7 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **gi
             raise ValueError("--json writes to stdout; leave it out, or name --out FILE.jsonl")
         if out is not None:
             check_writable(out)
-        from skdare.cli._saved import Saved
+            refuse_inputs(out, head, *rows)
         from skdare.datasets import rows_to
         from skdare.datasets._row_writer import suffix_of
 

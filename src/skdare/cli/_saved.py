@@ -129,6 +129,22 @@ def is_saved(path: str) -> bool:
         return False
 
 
+def check_free(path: str, *inputs: str) -> None:
+    """Refuse to replace what is read, or what is no saved head: only a head gives way to one."""
+    refuse_inputs(path, *inputs)
+    if Path(path).exists() and not is_saved(path):
+        raise ValueError(
+            f"{path} is there and is no saved head; name another file, or remove it first"
+        )
+
+
+def refuse_inputs(path: str, *inputs: str) -> None:
+    """Refuse to write to a file that is read."""
+    for given in inputs:
+        if Path(given).exists() and Path(given).resolve() == Path(path).resolve():
+            raise ValueError(f"{path} is among what is read; name another file")
+
+
 def size(path: str) -> int:
     """Bytes of a file."""
     return Path(path).stat().st_size

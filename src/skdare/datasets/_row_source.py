@@ -14,7 +14,13 @@ import numpy as np
 from skdare.datasets._arrays import read_npy
 from skdare.datasets._columns import checked_header, csv_lines, csv_numbers, csv_rows, refuse_ragged
 from skdare.datasets._contents import Contents, Entry, reading
-from skdare.datasets._entries import called, columns_of, main_entry, named_entry
+from skdare.datasets._entries import (
+    called,
+    columns_of,
+    feature_names_of,
+    main_entry,
+    named_entry,
+)
 from skdare.datasets._read import is_csv, opened
 from skdare.datasets._roles import decode, features_matrix, refuse_infinity
 
@@ -55,7 +61,8 @@ class RowSource:
     path : str or Path
         As for `read`, or an array in a ``.npy`` file; "-" is CSV on the standard input.
     names : sequence of str, optional
-        The features in their order: columns of a table are taken by these names.
+        The features in their order: columns of a table are taken by these names, and those of an
+        array where the file names them.
     key : str, optional
         As ``features`` in `read`, where no names are known.
     beside : mapping from "id", "target" or "domains" to a key, optional
@@ -94,7 +101,9 @@ class RowSource:
         self._keys = self._features(names, key)
         entries = [self._contents.entries[k] for k in self._keys]
         self._wide = len(entries) == 1 and len(entries[0].shape) == 2
-        self.features = entries[0].shape[1] if self._wide else len(entries)
+        self._order = self._by_name(names) if self._wide else None
+        width = entries[0].shape[1] if self._wide else len(entries)
+        self.features = width if self._order is None else len(self._order)
         self.rows = None if _is_csv(path) else entries[0].shape[0]
         self._check_rows()
 
@@ -116,6 +125,20 @@ class RowSource:
             )
         return list(names)
 
+    def _by_name(self, names: Sequence[str] | None) -> np.ndarray | None:
+        """Which columns of a matrix are asked for, where the file names them in its own way."""
+        own = feature_names_of(self._contents, self._keys)
+        if names is None or own is None or list(names) == list(own):
+            return None
+        place = {name: j for j, name in enumerate(own)}
+        missing = [name for name in names if name not in place]
+        if missing:
+            raise ValueError(
+                f"{self._contents.path} has no feature {missing[0]!r}, which the training rows "
+                f"have; it has {', '.join(map(str, own[:5]))}{' and others' * (len(own) > 5)}"
+            )
+        return np.array([place[name] for name in names])
+
     def _check_rows(self) -> None:
         """Every row has all that is asked for."""
         for role, key in self._beside.items():
@@ -134,6 +157,7 @@ class RowSource:
             found, others = arrays[: len(self._keys)], arrays[len(self._keys) :]
             what = f"features in {self._contents.path}"
             X = features_matrix(found[0] if self._wide else np.column_stack(found), what)
+            X = X if self._order is None else X[:, self._order]
             refuse_infinity(X, what, None if self._wide else self._keys, start)
             beside = {
                 role: self._named(role, values)
