@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from skdare.datasets._csv_stream import STDIN
 from skdare.datasets._domainbed import domainbed_split
 from skdare.datasets._fine_tuned import read_fine_tuned
 from skdare.datasets._hugging_face import ArrowRows, from_hugging_face
@@ -9,7 +10,7 @@ from skdare.datasets._lazy import ChunkedRows, PreparedRows, StoredRows, open_ta
 from skdare.datasets._manifest import MANIFEST
 from skdare.datasets._natural import natural
 from skdare.datasets._read import read, read_unlabelled
-from skdare.datasets._row_source import STDIN, RowChunk, RowSource
+from skdare.datasets._row_source import RowChunk, RowSource
 from skdare.datasets._row_writer import OUTPUTS, RowWriter, rows_to
 from skdare.datasets._skada import SkadaRows, SourcesAndTargets, from_skada, to_skada
 from skdare.datasets._split import reserve
