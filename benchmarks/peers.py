@@ -49,10 +49,10 @@ DARE, CV, which searches shrinkage, ridge and form. That is not even: DARE's def
 
 - **skada CORAL** is `CORALAdapter` and LogisticRegression, which predicts as `skada.CORAL` does.
 - **skada MultiLinearMongeAlignment** as shipped ends in NaN or an error on heart, wisdm and gas,
-  where a feature is constant within a domain; its `reg`, said to be added to the diagonal, is
-  the threshold at which its iteration stops. It is fitted here to rows with noise of a tenth of
-  their variance, to a threshold of 1e-4, and on office and pacs after PCA to 100 features: one
-  fit with all 800 did not end within four minutes.
+  where a domain's covariance is singular (a constant feature) or nearly so (gas); its `reg`, said
+  to be added to the diagonal, is the threshold at which its iteration stops. It is fitted here to
+  rows with noise of a tenth of their variance, to a threshold of 1e-4, and on office and pacs
+  after PCA to 100 features: one fit with all 800 did not end within four minutes.
 - **pyRiemann-style centring**: every domain, the new one too, measured from its mean and whitened
   by its Ledoit-Wolf covariance (`covariances`, `invsqrtm`), then LogisticRegression. pyRiemann
   itself does this to covariance matrices as features, not to vectors.
