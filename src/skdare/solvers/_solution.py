@@ -47,7 +47,7 @@ class Status(Enum):
         "scale the features, raise l2, or lower the penalty"
     )
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[type[Status], tuple[str]]:
         # As pickle has it by another method; skops, which MLflow saves heads with, asks for this.
         return Status, (self.value,)
 
