@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from skdare import cli
-from skdare.cli import _theory
+from skdare import cli, theory
 from skdare.datasets import make_latent_domains, read_unlabelled
 from skdare.theory import VERDICTS, Chapter, Chart, Claim, Curve, Map
 
@@ -176,7 +175,7 @@ def short_theory(monkeypatch):
     ]
     claims = [Claim("theorem 0", "1 < 2 holds.", "Σ̄ measured.", True, "does not hold as printed")]
     chapter = Chapter("A <chapter>", claims, pictures)
-    monkeypatch.setattr(_theory, "CHAPTERS", {"short": lambda seed, quick: chapter})
+    monkeypatch.setattr(theory, "CHAPTERS", {"short": lambda seed, quick: chapter})
 
 
 @pytest.mark.usefixtures("short_theory")

@@ -314,6 +314,13 @@ def load_tensors(path: str | Path) -> dict[str, Any]:
     return arrays
 
 
+def save_tensors(tensors: dict[str, Any], path: str | Path) -> None:
+    """Write a dict of torch tensors, which `load_tensors` reads without running code."""
+    import torch
+
+    torch.save(tensors, path)
+
+
 def same_place(X: Array, Y: Array) -> bool:
     """Whether two arrays are in one array library and on one device."""
     if not is_foreign(X) or not is_foreign(Y):

@@ -5,26 +5,54 @@ from __future__ import annotations
 import click
 
 import skdare
-from skdare.cli._bench import ablate, bench
-from skdare.cli._demo import demo
-from skdare.cli._diagnose import diagnose
-from skdare.cli._features import features
-from skdare.cli._figure1 import figure1
-from skdare.cli._learn import extract, train
-from skdare.cli._report import report
-from skdare.cli._reproduce import reproduce
-from skdare.cli._theory import theory
+from skdare.cli._commands import Commands, Late
+
+GROUPS = {
+    "Use a head": {
+        "fit": "Fit a head to a table of features, and save it.",
+        "predict": "Predict the rows of a file of any size.",
+        "adapt": "Adapt a saved head to unlabelled rows of a new domain.",
+        "diagnose": "Say whether to trust a head on a new domain.",
+        "export": "Write a saved head as ONNX, for torch, or as a table.",
+        "inspect": "Say what a saved head or stream is.",
+    },
+    "Compare heads": {
+        "bench": "Hold out each domain in turn, and compare heads.",
+        "ablate": "Leave one thing out of DARE, or sweep one number.",
+        "report": "Write the report of a run: HTML, Markdown, LaTeX, CSV.",
+        "figure1": "Draw the paper's first figure from a run.",
+        "demo": "Show everything on embedded data.",
+    },
+    "From images or text to features": {
+        "train": "Fine-tune a network for each held-out domain.",
+        "extract": "Write features of every row to a store.",
+        "features": "Look at tables of features, convert and check them.",
+        "reproduce": "Train, extract, bench and report, in one go.",
+    },
+    "More": {
+        "theory": "Measure what the paper proves.",
+        "completion": "Print what makes a shell complete commands and options.",
+    },
+}
+"""Every command with what it does, by what it is for. Each is in a module of its own name, but:"""
+MODULES = {"ablate": "_bench", "train": "_learn", "extract": "_learn"}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    groups=GROUPS,
+    commands=Late({n: MODULES.get(n, f"_{n}") for group in GROUPS.values() for n in group}),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(skdare.__version__, prog_name="skdare")
 def main() -> None:
-    """Linear predictors on frozen features that hold up on domains nobody has seen."""
+    """Linear predictors on frozen features that hold up on domains nobody has seen.
 
+    Results go to stdout, progress and notes to stderr. The exit code is 0 where all went well, 2
+    for a mistake in what was given, 1 where something failed, and 130 after Ctrl-C.
 
-COMMANDS = (
-    *(bench, ablate, report, figure1, diagnose, theory),
-    *(train, extract, reproduce, features, demo),
-)
-for command in COMMANDS:
-    main.add_command(command)
+    \b
+    Example:
+      skdare fit features.npz --head dare --out head.safetensors
+      skdare predict head.safetensors new.csv --out predictions.csv
+    """

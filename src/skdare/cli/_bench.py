@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from skdare.bench import (
-    ABLATIONS,
-    DEFAULT_EXTRAS,
-    EXTRAS,
-    PROJECTIONS,
-    TRIALS,
-    DomainBedScores,
-    Log,
-    Plan,
-    ablation_plan,
-    bench_plan,
-    read_domainbed,
-)
+from skdare.cli._bench_choices import ABLATIONS, DEFAULT_EXTRAS, EXTRAS, PROJECTIONS, TRIALS
 from skdare.cli._errors import mistakes
 from skdare.cli._options import asked, named_scores, names, numbers, shared_options
 from skdare.cli._progress import follow
-from skdare.cli._show import show
-from skdare.datasets import DomainData
+from skdare.cli._show import as_object, show, statistics
+
+if TYPE_CHECKING:
+    from skdare.bench import DomainBedScores, Plan
 
 
 @click.command()
@@ -63,12 +53,15 @@ def bench(
     Hugging Face's save_to_disk wrote; or several DOMAIN=PATH, one for each held-out domain, where
     features were fine-tuned without it; or a folder of feature stores, one for each held-out
     domain and trial. Records go to a folder as they finish: run the same command again to go on,
-    `skdare report` to read.
+    `skdare report` to read. With --json: folder, trials, failed, and statistics, each with data,
+    protocol, study, metric, x, head, held_out, statistic and value, as in the report's CSV.
 
     \b
     Example:
       skdare bench features.npz --heads erm,dare --trials 3
     """
+    from skdare.bench import bench_plan
+
     with mistakes():
         chosen = [] if extras == ["none"] else extras
         ceilings: dict[Any, Any] = named_scores("--end-to-end", end_to_end)
@@ -85,6 +78,9 @@ def bench(
 
 def _swept(folder: str, wanted: dict[str, Any]) -> DomainBedScores:
     """What a sweep measured on the domains and in the trials that are asked for."""
+    from skdare.bench import read_domainbed
+    from skdare.datasets import DomainData
+
     data = wanted["data"]
     table = data if isinstance(data, DomainData) else next(iter(data.values()))
     # DomainBed numbers its domains by the sorted names of their folders.
@@ -112,12 +108,15 @@ def _swept(folder: str, wanted: dict[str, Any]) -> DomainBedScores:
 def ablate(ablation: str, projection: str, values: tuple | None, **given: Any) -> None:
     """Leave one thing out of DARE, or sweep one number, and show what that does.
 
-    Records go to the same folder as those of `skdare bench`, and into the same report.
+    Records go to the same folder as those of `skdare bench`, and into the same report; --json
+    prints the same fields.
 
     \b
     Example:
       skdare ablate lambda features.npz --trials 3
     """
+    from skdare.bench import ablation_plan
+
     with mistakes():
         plan = ablation_plan(ablation, **asked(given), projection=projection, values=values)
         run_and_show(plan, given)
@@ -125,13 +124,19 @@ def ablate(ablation: str, projection: str, values: tuple | None, **given: Any) -
 
 def run_and_show(plan: Plan, given: dict[str, Any]) -> None:
     """Run the plan with a bar, and print its tables."""
+    from skdare.bench import Log
+
     if given["task"] is None and not given["quiet"]:
         _tell_task(plan)
     log = Log(given["out"] or f"{plan.data}.bench")
     how = {name: given[name] for name in ("jobs", "retry_failed", "quiet")}
     follow(plan, log, **how)
     keys = {plan.key(trial) for trial in plan.trials}
-    show([record for record in log.read() if record.key in keys])
+    records = [record for record in log.read() if record.key in keys]
+    if given["as_json"]:
+        as_object({"folder": log.folder, **statistics(records)})
+    else:
+        show(records)
     if not given["quiet"]:
         click.echo(f"\nrecords: {log.path}", err=True)
         click.echo(f"figures: skdare report {log.folder}", err=True)

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import click
 
-from skdare.bench import Log
 from skdare.cli._errors import mistakes
 from skdare.cli._options import JOBS
 from skdare.cli._progress import follow
-from skdare.cli._show import show
-from skdare.report import FORMATS, write_report
+from skdare.cli._show import JSON, as_object, show, statistics
 
 
 @click.command()
@@ -24,16 +22,21 @@ from skdare.report import FORMATS, write_report
     help="Splits of each data set; the intervals are over them.",
 )
 @click.option("--out", default="skdare-demo", show_default=True, help="Folder of the run.")
-@click.option("--jobs", type=click.IntRange(1), default=JOBS, help="Trials at once.")
+@JOBS
+@JSON
 @click.option("--quiet", is_flag=True, help="No progress.")
-def demo(trials: int, out: str, jobs: int, quiet: bool) -> None:
+def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
     """Show everything on embedded data: heads, ceilings, diagnostics, and a report.
+
+    With --json: what `skdare bench --json` prints, and files, the paths of the report.
 
     \b
     Example:
       skdare demo --trials 3
     """
     from skdare import demo as demonstration
+    from skdare.bench import Log
+    from skdare.report import FORMATS, write_report
 
     log, keys = Log(out), set()
     with mistakes():
@@ -43,11 +46,16 @@ def demo(trials: int, out: str, jobs: int, quiet: bool) -> None:
             plan = study.plan(trials)
             follow(plan, log, jobs=jobs, retry_failed=False, quiet=quiet)
             keys |= {plan.key(trial) for trial in plan.trials}
-        show([r for r in log.read() if r.key in keys])
+        records = [r for r in log.read() if r.key in keys]
+        if not as_json:
+            show(records)
         # Pages need the extra `report`; tables do not.
         drawn = find_spec("matplotlib") and find_spec("jinja2")
         formats = FORMATS if drawn else [name for name in FORMATS if name != "html"]
         written = write_report(out, None, formats)
     if not drawn:
         click.echo("hint: pip install 'skdare[report]' for the page with figures", err=True)
-    click.echo(f"\nopen {Path(written[0]).resolve()}")
+    if as_json:
+        as_object({"folder": log.folder, **statistics(records), "files": written})
+    else:
+        click.echo(f"\nopen {Path(written[0]).resolve()}")

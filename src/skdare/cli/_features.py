@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from skdare.cli._errors import mistakes
-from skdare.cli._options import read_table, table_keys, table_options
-from skdare.datasets import (
-    MANIFEST,
-    DomainData,
-    StoreInfo,
-    guess_task,
-    read_ids,
-    store_info,
-    verify,
-    write,
-)
+from skdare.cli._quantities import amount, listed
+from skdare.cli._show import JSON, as_object
+from skdare.cli._table_options import table_keys, table_options
 
-_NAMED = 12
+if TYPE_CHECKING:
+    from skdare.datasets import DomainData
+
 _KEPT = {"uint8": "8-bit codes"}
 
 
@@ -39,155 +33,187 @@ def features() -> None:
 
 
 @features.command()
-@click.argument("path")
+@click.argument("path", type=click.Path())
 @table_options
-def info(path: str, **given: Any) -> None:
+@JSON
+def info(path: str, as_json: bool, **given: Any) -> None:
     """Say what PATH holds: a feature store, finished or not, or any file that bench reads.
+
+    With --json: path, kind (store or file), rows, features, dtype, bytes, classes, domains (each
+    with rows and reserved), feature_names and made; of a store also version, finished, shards and
+    files.
 
     \b
     Example:
       skdare features info features/
     """
     with mistakes():
-        if Path(path).is_dir():
-            lines = _of_store(path, store_info(path))
-        else:
-            lines = _of_table(path, read_table(path, table_keys(given)))
-        click.echo("\n".join(lines))
+        told = _of_store(path) if Path(path).is_dir() else _of_table(path, table_keys(given))
+        as_object(told) if as_json else click.echo(_text(told))
 
 
 @features.command()
-@click.argument("source", metavar="SRC")
-@click.argument("target_path", metavar="DST")
+@click.argument("source", metavar="SRC", type=click.Path())
+@click.argument("target_path", metavar="DST", type=click.Path())
 @click.option(
     "--dtype",
     type=click.Choice(["float64", "float32", "float16", "uint8"]),
     help="How features are kept; uint8: as 8-bit codes, in a store only  [default: as they are]",
 )
 @table_options
-def convert(source: str, target_path: str, dtype: str | None, **given: Any) -> None:
+@JSON
+def convert(source: str, target_path: str, dtype: str | None, as_json: bool, **given: Any) -> None:
     """Write the table in SRC once more, as a feature store or a file: DST's suffix says which.
 
     `.npz`, `.csv`, `.csv.gz`, `.parquet` and `.safetensors` are files, any other name is a
-    feature store. A store of several shards becomes one of a single shard. Nothing is overwritten.
+    feature store. A file becomes a store however large it is, some rows at a time; a store of
+    several shards becomes one of a single shard. Nothing is overwritten.
+    With --json: path, kind, rows and features of what was written.
 
     \b
     Example:
       skdare features convert features.npz features/ --dtype float16
     """
     with mistakes():
-        data = read_table(source, table_keys(given))
+        from skdare.cli._options import read_table
+        from skdare.datasets import is_store_name, read_ids, write
+
+        # A store is written as rows are read; a file from all of them.
+        streamed = is_store_name(target_path) and Path(source).is_file()
+        data = read_table(source, table_keys(given), streamed=streamed)
         ids = read_ids(source) if Path(source).is_dir() else None
         write(target_path, data, dtype=dtype, ids=ids)
         if data.made is not None and not Path(target_path).is_dir():
             click.echo("note: how the features were made is kept in feature stores only", err=True)
-        kind = "feature store" if Path(target_path).is_dir() else "file"
-        click.echo(f"wrote the {kind} {target_path}: {_size(data.X.shape)}", err=True)
+        kind = "store" if Path(target_path).is_dir() else "file"
+        rows, d = data.X.shape
+        if as_json:
+            as_object({"path": target_path, "kind": kind, "rows": rows, "features": d})
+        else:
+            named = "feature store" if kind == "store" else kind
+            click.echo(f"wrote the {named} {target_path}: {_size(rows, d)}", err=True)
 
 
 @features.command("verify")
-@click.argument("path")
-def verify_store(path: str) -> None:
+@click.argument("path", type=click.Path())
+@JSON
+def verify_store(path: str, as_json: bool) -> None:
     """Compute the checksums of a feature store anew: exit code 1 where a file is not as written.
 
-    PATH is a store, or a folder of stores.
+    PATH is a store, or a folder of stores. With --json: ok, files (how many), bad (a sentence for
+    each bad file) and unfinished (the stores that are).
 
     \b
     Example:
       skdare features verify features/
     """
     with mistakes():
+        from skdare.datasets import verify
+
         results = {store: verify(store) for store in _stores(Path(path))}
-    for store, result in results.items():
-        if not result.finished:
-            click.echo(f"note: {store} is unfinished", err=True)
-        for sentence in result.bad:
-            click.echo(sentence if len(results) == 1 else f"{store}: {sentence}")
+    sentences = [
+        sentence if len(results) == 1 else f"{store}: {sentence}"
+        for store, result in results.items()
+        for sentence in result.bad
+    ]
+    unfinished = [store for store, result in results.items() if not result.finished]
     total = sum(result.files for result in results.values())
-    bad = sum(len(result.bad) for result in results.values())
-    if bad:
-        click.echo(f"error: {bad} of {total} files are bad", err=True)
+    for store in unfinished:
+        click.echo(f"note: {store} is unfinished", err=True)
+    if as_json:
+        told = {"ok": not sentences, "files": total, "bad": sentences, "unfinished": unfinished}
+        as_object(told)
+    else:
+        click.echo("\n".join(sentences) if sentences else f"ok: {total} files")
+    if sentences:
+        click.echo(f"error: {len(sentences)} of {total} files are bad", err=True)
         sys.exit(1)
-    click.echo(f"ok: {total} files")
 
 
 def _stores(path: Path) -> list[Path]:
     """The store, or those in a folder of them."""
+    from skdare.datasets import MANIFEST
+
     if (path / MANIFEST).exists() or not path.is_dir():
         return [path]
     return sorted(found.parent for found in path.glob(f"*/{MANIFEST}")) or [path]
 
 
-def _of_store(path: str, info: StoreInfo) -> list[str]:
-    state = "finished" if info.finished else "unfinished, can be resumed"
-    held = f"{_many(info.shards, 'shard')}, {_many(info.files, 'file')}, {_bytes(info.bytes)}"
-    facts = {
-        "store": f"{path}: version {info.version}, {state}",
-        "files": held,
-        "table": f"{_size((info.rows, info.features))}, {_KEPT.get(info.dtype, info.dtype)}",
-        "target": _target(info.classes),
-    }
-    return _lines(facts, info.feature_names, info.made, info.domains, info.reserved)
+def _of_store(path: str) -> dict[str, Any]:
+    from skdare.datasets import store_info
+
+    found = store_info(path)
+    told = {**asdict(found), "domains": _domains(found.domains, found.reserved)}
+    told.pop("reserved")
+    return {"path": path, "kind": "store", **told}
 
 
-def _of_table(path: str, data: DomainData) -> list[str]:
-    classes = np.unique(data.y).tolist() if guess_task(data.y) == "classification" else None
-    facts = {
-        "file": f"{path}: {_bytes(Path(path).stat().st_size)}",
-        "table": f"{_size(data.X.shape)}, {data.X.dtype}",
-        "target": _target(classes),
-    }
+def _of_table(path: str, keys: dict[str, str | None]) -> dict[str, Any]:
+    import numpy as np
+
+    from skdare.cli._options import read_table
+    from skdare.datasets import guess_task
+
+    data: DomainData = read_table(path, keys)
+    rows, d = data.X.shape
     reserved = None if data.split is None else _counts(data.domains[data.split])
-    return _lines(facts, data.feature_names, None, _counts(data.domains), reserved)
+    return {
+        "path": path,
+        "kind": "file",
+        "rows": rows,
+        "features": d,
+        "dtype": str(data.X.dtype),
+        "bytes": Path(path).stat().st_size,
+        "classes": np.unique(data.y).tolist() if guess_task(data.y) == "classification" else None,
+        "domains": _domains(_counts(data.domains), reserved),
+        "feature_names": data.feature_names,
+        "made": None,
+    }
 
 
-def _lines(
-    facts: dict[str, str],
-    names: Sequence[str] | None,
-    made: Mapping[str, Any] | None,
-    rows: Mapping[Any, int],
-    reserved: Mapping[Any, int] | None,
-) -> list[str]:
-    """Facts, how the features were made, and rows by domain."""
-    if names:
-        facts["names"] = _listed(names)
-    lines = [f"{name:<8}{text}" for name, text in facts.items()]
-    for i, (key, value) in enumerate((made or {}).items()):
-        text = value if isinstance(value, str) else json.dumps(value)
-        lines.append(f"{'' if i else 'made':<8}{key}: {text}")
-    width = max((len(str(name)) for name in rows), default=0)
-    lines.append(f"\n{'domain':<{max(width, 6)}}  {'rows':>10}  {'reserved':>10}")
-    for name, n in rows.items():
-        aside = "–" if reserved is None else f"{reserved.get(name, 0):,}"
-        lines.append(f"{name!s:<{max(width, 6)}}  {n:>10,}  {aside:>10}")
-    return lines
+def _domains(rows: Mapping[Any, int], reserved: Mapping[Any, int] | None) -> list[dict[str, Any]]:
+    return [
+        {"domain": name, "rows": n, "reserved": None if reserved is None else reserved.get(name, 0)}
+        for name, n in rows.items()
+    ]
 
 
-def _counts(labels: np.ndarray) -> dict[Any, int]:
+def _counts(labels: Any) -> dict[Any, int]:
+    import numpy as np
+
     names, counts = np.unique(labels, return_counts=True)
     return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
 
-def _target(classes: Sequence | None) -> str:
-    return "numbers" if classes is None else f"{len(classes)} classes: {_listed(classes)}"
+def _text(told: dict[str, Any]) -> str:
+    """Facts, how the features were made, and rows by domain."""
+    size, classes = amount(told["bytes"], "byte"), told["classes"]
+    facts = {"file": f"{told['path']}: {size}"}
+    if told["kind"] == "store":
+        state = "finished" if told["finished"] else "unfinished, can be resumed"
+        held = f"{amount(told['shards'], 'shard')}, {amount(told['files'], 'file')}, {size}"
+        facts = {"store": f"{told['path']}: version {told['version']}, {state}", "files": held}
+    dtype = _KEPT.get(told["dtype"], told["dtype"])
+    facts["table"] = f"{_size(told['rows'], told['features'])}, {dtype}"
+    many = "" if classes is None else f"{len(classes)} classes: {listed(classes)}"
+    facts["target"] = many or "numbers"
+    if told["feature_names"]:
+        facts["names"] = listed(told["feature_names"])
+    lines = [f"{name:<8}{text}" for name, text in facts.items()]
+    for i, (key, value) in enumerate((told["made"] or {}).items()):
+        text = value if isinstance(value, str) else json.dumps(value)
+        lines.append(f"{'' if i else 'made':<8}{key}: {text}")
+    return "\n".join([*lines, "", *_by_domain(told["domains"])])
 
 
-def _listed(names: Sequence) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(map(str, names[:_NAMED])) + (f" and {more} more" if more > 0 else "")
+def _by_domain(domains: list[dict[str, Any]]) -> list[str]:
+    width = max([6, *(len(str(one["domain"])) for one in domains)])
+    lines = [f"{'domain':<{width}}  {'rows':>10}  {'reserved':>10}"]
+    for one in domains:
+        aside = "–" if one["reserved"] is None else f"{one['reserved']:,}"
+        lines.append(f"{one['domain']!s:<{width}}  {one['rows']:>10,}  {aside:>10}")
+    return lines
 
 
-def _size(shape: Iterable[int]) -> str:
-    rows, features = shape
+def _size(rows: int, features: int) -> str:
     return f"{rows:,} rows of {features:,} features"
-
-
-def _many(n: int, thing: str) -> str:
-    return f"{n:,} {thing}{'s' * (n != 1)}"
-
-
-def _bytes(n: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if n >= size:
-            return f"{n / size:,.1f} {unit}"
-    return f"{n} bytes"

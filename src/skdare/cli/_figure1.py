@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from skdare.bench import PROTOCOLS, Log
+from skdare.cli._bench_choices import PROTOCOLS
 from skdare.cli._errors import mistakes
-from skdare.report import figure_one, read_records, write_figure
-from skdare.summary import summarise
+from skdare.cli._show import JSON, as_object
 
 FILES = ("figure1.svg", "figure1.png")
 
@@ -28,20 +27,31 @@ FILES = ("figure1.svg", "figure1.png")
     type=click.Choice(PROTOCOLS),
     help="Which protocol  [default: the only one, else paper]",
 )
-def figure1(run: str, out: tuple[str, ...], data: str | None, protocol: str | None) -> None:
+@JSON
+def figure1(
+    run: str, out: tuple[str, ...], data: str | None, protocol: str | None, as_json: bool
+) -> None:
     """Draw the paper's first figure: heads, and ceilings that have seen the held-out domain.
 
     Bars for which a run has no records are left out, and named. Ceilings come from `skdare bench
     --with ceilings --pretrained FEATURES`; scores of networks from --end-to-end and --network.
+    With --json: files, the paths written, and text, the figure in words.
 
     \b
     Example:
       skdare figure1 features.bench --out figure1.svg
     """
     with mistakes():
+        from skdare.bench import Log
+        from skdare.report import figure_one, read_records, write_figure
+        from skdare.summary import summarise
+
         summary = summarise(read_records(run), Log(run).unfinished())
         figure = figure_one(summary, data=data, protocol=protocol)
         paths = write_figure(figure, out or [Path(run) / name for name in FILES])
+        if as_json:
+            as_object({"files": paths, "text": figure.text()})
+            return
         click.echo(figure.text())
         click.echo()
         for path in paths:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from skdare.cli._session import COLUMNS, learning, leave_processes, rank, refuse_processes, watching
+from skdare.cli._show import JSON, as_object
 from skdare.cli._study import (
     CONFIG,
     DEVICE,
@@ -19,24 +20,26 @@ from skdare.cli._study import (
     TRAINING,
     asked_study,
     name_of,
-    with_options,
 )
-from skdare.datasets import MANIFEST
-from skdare.reproduce import SETTINGS, Reproduction, Watcher
+from skdare.cli._table_options import with_options
+
+if TYPE_CHECKING:
+    from skdare.reproduce import Watcher
 
 
 @click.command()
-@click.argument("source", metavar="SOURCE")
+@click.argument("source", metavar="SOURCE", type=click.Path())
 @CONFIG
 @click.option("--out", help="Folder of the run  [default: NAME.run]")
-@with_options([*SOURCE, *TRAINING, QUIET])
-def train(source: str, out: str | None, quiet: bool, **given: Any) -> None:
+@with_options([*SOURCE, *TRAINING, JSON, QUIET])
+def train(source: str, out: str | None, as_json: bool, quiet: bool, **given: Any) -> None:
     """Fine-tune a network by ERM for each held-out domain, and one on all domains, in each trial.
 
     SOURCE is a folder or zip of domain/class/image, a folder of such zips, or a table (CSV or
     Parquet) with columns path or text, label and domain. Run the same command again to go on
     where it was stopped; `torchrun --nproc-per-node 2 -m skdare.cli train …` shares the batches
-    of each network among processes.
+    of each network among processes. With --json: folder, and networks, each with held_out, trial,
+    draw, step, value (on validation rows) and accuracy (on the held-out domain).
 
     \b
     Example:
@@ -47,7 +50,9 @@ def train(source: str, out: str | None, quiet: bool, **given: Any) -> None:
         study = asked_study(source, out, given, watching(quiet))
         records = study.train()
         leave_processes()
-        if rank() == 0:
+        if rank() == 0 and as_json:
+            as_object({"folder": study.folder, "networks": networks(records)})
+        elif rank() == 0:
             click.echo(table(records))
         if not quiet:
             click.echo(f"\nnetworks: {study.folder}", err=True)
@@ -59,13 +64,16 @@ def train(source: str, out: str | None, quiet: bool, **given: Any) -> None:
 @CONFIG
 @click.option("--out", help="The store, where no run is given  [default: NAME.features]")
 @click.option("--source", help="Where the images or the table of the run are now, if moved.")
-@with_options([*SOURCE, PRECISION, DEVICE, DTYPE, QUIET])
-def extract(place: str, out: str | None, source: str | None, quiet: bool, **given: Any) -> None:
+@with_options([*SOURCE, PRECISION, DEVICE, DTYPE, JSON, QUIET])
+def extract(
+    place: str, out: str | None, source: str | None, as_json: bool, quiet: bool, **given: Any
+) -> None:
     """Write features of every row: of the networks of a run, or of a pretrained network.
 
     RUN is what `skdare train` wrote: its features go to RUN/features, a store for each network
     that held a domain out, and those of the network before fine-tuning to RUN/pretrained. SOURCE
-    is images or a table, as for `train`: one store is written, of the backbone as it is.
+    is images or a table, as for `train`: one store is written, of the backbone as it is. The
+    stores are printed, with --json as stores.
 
     \b
     Example:
@@ -73,6 +81,8 @@ def extract(place: str, out: str | None, source: str | None, quiet: bool, **give
     """
     with learning():
         refuse_processes("extract")
+        from skdare.reproduce import SETTINGS
+
         watcher = watching(quiet)
         if (Path(place) / SETTINGS).exists():
             columns = (f"{name}_column" for name in COLUMNS)
@@ -83,8 +93,7 @@ def extract(place: str, out: str | None, source: str | None, quiet: bool, **give
         else:
             _refuse_given(f"{place} is no run; what it names is read", "source")
             paths = [_of_backbone(place, out, given, watcher)]
-        for path in paths:
-            click.echo(path)
+        as_object({"stores": paths}) if as_json else click.echo("\n".join(map(str, paths)))
 
 
 def _is_given(name: str) -> bool:
@@ -101,6 +110,7 @@ def _refuse_given(why: str, *names: str) -> None:
 
 def _of_run(run: str, moved: str | None, given: dict[str, Any], watcher: Watcher) -> list[Path]:
     from skdare.features import Recipe, Source, TrainingFolder
+    from skdare.reproduce import Reproduction
 
     settings = TrainingFolder(run).settings()
     written = dict(settings["source"])
@@ -133,6 +143,7 @@ def _of_run(run: str, moved: str | None, given: dict[str, Any], watcher: Watcher
 
 
 def _of_backbone(source: str, out: str | None, given: dict[str, Any], watcher: Watcher) -> Path:
+    from skdare.datasets import MANIFEST
     from skdare.features import Extractor
 
     target = Path(out or f"{name_of(source)}.features")
@@ -152,6 +163,12 @@ def _of_backbone(source: str, out: str | None, given: dict[str, Any], watcher: W
             progress=meter,
         )
         return extractor.pretrained(target)
+
+
+def networks(records: list) -> list[dict[str, Any]]:
+    """What was trained, an object a network."""
+    told = ("held_out", "trial", "draw", "step", "value", "accuracy")
+    return [{name: getattr(record, name) for name in told} for record in records]
 
 
 def table(records: list) -> str:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from joblib import cpu_count
 
-from skdare.bench import PROTOCOLS, TASKS, TESTED_ON, TRIALS, VALIDATE_WITH, Data, Settings
+from skdare.cli._bench_choices import (
+    PROTOCOLS,
+    SETTINGS,
+    TASKS,
+    TESTED_ON,
+    TRIALS,
+    VALIDATE_WITH,
+    jobs,
+    usual,
+)
 from skdare.cli._config import read_config
-from skdare.datasets import DomainData, read, read_fine_tuned
-from skdare.datasets._hugging_face import is_hugging_face
-from skdare.datasets._manifest import MANIFEST
+from skdare.cli._show import JSON
+from skdare.cli._table_options import TABLE, option_name, spelled, table_keys
+
+if TYPE_CHECKING:
+    from skdare.bench import Data
+    from skdare.datasets import DomainData
 
 
 def names(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
@@ -44,22 +54,13 @@ def _ridge(context: click.Context, parameter: click.Parameter, value: Any) -> An
         return str(value)
 
 
-_USUAL = Settings()
-# More threads than two only wait for each other, but where features are very large.
-JOBS = min(2, cpu_count())
-
-
-def _usual(name: str) -> str:
-    """The default of a setting, which is written once, there."""
-    return f"  [default: {getattr(_USUAL, name)}]"
-
-
-_TABLE = [
-    click.option("--feature-key", help="Key or columns of the features (a comma list, a glob)."),
-    click.option("--target", help="Key or column of the target."),
-    click.option("--domains", help="Key or column of the domain labels."),
-    click.option("--split", help="Key or column that marks the rows set aside in trial 0."),
-]
+JOBS = click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    default=jobs,
+    show_default="2, or 1 on one core",
+    help="Trials at once, in threads; each has its share of BLAS threads.",
+)
 _SHARED = [
     click.argument("features", nargs=-1, required=True, metavar="FEATURES..."),
     click.option(
@@ -72,7 +73,11 @@ _SHARED = [
     click.option("--out", help="Folder of the run  [default: NAME.bench]"),
     click.option("--name", help="What to call the data  [default: the file's name]"),
     click.option(
-        "--protocol", type=click.Choice(PROTOCOLS), default=_USUAL.protocol, show_default=True
+        "--protocol",
+        type=click.Choice(PROTOCOLS),
+        default=SETTINGS["protocol"],
+        show_default=True,
+        help="How heads are fitted: to tolerance with one ridge, or as in the paper.",
     ),
     click.option(
         "--trials",
@@ -88,19 +93,13 @@ _SHARED = [
         show_default=True,
         help="Leave out domains of fewer rows, in training too.",
     ),
-    click.option(
-        "--jobs",
-        type=click.IntRange(1),
-        default=JOBS,
-        show_default=True,
-        help="Trials at once, in threads; each has its share of BLAS threads.",
-    ),
+    JOBS,
     click.option("--task", type=click.Choice(TASKS), help="What y is  [default: guessed]"),
-    *_TABLE,
+    *TABLE,
     click.option("--impute", type=click.Choice(["median"]), help="Fill missing values."),
     click.option("--standardize/--no-standardize", help="By the training rows' mean and spread."),
     click.option("--clip", type=float, help="Limit standardised values to this."),
-    click.option("--aside", type=float, help="Share of each domain set aside" + _usual("aside")),
+    click.option("--aside", type=float, help="Share of each domain set aside" + usual("aside")),
     click.option(
         "--test-on",
         type=click.Choice(TESTED_ON),
@@ -110,12 +109,12 @@ _SHARED = [
     click.option(
         "--l2",
         callback=_ridge,
-        help="matched (chosen for ERM), own (for each head), or a number" + _usual("l2"),
+        help="matched (chosen for ERM), own (for each head), or a number" + usual("l2"),
     ),
     click.option(
         "--l2-grid",
         callback=numbers,
-        help="Strengths to choose from, by commas" + _usual("l2_grid"),
+        help="Strengths to choose from, by commas" + usual("l2_grid"),
     ),
     click.option(
         "--set",
@@ -124,15 +123,16 @@ _SHARED = [
         help="An option of a head, such as dare.shrinkage=0.5; may be repeated.",
     ),
     click.option("--pretrained", multiple=True, help="Features before fine-tuning, for ceilings."),
-    click.option("--step", type=float, help="paper: length of each L-BFGS step" + _usual("step")),
-    click.option("--inner", type=int, help="paper: iterations an epoch" + _usual("inner")),
-    click.option("--patience", type=int, help="paper: epochs without a gain" + _usual("patience")),
+    click.option("--step", type=float, help="paper: length of each L-BFGS step" + usual("step")),
+    click.option("--inner", type=int, help="paper: iterations an epoch" + usual("inner")),
+    click.option("--patience", type=int, help="paper: epochs without a gain" + usual("patience")),
     click.option(
         "--validate-with",
         type=click.Choice(VALIDATE_WITH),
-        help="paper: whose adjustment scores validation rows" + _usual("validate_with"),
+        help="paper: whose adjustment scores validation rows" + usual("validate_with"),
     ),
     click.option("--retry-failed", is_flag=True, help="Run again what failed before."),
+    JSON,
     click.option("--quiet", is_flag=True, help="No progress."),
 ]
 
@@ -142,19 +142,6 @@ def shared_options(command: Callable) -> Callable:
     for option in reversed(_SHARED):
         command = option(command)
     return command
-
-
-def table_options(command: Callable) -> Callable:
-    """Add the options that say what is what in a table."""
-    for option in reversed(_TABLE):
-        command = option(command)
-    return command
-
-
-def table_keys(given: dict[str, Any]) -> dict[str, str | None]:
-    """What those options say, by the arguments of `read`."""
-    keys = {key: given[key] for key in ("target", "domains", "split")}
-    return {"features": given["feature_key"], **keys}
 
 
 def tables(places: Sequence[str], given: dict[str, Any]) -> Data:
@@ -175,6 +162,9 @@ def tables(places: Sequence[str], given: dict[str, Any]) -> Data:
 
 def _has_stores(place: str) -> bool:
     """Whether a path is no table, but a folder of feature stores."""
+    from skdare.datasets import MANIFEST
+    from skdare.datasets._hugging_face import is_hugging_face
+
     path = Path(place)
     return path.is_dir() and not (path / MANIFEST).exists() and not is_hugging_face(path)
 
@@ -183,31 +173,22 @@ def _read_stores(place: str, keys: dict[str, str | None]) -> Data:
     given = [key for key, value in keys.items() if value is not None]
     if given:
         raise ValueError(
-            f"{_option(given[0])} is given, but the feature stores in {place} know what is what; "
-            "leave it out"
+            f"{option_name(given[0])} is given, but the feature stores in {place} know what is "
+            "what; leave it out"
         )
+    from skdare.datasets import read_fine_tuned
+
     return read_fine_tuned(place)
 
 
-def _option(key: str) -> str:
-    """What a key of the features is called on the command line."""
-    return "--feature-key" if key == "features" else f"--{key}"
-
-
-def read_table(path: str, keys: dict[str, str | None]) -> DomainData:
+def read_table(path: str, keys: dict[str, str | None], *, streamed: bool = False) -> DomainData:
     """A table; advice about arguments is given in the words of the command line."""
-
-    def spelled(message: object) -> str:
-        text = str(message)
-        for key in keys:
-            option = _option(key)
-            text = re.sub(rf"\b{key}=(?=['\"])", f"{option} ", text).replace(f"{key}=", option)
-        return text
+    from skdare.datasets import read, stream_table
 
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
-            table = read(path, **keys)
+            table = (stream_table if streamed else read)(path, **keys)
         except ValueError as error:
             raise ValueError(spelled(error)) from error
     for warning in heard:
@@ -217,6 +198,8 @@ def read_table(path: str, keys: dict[str, str | None]) -> DomainData:
 
 def asked(given: dict[str, Any]) -> dict[str, Any]:
     """What the options ask of a plan; the features are read here."""
+    from skdare.bench import Settings
+
     settings = {f.name: given[f.name] for f in fields(Settings) if given.get(f.name) is not None}
     found = {name: given[name] for name in ("trials", "name", "task", "held_out", "min_rows")}
     found |= {"settings": Settings(**settings), "options": head_options(given["set"])}
@@ -241,6 +224,19 @@ def head_options(given: Sequence[str]) -> dict[str, dict[str, Any]]:
             raise ValueError(f"--set {item!r} is not HEAD.OPTION=VALUE, as in dare.shrinkage=0.5")
         found.setdefault(head, {})[option] = _value(value)
     return found
+
+
+def set_options(head: Any, given: Sequence[str]) -> dict[str, Any]:
+    """``OPTION=VALUE`` as options of one head."""
+    for item in given:
+        if "=" not in item:
+            raise ValueError(f"--set {item!r} is not OPTION=VALUE; write shrinkage=0.5")
+    options = head_options([f"head.{item}" for item in given]).get("head", {})
+    known = sorted(head.get_params())
+    for name in options:
+        if name not in known:
+            raise ValueError(f"--set: the head has no option {name!r}; it has {', '.join(known)}")
+    return options
 
 
 def named_scores(option: str, given: Sequence[str]) -> dict[str, float]:

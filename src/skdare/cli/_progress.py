@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from skdare.bench import HEADS, Log, Plan, Record, Trial, run
+if TYPE_CHECKING:
+    from skdare.bench import Log, Plan, Record, Trial
 
 
 def follow(plan: Plan, log: Log, *, jobs: int, retry_failed: bool, quiet: bool) -> None:
     """Run the plan with a bar; Ctrl-C ends it with what is done on file."""
+    from skdare.bench import run
+
     keys = {plan.key(trial) for trial in plan.trials}
     done = len(keys & log.done(retry_failed=retry_failed))
     if done and not quiet:
@@ -37,6 +40,8 @@ def follow(plan: Plan, log: Log, *, jobs: int, retry_failed: bool, quiet: bool) 
 
 def _tell_failures(ours: list[Record]) -> None:
     """On stderr: how many trials failed, and the first reason; all heads' is an error."""
+    from skdare.bench import HEADS
+
     failed = [record for record in ours if record.status == "failed"]
     if failed:
         first = failed[0]

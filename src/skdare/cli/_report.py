@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from skdare.cli._bench_choices import FORMATS
 from skdare.cli._errors import mistakes
 from skdare.cli._options import names
-from skdare.report import FORMATS, write_report
+from skdare.cli._show import JSON, as_object
 
 
 @click.command()
@@ -19,13 +20,18 @@ from skdare.report import FORMATS, write_report
     show_default=True,
     help="What to write, by commas.",
 )
-def report(run: str, out: str | None, formats: list[str]) -> None:
+@JSON
+def report(run: str, out: str | None, formats: list[str], as_json: bool) -> None:
     """Write the report of a run: one HTML page that opens offline, Markdown, LaTeX and CSV.
+
+    The paths are printed, with --json as files.
 
     \b
     Example:
       skdare report features.bench
     """
     with mistakes():
-        for path in write_report(run, out, formats):
-            click.echo(path)
+        from skdare.report import write_report
+
+        files = write_report(run, out, formats)
+        as_object({"files": files}) if as_json else click.echo("\n".join(map(str, files)))

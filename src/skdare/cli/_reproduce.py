@@ -6,23 +6,23 @@ from collections.abc import Iterator
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from skdare.bench import DEFAULT_EXTRAS, PROTOCOLS, Log, Settings, bench_plan
+from skdare.cli._bench_choices import DEFAULT_EXTRAS, PROTOCOLS
 from skdare.cli._config import load_config
 from skdare.cli._figure1 import FILES
-from skdare.cli._learn import table
+from skdare.cli._learn import networks, table
 from skdare.cli._options import JOBS, names
 from skdare.cli._progress import follow
 from skdare.cli._session import learning, refuse_processes, watching
-from skdare.cli._show import show
-from skdare.cli._study import DTYPE, QUIET, SOURCE, TRAINING, asked_study, with_options
-from skdare.datasets import make_latent_domains
-from skdare.report import figure_one, read_records, write_figure, write_report
-from skdare.reproduce import BENCH
-from skdare.summary import summarise
+from skdare.cli._show import JSON, as_object, show, statistics
+from skdare.cli._study import DTYPE, QUIET, SOURCE, TRAINING, asked_study
+from skdare.cli._table_options import with_options
+
+if TYPE_CHECKING:
+    from skdare.bench import Log, Record, Settings
 
 DIGITS = "digits"
 
@@ -53,7 +53,13 @@ def _protocols(context: click.Context, parameter: click.Parameter, value: str) -
 @click.option("--source", help="Images or a table  [default: as the study says]")
 @click.option("--out", help="Folder of the run  [default: STUDY.run]")
 @click.option("--quick", is_flag=True, help="One trial, and half of the steps.")
-@click.option("--protocols", callback=_protocols, default="paper,default", show_default=True)
+@click.option(
+    "--protocols",
+    callback=_protocols,
+    default="paper,default",
+    show_default=True,
+    help="Protocols of the bench, by commas.",
+)
 @click.option("--heads", callback=names, help="Heads to compare, by commas.")
 @click.option(
     "--with",
@@ -61,14 +67,18 @@ def _protocols(context: click.Context, parameter: click.Parameter, value: str) -
     callback=names,
     default=",".join((*DEFAULT_EXTRAS, "sgd")),
     show_default=True,
+    help="What to run beside the heads, by commas, or none.",
 )
-@click.option("--jobs", type=click.IntRange(1), default=JOBS, help="Fits at once.")
-@with_options([*SOURCE, *TRAINING, DTYPE, QUIET])
-def reproduce(study: str, source: str | None, out: str | None, quick: bool, **given: Any) -> None:
+@JOBS
+@with_options([*SOURCE, *TRAINING, DTYPE, JSON, QUIET])
+def reproduce(
+    study: str, source: str | None, out: str | None, quick: bool, as_json: bool, **given: Any
+) -> None:
     """Train, extract, measure ceilings, bench every head and write the report, in one go.
 
     STUDY is `digits`, which is embedded, or a TOML file with options of this command by name.
-    Run the same command again to go on where it was stopped.
+    Run the same command again to go on where it was stopped. With --json: networks as of `skdare
+    train`, what `skdare bench --json` prints, and files, the paths of report and figure.
 
     \b
     Example:
@@ -78,6 +88,8 @@ def reproduce(study: str, source: str | None, out: str | None, quick: bool, **gi
         given["trials"], given["steps"] = 1, max(1, given["steps"] // 2)
         given["check_every"] = min(given["check_every"], given["steps"])
     with learning():
+        from skdare.report import write_report
+
         refuse_processes("reproduce")
         place = source or (DIGITS if study == DIGITS else None)
         if place is None:
@@ -85,13 +97,26 @@ def reproduce(study: str, source: str | None, out: str | None, quick: bool, **gi
         _check_bench(given)
         stem = Path(study).stem + ("-quick" if quick else "")
         run = asked_study(place, out or f"{stem}.run", given, watching(given["quiet"]))
-        click.echo(table(run.train()))
+        trained = run.train()
+        if not as_json:
+            click.echo(table(trained))
         run.extract()
-        _bench(run, Path(study).stem, given)
+        log, records = _bench(run, Path(study).stem, given)
+        if not as_json:
+            show(records)
+        files = [*write_report(log.folder), *_figure(log, Path(study).stem, given["quiet"])]
+        if as_json:
+            told = {"folder": log.folder, "networks": networks(trained), **statistics(records)}
+            as_object({**told, "files": files})
+        else:
+            click.echo("\n".join(map(str, files)))
 
 
 def _check_bench(given: dict[str, Any]) -> None:
     """Refuse, before any network is trained, what the bench or the report would refuse after."""
+    from skdare.bench import bench_plan
+    from skdare.datasets import make_latent_domains
+
     for settings, extras in _benches(given):
         made_up = make_latent_domains(3, 20, random_state=0)
         bench_plan(made_up, settings=settings, heads=given["heads"], extras=extras)
@@ -102,6 +127,8 @@ def _check_bench(given: dict[str, Any]) -> None:
 
 def _benches(given: dict[str, Any]) -> Iterator[tuple[Settings, list[str]]]:
     """Settings and extras under each protocol."""
+    from skdare.bench import Settings
+
     for protocol in given["protocols"]:
         extras = [] if given["extras"] == ["none"] else list(given["extras"])
         # The paper's descent is the same fit under both protocols.
@@ -110,20 +137,24 @@ def _benches(given: dict[str, Any]) -> Iterator[tuple[Settings, list[str]]]:
         yield Settings(protocol=protocol, aside=given["aside"]), extras
 
 
-def _bench(run: Any, name: str, given: dict[str, Any]) -> None:
-    """Bench what was extracted, and write pages and the first figure."""
+def _bench(run: Any, name: str, given: dict[str, Any]) -> tuple[Log, list[Record]]:
+    """Bench what was extracted."""
+    from skdare.bench import Log
+    from skdare.reproduce import BENCH
+
     log, keys = Log(run.folder / BENCH), set()
     for settings, extras in _benches(given):
         plan = run.plan(settings, heads=given["heads"], extras=extras, name=name)
         follow(plan, log, jobs=given["jobs"], retry_failed=False, quiet=given["quiet"])
         keys |= {plan.key(trial) for trial in plan.trials}
-    show([record for record in log.read() if record.key in keys])
-    for path in [*write_report(log.folder), *_figure(log, name, given["quiet"])]:
-        click.echo(path)
+    return log, [record for record in log.read() if record.key in keys]
 
 
 def _figure(log: Log, name: str, quiet: bool) -> list[Path]:
     """Draw the first figure; where the heads that it is of were not asked for, say so."""
+    from skdare.report import figure_one, read_records, write_figure
+    from skdare.summary import summarise
+
     summary = summarise(read_records(log.folder), log.unfinished())
     try:
         figure = figure_one(summary, data=name, protocol=None)

@@ -7,12 +7,15 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from skdare.cli._errors import mistakes
 from skdare.cli._meter import Meter
-from skdare.reproduce import Watcher
+
+if TYPE_CHECKING:
+    from skdare.reproduce import Watcher
 
 # What a table has columns for.
 COLUMNS = ("image", "text", "label", "domain")
@@ -20,6 +23,7 @@ COLUMNS = ("image", "text", "label", "domain")
 
 def watching(quiet: bool) -> Watcher:
     """Sentences and bars on stderr."""
+    from skdare.reproduce import Watcher
 
     def say(text: str) -> None:
         if not quiet:

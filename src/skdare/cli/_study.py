@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from skdare.cli._config import read_config
 from skdare.cli._options import names
 from skdare.cli._session import COLUMNS
-from skdare.reproduce import Reproduction, Watcher
+
+if TYPE_CHECKING:
+    from skdare.reproduce import Reproduction, Watcher
 
 DTYPES = ("float32", "float16", "uint8")
 CONFIG = click.option(
@@ -59,15 +60,29 @@ SOURCE = [
     click.option("--cache", help="Folder to keep decoded images in, and find them again."),
 ]
 TRAINING = [
-    click.option("--trials", type=click.IntRange(1), default=3, show_default=True),
+    click.option(
+        "--trials",
+        type=click.IntRange(1),
+        default=3,
+        show_default=True,
+        help="Splits, each with networks of its own.",
+    ),
     click.option("--held-out", callback=names, help="Domains to hold out, by commas."),
     click.option(
         "--ceilings/--no-ceilings",
         default=True,
         help="Also train on all domains, once a trial  [default: yes]",
     ),
-    click.option("--steps", type=click.IntRange(1), default=5001, show_default=True),
-    click.option("--check-every", type=click.IntRange(1), default=300, show_default=True),
+    click.option(
+        "--steps", type=click.IntRange(1), default=5001, show_default=True, help="Of Adam."
+    ),
+    click.option(
+        "--check-every",
+        type=click.IntRange(1),
+        default=300,
+        show_default=True,
+        help="Steps from one checkpoint to the next.",
+    ),
     click.option(
         "--draws",
         type=click.IntRange(1),
@@ -75,12 +90,16 @@ TRAINING = [
         show_default=True,
         help="Choices of hyperparameters for each network: those given, and random ones.",
     ),
-    click.option("--lr", type=float, default=5e-5, show_default=True),
-    click.option("--weight-decay", type=float, default=0.0, show_default=True),
+    click.option("--lr", type=float, default=5e-5, show_default=True, help="Learning rate."),
+    click.option(
+        "--weight-decay", type=float, default=0.0, show_default=True, help="On all weights."
+    ),
     click.option(
         "--batch", type=click.IntRange(1), default=32, show_default=True, help="Rows a domain."
     ),
-    click.option("--dropout", type=float, default=0.0, show_default=True),
+    click.option(
+        "--dropout", type=float, default=0.0, show_default=True, help="Before the last layer."
+    ),
     click.option(
         "--augment/--no-augment",
         default=True,
@@ -99,22 +118,12 @@ TRAINING = [
 ]
 
 
-def with_options(options: list) -> Callable:
-    """Add options, in this order."""
-
-    def decorated(command: Callable) -> Callable:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorated
-
-
 def asked_study(
     source: str, out: str | None, given: dict[str, Any], watcher: Watcher
 ) -> Reproduction:
     """What the options ask for; everything that can be checked without the data is checked."""
     from skdare.features import Source
+    from skdare.reproduce import Reproduction
 
     columns = {name: given[f"{name}_column"] for name in COLUMNS}
     if given.get("held_out") is not None:

@@ -1,10 +1,14 @@
-"""Files of named arrays: npz, safetensors, and what torch saves."""
+"""Files of named arrays: npz, npy, safetensors, and what torch saves."""
 
 from __future__ import annotations
 
 import json
+import math
 import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -23,26 +27,76 @@ _SAFETENSORS_DTYPES = {
 
 def read_npz(path: Path) -> Contents:
     """Arrays as NumPy saves them; only the headers are read before a choice is made."""
-    entries = {}
+    entries, turned = {}, set()
     with reading(path, "npz"), zipfile.ZipFile(path) as archive:
         for member in archive.namelist():
+            key = member.removesuffix(".npy")
             with archive.open(member) as file:
-                old = np.lib.format.read_magic(file) == (1, 0)
-                header = f"read_array_header_{1 if old else 2}_0"
-                shape, _, dtype = getattr(np.lib.format, header)(file)
-            entries[member.removesuffix(".npy")] = Entry(shape, dtype)
+                entries[key], fortran = _header(file)
+            turned |= {key} if fortran else set()
 
-    def load(keys: list[str]) -> list[np.ndarray]:
+    def check(keys: list[str]) -> None:
         for key in keys:
             if entries[key].dtype.hasobject:
                 raise ValueError(
                     f"{key} in {path} is an object array, which only unpickling could read; "
                     "save it as numbers or strings"
                 )
+
+    def load(keys: list[str]) -> list[np.ndarray]:
+        check(keys)
         with reading(path, "npz"), np.load(path, allow_pickle=False) as archive:
             return [archive[key] for key in keys]
 
-    return Contents(path, entries, load)
+    def stream(keys: list[str], rows: int) -> Iterator[list[np.ndarray]]:
+        check(keys)
+        # Columns one after the other on file have no rows to read in turn.
+        whole = {key: load([key])[0] for key in keys if key in turned}
+        with ExitStack() as stack:
+            archive = stack.enter_context(zipfile.ZipFile(path))
+            files = {k: stack.enter_context(archive.open(f"{k}.npy")) for k in keys}
+            for file in files.values():
+                _header(file)
+            for start in range(0, entries[keys[0]].shape[0], rows):
+                with reading(path, "npz"):
+                    yield [
+                        whole[k][start : start + rows]
+                        if k in whole
+                        else _next_rows(files[k], entries[k], start, rows)
+                        for k in keys
+                    ]
+
+    return Contents(path, entries, load, stream=stream)
+
+
+def _header(file: IO[bytes]) -> tuple[Entry, bool]:
+    """What an ``.npy`` file holds, and whether column after column; its rows come next."""
+    old = np.lib.format.read_magic(file) == (1, 0)
+    header = f"read_array_header_{1 if old else 2}_0"
+    shape, fortran, dtype = getattr(np.lib.format, header)(file)
+    return Entry(shape, dtype), fortran
+
+
+def _next_rows(file: IO[bytes], entry: Entry, start: int, rows: int) -> np.ndarray:
+    shape = (min(rows, entry.shape[0] - start), *entry.shape[1:])
+    data = file.read(math.prod(shape) * entry.dtype.itemsize)
+    return np.frombuffer(data, entry.dtype).reshape(shape)
+
+
+def read_npy(path: Path) -> Contents:
+    """One array, under the name that features go by."""
+    with reading(path, "npy"), path.open("rb") as file:
+        entry, _ = _header(file)
+
+    def rows(start: int, stop: int | None) -> np.ndarray:
+        # A map anew for each chunk: of one that stays, all that was read stays resident.
+        with reading(path, "npy"):
+            return np.load(path, mmap_mode="r", allow_pickle=False)[start:stop]
+
+    def stream(keys: list[str], n: int) -> Iterator[list[np.ndarray]]:
+        return ([rows(start, start + n)] for start in range(0, entry.shape[0], n))
+
+    return Contents(path, {"X": entry}, lambda keys: [rows(0, None)], stream=stream)
 
 
 def read_safetensors(path: Path) -> Contents:
@@ -71,8 +125,22 @@ def read_safetensors(path: Path) -> Contents:
             upper = np.frombuffer(data, dtype="<u2").astype(np.uint32)
             return (upper << 16).view(np.float32).reshape(shapes[key])
 
+    def stream(keys: list[str], n: int) -> Iterator[list[np.ndarray]]:
+        rows = shapes[keys[0]][0]
+        for start in range(0, rows, n):
+            # Opened anew for each chunk, as for .npy.
+            with reading(path, "safetensors"), safe_open(path, framework="np") as file:
+                yield [file.get_slice(key)[start : min(start + n, rows)] for key in keys]
+
     entries = {key: Entry(shapes[key], dtypes[key]) for key in stored}
-    return Contents(path, entries, lambda keys: [tensor(key) for key in keys], names=names)
+    plain = all(name in _SAFETENSORS_DTYPES and name != "BF16" for name in stored.values())
+    return Contents(
+        path,
+        entries,
+        lambda keys: [tensor(key) for key in keys],
+        names=names,
+        stream=stream if plain else None,
+    )
 
 
 def read_torch(path: Path) -> Contents:

@@ -7,7 +7,7 @@ import gzip
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ def read_csv(path: Path, is_label: Callable[[str], bool]) -> Contents:
     for j, name in enumerate(header):
         if j in text:
             cells = [cell for block in blocks[j] for cell in block]
-            columns[name] = _typed(cells) if j in labels else cells
+            columns[name] = typed_labels(cells) if j in labels else cells
         else:
             columns[name] = np.concatenate(blocks[j] or [np.empty(0)])
     # Text that is no label stays a list: one long cell would widen all rows of an array.
@@ -47,24 +47,34 @@ def read_csv(path: Path, is_label: Callable[[str], bool]) -> Contents:
     return Contents(path, entries, lambda keys: [np.asarray(columns[k]) for k in keys], True)
 
 
-def _lines(path: Path) -> Iterator[list[str]]:
+def csv_lines(path: Path) -> Iterator[list[str]]:
     """Rows of cells, the header first; blank lines are left out."""
     opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
     with reading(path, "CSV in UTF-8"), opener(path, "rt", encoding="utf-8-sig", newline="") as f:
-        # The header alone tells the delimiter: further down, a comma may be a decimal point.
-        try:
-            delimiter = csv.Sniffer().sniff(f.readline(), _DELIMITERS).delimiter
-        except csv.Error:
-            delimiter = ","
-        f.seek(0)
-        yield from filter(None, csv.reader(f, delimiter=delimiter, strict=True))
+        yield from csv_rows(f)
+
+
+def csv_rows(file: Iterator[str]) -> Iterator[list[str]]:
+    """Rows of cells of an open file, which need not be one that can be read twice."""
+    # The header alone tells the delimiter: further down, a comma may be a decimal point.
+    first = next(file, "")
+    try:
+        delimiter = csv.Sniffer().sniff(first, _DELIMITERS).delimiter
+    except csv.Error:
+        delimiter = ","
+    yield from filter(None, csv.reader(chain([first], file), delimiter=delimiter, strict=True))
 
 
 def csv_header(path: Path) -> list[str]:
-    header = [name.strip() for name in next(_lines(path), [])]
+    return checked_header(next(csv_lines(path), []), path)
+
+
+def checked_header(cells: list[str], path: Path) -> list[str]:
+    """Names of columns, each of them once."""
+    header = [name.strip() for name in cells]
     if not header:
         raise ValueError(f"{path} is empty; a header and rows are needed")
-    if _numbers([name for name in header if name] or ["x"]) is not None:
+    if csv_numbers([name for name in header if name] or ["x"]) is not None:
         raise ValueError(f"{path} starts with numbers; a header that names its columns is needed")
     header[0] = header[0] or "index"
     if "" in header:
@@ -82,16 +92,11 @@ def _distinct(names: list[str], path: Path) -> list[str]:
 def csv_blocks(path: Path, header: list[str], text: set[int]) -> tuple[list[list[Any]], bool]:
     """Cells by column, in blocks of rows: numbers, or text; columns of text join ``text``."""
     blocks: list[list[Any]] = [[] for _ in header]
-    late, lines, start = False, islice(_lines(path), 1, None), 0
+    late, lines, start = False, islice(csv_lines(path), 1, None), 0
     while rows := list(islice(lines, _ROWS_AT_A_TIME)):
-        ragged = next((i for i, row in enumerate(rows) if len(row) != len(header)), None)
-        if ragged is not None:
-            raise ValueError(
-                f"row {start + ragged} of {path} has {len(rows[ragged])} cells, but the header "
-                f"has {len(header)}; quote cells that hold the delimiter"
-            )
+        refuse_ragged(rows, header, path, start)
         for j, cells in enumerate(zip(*rows, strict=True)):
-            numbers = None if j in text else _numbers(cells)
+            numbers = None if j in text else csv_numbers(cells)
             if numbers is None:
                 late |= j not in text and bool(blocks[j])
                 text.add(j)
@@ -100,7 +105,17 @@ def csv_blocks(path: Path, header: list[str], text: set[int]) -> tuple[list[list
     return blocks, late
 
 
-def _numbers(cells: Sequence[str]) -> np.ndarray | None:
+def refuse_ragged(rows: list[list[str]], header: list[str], path: Path, start: int) -> None:
+    """Every row has a cell for each column."""
+    ragged = next((i for i, row in enumerate(rows) if len(row) != len(header)), None)
+    if ragged is not None:
+        raise ValueError(
+            f"row {start + ragged} of {path} has {len(rows[ragged])} cells, but the header "
+            f"has {len(header)}; quote cells that hold the delimiter"
+        )
+
+
+def csv_numbers(cells: Sequence[str]) -> np.ndarray | None:
     """Cells as float64 with NaN where they are missing, or None if one is no number."""
     try:
         values = np.fromiter(map(float, cells), np.float64, len(cells))
@@ -114,17 +129,18 @@ def _numbers(cells: Sequence[str]) -> np.ndarray | None:
     return None if "_" in "".join(cells) else values
 
 
-def _typed(cells: list[str]) -> np.ndarray:
+def typed_labels(cells: list[str]) -> np.ndarray:
     """Labels as integers or numbers where all are; codes such as 007 stay text."""
     if all(map(_WHOLE.fullmatch, cells)):
         return np.array([int(cell) for cell in cells], dtype=np.int64)
-    numbers = None if any(map(_PADDED.fullmatch, cells)) else _numbers(cells)
+    numbers = None if any(map(_PADDED.fullmatch, cells)) else csv_numbers(cells)
     return np.array(cells) if numbers is None else numbers
 
 
 def read_parquet(path: Path) -> Contents:
     """Columns of numbers, text or lists of numbers; only those that are chosen are loaded."""
     with needing("parquet", path):
+        import pyarrow as pa
         import pyarrow.parquet as pq
     with reading(path, "Parquet"), pq.ParquetFile(path) as file:
         schema = file.schema_arrow
@@ -137,8 +153,20 @@ def read_parquet(path: Path) -> Contents:
             table = file.read(columns=keys)
         return [column_values(table.column(key), f"{key} in {path}") for key in keys]
 
+    def stream(keys: list[str], rows: int) -> Iterator[list[np.ndarray]]:
+        # Neither ahead nor a row group at once: pages are read as rows are asked for.
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16) as file:
+            batches = file.iter_batches(rows, columns=keys, use_threads=False)
+            while True:
+                with reading(path, "Parquet"):
+                    batch = next(batches, None)
+                if batch is None:
+                    return
+                table = pa.Table.from_batches([batch])
+                yield [column_values(table.column(key), f"{key} in {path}") for key in keys]
+
     entries = dict(zip(names, map(Entry, shapes, dtypes), strict=True))
-    return Contents(path, entries, load, tabular=True)
+    return Contents(path, entries, load, tabular=True, stream=stream)
 
 
 def column_item(kind: Any) -> Any:
@@ -168,6 +196,7 @@ def _shape(file: Any, column: Any) -> tuple[int, ...]:
 
 
 def column_values(column: Any, what: str) -> np.ndarray:
+    """A column of a Parquet file as an array; lists of numbers are its rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

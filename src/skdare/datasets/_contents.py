@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 _LISTED = 20
+Stream = Callable[[list[str], int], Iterator[list[np.ndarray]]]
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Contents:
 
     In a table (``tabular``) the features may be spread over many entries. ``names`` gives, by
     role, the labels that integer codes stand for; ``made`` says how the features were made.
+    ``stream`` visits entries some rows at a time, where the file can be read so.
     """
 
     path: Path
@@ -43,6 +45,16 @@ class Contents:
     names: Mapping[str, Sequence[Any] | None] = field(default_factory=dict)
     feature_names: list[str] | None = None
     made: Mapping[str, Any] | None = None
+    stream: Stream | None = None
+
+    def visit(self, keys: list[str], rows: int) -> Iterator[list[np.ndarray]]:
+        """So many rows of these entries at a time, in order."""
+        if self.stream is not None:
+            yield from self.stream(keys, rows)
+            return
+        loaded = self.load(keys)
+        for start in range(0, len(loaded[0]), rows):
+            yield [values[start : start + rows] for values in loaded]
 
     def listing(self) -> str:
         """The entries with shapes and dtypes, for errors."""

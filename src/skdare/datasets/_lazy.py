@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import BlockReader, Index, on_device, to_numpy
+from skdare._array import BlockReader, Index, RowReader, on_device, to_numpy
 from skdare._validation import check_count
 from skdare.datasets._manifest import CODEBOOK, CODES
 from skdare.datasets._store import Store, open_store
@@ -174,6 +174,48 @@ class ChunkedRows(BlockReader):
                 f"dtype={str(chunk.dtype)!r}"
             )
         return chunk
+
+
+class PreparedRows(RowReader):
+    """Rows of another source, or some of them, prepared by a function whenever they are read.
+
+    Parameters
+    ----------
+    rows : array or RowReader
+    prepare : callable
+        From an array of rows to one of the same shape, row by row.
+    dtype : dtype
+        Of what it gives.
+    kept : array of ascending row numbers, optional
+        Which rows there are. Default: all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdare.datasets import PreparedRows
+    >>> PreparedRows(np.ones((4, 2)), lambda X: 3 * X, np.float64, np.array([0, 2]))[:]
+    array([[3., 3.],
+           [3., 3.]])
+    """
+
+    def __init__(
+        self,
+        rows: Any,
+        prepare: Callable[[np.ndarray], np.ndarray],
+        dtype: np.dtype | type,
+        kept: np.ndarray | None = None,
+    ) -> None:
+        self.rows, self.prepare, self.kept = rows, prepare, kept
+        n = rows.shape[0] if kept is None else len(kept)
+        self.shape, self.dtype = (n, rows.shape[1]), np.dtype(dtype)
+
+    def __repr__(self) -> str:
+        return f"PreparedRows({self.rows!r})"
+
+    def ascending(self, index: Index) -> np.ndarray:
+        """Some rows, prepared now."""
+        found = self.rows[index if self.kept is None else self.kept[index]]
+        return np.asarray(self.prepare(found), dtype=self.dtype)
 
 
 def open_table(path: str | Path, *, device: str | None = None) -> DomainData:

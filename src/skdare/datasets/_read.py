@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
 
-from skdare._validation import warn
 from skdare.datasets._arrays import read_npz, read_safetensors, read_torch
 from skdare.datasets._columns import read_csv, read_parquet
 from skdare.datasets._contents import Contents
+from skdare.datasets._entries import (
+    LABELS,
+    choose,
+    columns_of,
+    feature_names_of,
+    is_label,
+    load_entries,
+    main_entry,
+    places,
+)
 from skdare.datasets._hugging_face import is_hugging_face, read_hugging_face
-from skdare.datasets._roles import NAMES, assemble, decode, features_alone
+from skdare.datasets._roles import assemble, decode, features_alone
 from skdare.datasets._store import read_store
 from skdare.datasets._table import DomainData
 
-_LABELS = ("target", "domains", "split")
-LABEL_NAMES = {name for role in _LABELS for name in NAMES[role]}
-IDS = {"id", "index", "unnamed: 0", "__index_level_0__"}
 _READERS = {
     ".npz": read_npz,
     ".parquet": read_parquet,
@@ -81,18 +86,15 @@ def read(
     path = Path(path)
     named = {"features": features, "target": target, "domains": domains, "split": split}
     contents = _open(path, named)
-    keys = _choose(contents, named)
-    where = {
-        role: f"{role} {chosen[0]!r} in {path}" if len(chosen) == 1 else f"{role} in {path}"
-        for role, chosen in keys.items()
-    }
+    keys = choose(contents, named)
+    where = places(keys, path)
     arrays = {}
     for role, chosen in keys.items():
-        arrays[role] = _load(contents, chosen)
+        arrays[role] = load_entries(contents, chosen)
         if (names := contents.names.get(role)) is not None:
             arrays[role] = decode(arrays[role], names, where[role])
-    names_of_features = _feature_names(contents, keys["features"])
-    data = assemble(arrays, where, _stem(path), names_of_features)
+    names_of_features = feature_names_of(contents, keys["features"])
+    data = assemble(arrays, where, stem(path), names_of_features)
     return replace(data, made=contents.made)
 
 
@@ -120,10 +122,10 @@ def read_unlabelled(
     where = f"features in {path}"
     if path.suffix == ".npy" and path.exists():
         return features_alone(np.load(path, allow_pickle=False), where)
-    contents = _open(path, dict.fromkeys(_LABELS))
-    main = _main(contents, {"features": key})
+    contents = opened(path)
+    main = main_entry(contents, key)
     if main is not None:
-        return features_alone(_load(contents, [main]), where)
+        return features_alone(load_entries(contents, [main]), where)
     if names is not None:
         missing = [name for name in names if name not in contents.entries]
         if missing:
@@ -131,8 +133,18 @@ def read_unlabelled(
                 f"{path} has no column {missing[0]!r}, which the training rows have; it has "
                 f"{contents.listing()}"
             )
-        return features_alone(_load(contents, list(names)), where)
-    return features_alone(_load(contents, _columns(contents, key, set())), where)
+        return features_alone(load_entries(contents, list(names)), where)
+    return features_alone(load_entries(contents, columns_of(contents, key, set())), where)
+
+
+def opened(path: Path) -> Contents:
+    """What a file or a store holds, where no entry is named."""
+    return _open(path, dict.fromkeys(LABELS))
+
+
+def is_csv(path: Path) -> bool:
+    """Whether the name is that of a CSV file."""
+    return _suffix(path) in _CSV
 
 
 def _open(path: Path, named: dict[str, str | None]) -> Contents:
@@ -147,8 +159,7 @@ def _open(path: Path, named: dict[str, str | None]) -> Contents:
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty; write it again")
     if suffix in _CSV:
-        labels = {named[role] for role in _LABELS}
-        return read_csv(path, lambda name: name in labels or name.lower() in LABEL_NAMES)
+        return read_csv(path, lambda name: is_label(name, named))
     return _READERS[suffix](path)
 
 
@@ -156,115 +167,6 @@ def _suffix(path: Path) -> str:
     return next((s for s in (*_CSV, *_READERS) if path.name.lower().endswith(s)), "")
 
 
-def _stem(path: Path) -> str:
+def stem(path: Path) -> str:
+    """What a file or store is called, without its suffix."""
     return path.resolve().name if path.is_dir() else path.name[: -len(_suffix(path))]
-
-
-def _choose(contents: Contents, named: dict[str, str | None]) -> dict[str, list[str]]:
-    """The entries of each role."""
-    main = _main(contents, named)
-    keys = {}
-    for role in _LABELS:
-        key = named[role]
-        if key is None:
-            called = _called(contents, role, named)
-            agree = [k for k in called if not main or _rows(contents, k) == _rows(contents, main)]
-            key = _only(contents, role, agree) or next(iter(called), None)
-        if key or role != "split":
-            keys[role] = [_present(contents, role, key)]
-    used = {key for chosen in keys.values() for key in chosen}
-    return {"features": [main] if main else _columns(contents, named["features"], used), **keys}
-
-
-def _main(contents: Contents, named: dict[str, str | None]) -> str | None:
-    """The one entry that holds all features; None where a table spreads them over columns."""
-    if named["features"] is not None:
-        return None if contents.tabular else _present(contents, "features", named["features"])
-    wide = [k for k in _called(contents, "features", named) if len(contents.entries[k].shape) > 1]
-    floats = [
-        key
-        for key, entry in contents.entries.items()
-        if len(entry.shape) == 2 and entry.dtype.kind == "f"
-        if key not in named.values() and key.lower() not in LABEL_NAMES
-    ]
-    main = _only(contents, "features", wide) or _only(contents, "features", floats)
-    return main if main or contents.tabular else _present(contents, "features", None)
-
-
-def _rows(contents: Contents, key: str) -> tuple[int, ...]:
-    return contents.entries[key].shape[:1]
-
-
-def _called(contents: Contents, role: str, named: dict[str, str | None]) -> list[str]:
-    """Entries that go by a name of the role, in the order of those names; no scalars."""
-    free = [k for k, e in contents.entries.items() if e.shape and k not in named.values()]
-    return [key for name in NAMES[role] for key in free if key.lower() == name]
-
-
-def _only(contents: Contents, role: str, candidates: list[str]) -> str | None:
-    if len(candidates) > 1:
-        raise ValueError(
-            f"{contents.path} has {len(candidates)} candidates for {role}: "
-            f"{', '.join(f'{k} {contents.entries[k]}' for k in candidates)}; name one with {role}="
-        )
-    return next(iter(candidates), None)
-
-
-def _present(contents: Contents, role: str, key: str | None) -> str:
-    if key is not None and key in contents.entries:
-        return key
-    found = f"no {role} found" if key is None else f"no {key!r} for {role}"
-    raise ValueError(
-        f"{found} in {contents.path}: it has {contents.listing()}; name one with {role}="
-    )
-
-
-def _columns(contents: Contents, pattern: str | None, used: set[str]) -> list[str]:
-    """The columns of a table that a list or pattern names, or all that can be features."""
-    if pattern is None:
-        return _numeric_columns(contents, used)
-    chosen: dict[str, None] = {}
-    for part in map(str.strip, pattern.split(",")):
-        matching = [k for k in contents.entries if fnmatchcase(k, part) and k not in used]
-        chosen |= dict.fromkeys(matching or [_present(contents, "features", part)])
-    text = [key for key in chosen if not contents.entries[key].numeric]
-    if text:
-        raise ValueError(f"column {text[0]!r} of {contents.path} is text; features are numbers")
-    return list(chosen)
-
-
-def _numeric_columns(contents: Contents, used: set[str]) -> list[str]:
-    others = [k for k in contents.entries if k not in used and k.lower() not in IDS]
-    # A second label among the features would give the answer away, so it has to be asked for.
-    chosen = [
-        key
-        for key in others
-        if contents.entries[key].numeric and len(contents.entries[key].shape) == 1
-        if key.lower() not in LABEL_NAMES
-    ]
-    left = [key for key in others if key not in set(chosen)]
-    if not chosen:
-        _present(contents, "features", None)
-    if left:
-        warn(
-            f"{contents.path}: {', '.join(left[:5])}{' and others' * (len(left) > 5)} left out of "
-            "the features, being text or labels; name columns with features= to choose"
-        )
-    return chosen
-
-
-def _load(contents: Contents, keys: list[str]) -> np.ndarray:
-    loaded = contents.load(keys)
-    if len(keys) == 1 and (not contents.tabular or loaded[0].ndim == 2):
-        return loaded[0]
-    return np.column_stack(loaded)
-
-
-def _feature_names(contents: Contents, keys: list[str]) -> list[str] | None:
-    entries = contents.entries
-    if contents.tabular and all(len(entries[key].shape) == 1 for key in keys):
-        return keys
-    beside = entries.get("feature_names")
-    if beside and beside.dtype.kind == "U" and beside.shape == entries[keys[0]].shape[1:2]:
-        return contents.load(["feature_names"])[0].tolist()
-    return contents.feature_names

@@ -33,7 +33,7 @@ def assemble(
     feature_names: list[str] | None = None,
 ) -> DomainData:
     """Checked data from one array a role; ``where`` is what errors call each of them."""
-    X = _matrix(arrays["features"], where["features"])
+    X = features_matrix(arrays["features"], where["features"])
     labels = {role: _labels(arrays[role], where[role]) for role in arrays if role != "features"}
     rows = {where["features"]: len(X)} | {where[role]: len(v) for role, v in labels.items()}
     if len(set(rows.values())) > 1:
@@ -45,16 +45,16 @@ def assemble(
     _refuse_missing(labels["domains"], where["domains"])
     domains = _domains(labels["domains"], where["domains"])
     split = _split(labels["split"], where["split"]) if "split" in labels else None
-    _refuse_infinity(X, where["features"], feature_names)
+    refuse_infinity(X, where["features"], feature_names)
     return DomainData(X, labels["target"], domains, split, name, feature_names)
 
 
 def features_alone(X: np.ndarray, what: str) -> np.ndarray:
     """Checked features, without anything beside them."""
-    X = _matrix(X, what)
+    X = features_matrix(X, what)
     if not len(X):
         raise ValueError(f"{what} has no rows; there is nothing to look at")
-    _refuse_infinity(X, what, None)
+    refuse_infinity(X, what, None)
     return X
 
 
@@ -73,7 +73,8 @@ def decode(codes: np.ndarray, names: Sequence[Any], what: str) -> np.ndarray:
     return np.array(names)[codes.astype(np.intp)]
 
 
-def _matrix(X: np.ndarray, what: str) -> np.ndarray:
+def features_matrix(X: np.ndarray, what: str) -> np.ndarray:
+    """Rows by features, in a float type that heads take."""
     if X.ndim != 2 or not X.shape[1]:
         raise ValueError(f"{what} has shape {X.shape}; features must be rows by features")
     if X.dtype.kind not in "biuf":
@@ -135,12 +136,13 @@ def _split(values: np.ndarray, what: str) -> np.ndarray:
     return np.array(reserved, dtype=bool)[place]
 
 
-def _refuse_infinity(X: np.ndarray, what: str, names: list[str] | None) -> None:
+def refuse_infinity(X: np.ndarray, what: str, names: list[str] | None, before: int = 0) -> None:
+    """Say where the first one is; ``before`` is how many rows came before these."""
     for place, rows in chunks(X, slice(0, len(X))):
         if np.isinf(rows).any():
             row, column = np.argwhere(np.isinf(rows))[0]
             called = repr(names[column]) if names else column
             raise ValueError(
-                f"{what} has infinity in row {place.start + row}, column {called}; "
+                f"{what} has infinity in row {before + place.start + row}, column {called}; "
                 "mend or drop that row"
             )

@@ -144,7 +144,13 @@ def read_store(path: Path) -> Contents:
     def load(keys: list[str]) -> list[np.ndarray]:
         return [store.rows(key) for key in keys]
 
-    return Contents(path, entries, load, False, names, manifest.feature_names, manifest.made)
+    def stream(keys: list[str], rows: int) -> Iterator[list[np.ndarray]]:
+        for start in range(0, manifest.rows, rows):
+            stop = min(start + rows, manifest.rows)
+            yield [store.rows(key, start, stop) for key in keys]
+
+    kept = (manifest.feature_names, manifest.made)
+    return Contents(path, entries, load, False, names, *kept, stream)
 
 
 def read_chunks(path: str | Path, rows: int = 65536) -> Iterator[DomainData]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from skdare._array import RowReader, chunks
 from skdare.datasets._manifest import CODES, Manifest
 from skdare.datasets._roles import assemble
 from skdare.datasets._store_rows import Scheme
@@ -34,10 +36,12 @@ def write_store(
     ----------
     path : str or Path
     data : DomainData
+        Features that are read some rows at a time, as of `stream_table`, are also written so.
     dtype : {"float64", "float32", "float16", "uint8"}, optional
         How features are kept, as in `StoreWriter`. Default: as they are.
     rows_per_shard : int, optional
-        Default: all rows in one shard, which `read` need not load.
+        Default: all rows in one shard, which `read` need not load; of features that are read some
+        rows at a time, as many as `StoreWriter` takes.
     ids : n str, optional
         What rows are called.
 
@@ -52,8 +56,11 @@ def write_store(
     """
     path = Path(path)
     refuse_existing(path)
-    data = checked_table(data)
+    lazy = isinstance(data.X, RowReader)
+    data = data if lazy else checked_table(data)
     dtype = data.X.dtype.name if dtype is None else dtype
+    if rows_per_shard is None and not lazy:
+        rows_per_shard = len(data.X)
     folder = beside(path)
     try:
         with StoreWriter(
@@ -65,13 +72,23 @@ def write_store(
             domains=np.unique(data.domains),
             feature_names=data.feature_names,
             made=data.made,
-            rows_per_shard=len(data.X) if rows_per_shard is None else rows_per_shard,
+            rows_per_shard=rows_per_shard,
         ) as writer:
-            writer.append(data.X, data.y, data.domains, data.split, ids)
+            for rows, X in _parts(data):
+                split = None if data.split is None else data.split[rows]
+                names = None if ids is None else ids[rows]
+                writer.append(X, data.y[rows], data.domains[rows], split, names)
         folder.rename(path)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _parts(data: DomainData) -> Iterator[tuple[slice, np.ndarray]]:
+    """All rows at once where they are in memory, else some at a time."""
+    if isinstance(data.X, RowReader):
+        return chunks(data.X, slice(0, len(data.X)))
+    return iter([(slice(None), data.X)])
 
 
 def append_rows(path: str | Path, data: DomainData, *, ids: Any = None) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from skdare.datasets._contents import needing
+from skdare.datasets._entries import IDS, LABEL_NAMES
 from skdare.datasets._manifest import CODES, DTYPES
-from skdare.datasets._read import IDS, LABEL_NAMES
 from skdare.datasets._store_codes import blocks, refuse_beyond
 from skdare.datasets._store_shards import beside
 from skdare.datasets._store_table import checked_table, write_store
@@ -51,7 +51,7 @@ def write(path: str | Path, data: DomainData, *, dtype: str | None = None, ids: 
     """
     path = Path(path)
     refuse_existing(path)
-    suffix = next((s for s in (*_WRITERS, *_UNWRITTEN) if path.name.lower().endswith(s)), None)
+    suffix = _suffix(path)
     if suffix is None:
         return write_store(path, data, dtype=dtype, ids=ids)
     if suffix in _UNWRITTEN:
@@ -65,6 +65,27 @@ def write(path: str | Path, data: DomainData, *, dtype: str | None = None, ids: 
     finally:
         part.unlink(missing_ok=True)
     return None
+
+
+def is_store_name(path: str | Path) -> bool:
+    """Whether `write` makes a feature store of a path: where its suffix is that of no file.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Examples
+    --------
+    >>> from skdare.datasets import is_store_name
+    >>> is_store_name("features"), is_store_name("features.npz")
+    (True, False)
+    """
+    return _suffix(Path(path)) is None
+
+
+def _suffix(path: Path) -> str | None:
+    known = (*_WRITERS, *_UNWRITTEN)
+    return next((suffix for suffix in known if path.name.lower().endswith(suffix)), None)
 
 
 def _arrays(data: DomainData, dtype: str | None, ids: Any) -> Table:

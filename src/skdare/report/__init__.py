@@ -9,6 +9,7 @@ from pathlib import Path
 from skdare._validation import check_choice
 from skdare.bench import Log, Record
 from skdare.report import _csv, _latex, _markdown, _text
+from skdare.report._csv import tidy
 from skdare.report._document import document
 from skdare.report._figure_one import FigureOne, figure_one
 from skdare.report._names import as_given, label
@@ -28,6 +29,7 @@ __all__ = [
     "text",
     "theory_heading",
     "theory_tally",
+    "tidy",
     "write_figure",
     "write_report",
     "write_theory",

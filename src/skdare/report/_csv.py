@@ -19,10 +19,29 @@ Row = tuple[str, ...]
 
 def statistics(summary: Summary) -> str:
     """One row for each statistic of each head on each held-out domain."""
-    rows: list[Row] = [COLUMNS]
+    return _written([COLUMNS, *_tidy(summary)])
+
+
+def tidy(summary: Summary) -> list[dict[str, str | float | None]]:
+    """The same as objects that JSON can hold, by the names of `COLUMNS`; numbers as numbers."""
+
+    def plain(name: str, text: str) -> str | float | None:
+        if name not in ("x", "value"):
+            return text
+        try:
+            return float(text) if text else None
+        except ValueError:  # a mark
+            return text
+
+    return [
+        {name: plain(name, text) for name, text in zip(COLUMNS, row, strict=True)}
+        for row in _tidy(summary)
+    ]
+
+
+def _tidy(summary: Summary) -> Iterator[Row]:
     for group in summary.groups:
-        rows += [(group.data, group.protocol, *rest) for rest in _group(group)]
-    return _written(rows)
+        yield from ((group.data, group.protocol, *rest) for rest in _group(group))
 
 
 def wide(records: Sequence[Record]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -77,13 +77,6 @@ class Solution:
     n_evaluations: int
     status: Status
     n_coarse: int = 0
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The status by its name: serialisers that run no code, such as skops, know no enumerations.
-        return {**self.__dict__, "status": self.status.name}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "status": Status[state["status"]]})
 
     @property
     def converged(self) -> bool:

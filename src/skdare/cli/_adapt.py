@@ -1,0 +1,128 @@
+"""`skdare adapt`: a saved head and unlabelled rows of a new domain become a head for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from skdare.cli._errors import check_writable, mistakes, notes
+from skdare.cli._quantities import number
+from skdare.cli._table_options import FEATURE_KEY
+
+_STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
+
+
+@click.command()
+@click.argument("head", metavar="HEAD", type=click.Path())
+@click.argument("rows", nargs=-1, required=True, metavar="ROWS...", type=click.Path())
+@click.option("--out", type=click.Path(), help="File to write the adapted head to.")
+@click.option(
+    "--state",
+    type=click.Path(),
+    help="File of the stream: go on from it where it is there, and write it anew.",
+)
+@FEATURE_KEY
+@click.option(
+    "--prior-rows",
+    type=click.FloatRange(0),
+    help="The averaged adjustment counts as so many rows  [default: the number of features]",
+)
+@click.option(
+    "--half-life", type=float, help="Rows after which a row counts half  [default: never]"
+)
+@click.option(
+    "--staleness",
+    type=click.FloatRange(0, 0.1),
+    default=0.0,
+    show_default=True,
+    help="How far scores may lag behind the rows, relative, to save time.",
+)
+@click.option(
+    "--min-rows",
+    type=click.IntRange(2),
+    default=2,
+    show_default=True,
+    help="Refuse to give a head for fewer rows.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--quiet", is_flag=True, help="No notes on stderr.")
+def adapt(
+    head: str,
+    rows: tuple[str, ...],
+    out: str | None,
+    state: str | None,
+    as_json: bool,
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Adapt a saved head to unlabelled rows of a new domain; no retraining, no labels.
+
+    ROWS are files as for `skdare predict`, read some rows at a time; labels in them are not looked
+    at. HEAD stays as it is, and the new head goes to --out. With --state the rows seen so far are
+    kept in a file, so that the next call goes on with more; without --out only that is done.
+
+    \b
+    Example:
+      skdare adapt head.safetensors ward7.npz --out ward7.safetensors --state ward7.stream
+    """
+    with mistakes():
+        if out is None and state is None:
+            raise ValueError("nothing would be written; name --out, --state, or both")
+        for path in (out, state):
+            if path is not None:
+                check_writable(path)
+                if Path(path).resolve() == Path(head).resolve():
+                    raise ValueError(f"{path} is the head that is adapted; name another file")
+        resumed = state is not None and Path(state).exists()
+        _refuse_changed(resumed, state)
+        import skdare
+        from skdare.cli._saved import Saved, size
+
+        with notes(quiet):
+            saved = Saved.read(head)
+            if not hasattr(saved.head, "adapter"):
+                kind = type(saved.head).__name__
+                raise ValueError(f"{head} is a {kind}, which cannot adapt; fit --head dare")
+            options = {name: given[name] for name in _STREAM}
+            adapter = saved.head.resume(state) if resumed else saved.head.adapter(**options)
+            before = adapter.n_seen_
+            for _, X in saved.chunks(saved.sources(rows, given["feature_key"])):
+                adapter.partial_fit(X)
+            adapted = None if out is None else saved.with_head(adapter.head_)
+            if out is not None:
+                skdare.save(adapted, out)
+            if state is not None:
+                adapter.save(state)
+        told = {
+            "head": out,
+            "state": state,
+            "rows": adapter.n_seen_ - before,
+            "rows_seen": adapter.n_seen_,
+            "bytes": None if out is None else size(out),
+        }
+        click.echo(json.dumps(told, ensure_ascii=False) if as_json else _text(told))
+
+
+def _refuse_changed(resumed: bool, state: str | None) -> None:
+    """A stream goes on with the options that it was begun with."""
+    context = click.get_current_context()
+    for name in _STREAM:
+        given = context.get_parameter_source(name) is not ParameterSource.DEFAULT
+        if resumed and given:
+            option = "--" + name.replace("_", "-")
+            raise ValueError(
+                f"{option} is given, but {state} was begun with its own; leave it out, or name a "
+                "new --state"
+            )
+
+
+def _text(told: dict[str, Any]) -> str:
+    seen = f"{number(told['rows_seen'])} rows seen"
+    if told["rows_seen"] != told["rows"]:
+        seen += f", {number(told['rows'])} of them new"
+    written = [f"wrote {told[name]}" for name in ("head", "state") if told[name]]
+    return "\n".join([seen, *written])

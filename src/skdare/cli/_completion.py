@@ -1,0 +1,32 @@
+"""`skdare completion`: what makes a shell complete commands and options."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+_WHERE = {
+    "bash": 'eval "$(skdare completion bash)"   # in ~/.bashrc',
+    "zsh": 'eval "$(skdare completion zsh)"   # in ~/.zshrc',
+    "fish": "skdare completion fish > ~/.config/fish/completions/skdare.fish",
+}
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(list(_WHERE)))
+def completion(shell: str) -> None:
+    """Print the script with which SHELL completes commands, options and their values.
+
+    Where to put it is said on stderr. Bash must be 4.4 or newer.
+
+    \b
+    Example:
+      skdare completion bash > skdare.bash
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None
+    group = click.get_current_context().find_root().command
+    # Not .source(), which asks bash for its version first: the script may be for another machine.
+    script = kind(group, {}, "skdare", "_SKDARE_COMPLETE")
+    click.echo(script.source_template % script.source_vars())
+    click.echo(f"to use it: {_WHERE[shell]}", err=True)

@@ -1,0 +1,28 @@
+"""Numbers, sizes and lists of names, as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_NAMED = 12
+
+
+def number(n: int) -> str:
+    """With commas between thousands."""
+    return f"{n:,}"
+
+
+def amount(n: int, thing: str) -> str:
+    """So many of a thing; bytes in a unit that suits them."""
+    if thing == "byte":
+        for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+            if n >= size:
+                return f"{n / size:,.1f} {unit}"
+    return f"{n:,} {thing}{'s' * (n != 1)}"
+
+
+def listed(names: Iterable) -> str:
+    """The first dozen, and how many more."""
+    all_names = [str(name) for name in names]
+    more = len(all_names) - _NAMED
+    return ", ".join(all_names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

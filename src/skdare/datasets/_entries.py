@@ -1,0 +1,152 @@
+"""Which entry of a file is which: features, target, domains, split."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+
+from skdare._validation import warn
+from skdare.datasets._contents import Contents
+from skdare.datasets._roles import NAMES
+
+LABELS = ("target", "domains", "split")
+LABEL_NAMES = {name for role in LABELS for name in NAMES[role]}
+IDS = {"id", "index", "unnamed: 0", "__index_level_0__"}
+
+
+def choose(contents: Contents, named: dict[str, str | None]) -> dict[str, list[str]]:
+    """The entries of each role."""
+    main = _main(contents, named)
+    keys = {}
+    for role in LABELS:
+        key = named[role]
+        if key is None:
+            called = _called(contents, role, named)
+            agree = [k for k in called if not main or _rows(contents, k) == _rows(contents, main)]
+            key = _only(contents, role, agree) or next(iter(called), None)
+        if key or role != "split":
+            keys[role] = [named_entry(contents, role, key)]
+    used = {key for chosen in keys.values() for key in chosen}
+    return {"features": [main] if main else columns_of(contents, named["features"], used), **keys}
+
+
+def main_entry(contents: Contents, key: str | None) -> str | None:
+    """The one entry that holds all features; None where a table spreads them over columns."""
+    return _main(contents, {"features": key})
+
+
+def called(contents: Contents, role: str) -> list[str]:
+    """Entries that go by a name of the role."""
+    return _called(contents, role, {})
+
+
+def is_label(name: str, named: dict[str, str | None]) -> bool:
+    """Whether a column is a label: as ``named`` says, or by its name."""
+    return name.lower() in LABEL_NAMES or name in {named[role] for role in LABELS}
+
+
+def places(keys: dict[str, list[str]], path: Path) -> dict[str, str]:
+    """What errors call the entries of each role."""
+    return {
+        role: f"{role} {chosen[0]!r} in {path}" if len(chosen) == 1 else f"{role} in {path}"
+        for role, chosen in keys.items()
+    }
+
+
+def _main(contents: Contents, named: dict[str, str | None]) -> str | None:
+    """The one entry that holds all features; None where a table spreads them over columns."""
+    if named["features"] is not None:
+        return None if contents.tabular else named_entry(contents, "features", named["features"])
+    wide = [k for k in _called(contents, "features", named) if len(contents.entries[k].shape) > 1]
+    floats = [
+        key
+        for key, entry in contents.entries.items()
+        if len(entry.shape) == 2 and entry.dtype.kind == "f"
+        if key not in named.values() and key.lower() not in LABEL_NAMES
+    ]
+    main = _only(contents, "features", wide) or _only(contents, "features", floats)
+    return main if main or contents.tabular else named_entry(contents, "features", None)
+
+
+def _rows(contents: Contents, key: str) -> tuple[int, ...]:
+    return contents.entries[key].shape[:1]
+
+
+def _called(contents: Contents, role: str, named: dict[str, str | None]) -> list[str]:
+    """Entries that go by a name of the role, in the order of those names; no scalars."""
+    free = [k for k, e in contents.entries.items() if e.shape and k not in named.values()]
+    return [key for name in NAMES[role] for key in free if key.lower() == name]
+
+
+def _only(contents: Contents, role: str, candidates: list[str]) -> str | None:
+    if len(candidates) > 1:
+        raise ValueError(
+            f"{contents.path} has {len(candidates)} candidates for {role}: "
+            f"{', '.join(f'{k} {contents.entries[k]}' for k in candidates)}; name one with {role}="
+        )
+    return next(iter(candidates), None)
+
+
+def named_entry(contents: Contents, role: str, key: str | None) -> str:
+    """The key itself, refused where nothing is called so."""
+    if key is not None and key in contents.entries:
+        return key
+    found = f"no {role} found" if key is None else f"no {key!r} for {role}"
+    raise ValueError(
+        f"{found} in {contents.path}: it has {contents.listing()}; name one with {role}="
+    )
+
+
+def columns_of(contents: Contents, pattern: str | None, used: set[str]) -> list[str]:
+    """The columns of a table that a list or pattern names, or all that can be features."""
+    if pattern is None:
+        return _numeric_columns(contents, used)
+    chosen: dict[str, None] = {}
+    for part in map(str.strip, pattern.split(",")):
+        matching = [k for k in contents.entries if fnmatchcase(k, part) and k not in used]
+        chosen |= dict.fromkeys(matching or [named_entry(contents, "features", part)])
+    text = [key for key in chosen if not contents.entries[key].numeric]
+    if text:
+        raise ValueError(f"column {text[0]!r} of {contents.path} is text; features are numbers")
+    return list(chosen)
+
+
+def _numeric_columns(contents: Contents, used: set[str]) -> list[str]:
+    others = [k for k in contents.entries if k not in used and k.lower() not in IDS]
+    # A second label among the features would give the answer away, so it has to be asked for.
+    chosen = [
+        key
+        for key in others
+        if contents.entries[key].numeric and len(contents.entries[key].shape) == 1
+        if key.lower() not in LABEL_NAMES
+    ]
+    left = [key for key in others if key not in set(chosen)]
+    if not chosen:
+        named_entry(contents, "features", None)
+    if left:
+        warn(
+            f"{contents.path}: {', '.join(left[:5])}{' and others' * (len(left) > 5)} left out of "
+            "the features, being text or labels; name columns with features= to choose"
+        )
+    return chosen
+
+
+def load_entries(contents: Contents, keys: list[str]) -> np.ndarray:
+    """Entries as one array, side by side."""
+    loaded = contents.load(keys)
+    if len(keys) == 1 and (not contents.tabular or loaded[0].ndim == 2):
+        return loaded[0]
+    return np.column_stack(loaded)
+
+
+def feature_names_of(contents: Contents, keys: list[str]) -> list[str] | None:
+    """What the features are called, where the file says so."""
+    entries = contents.entries
+    if contents.tabular and all(len(entries[key].shape) == 1 for key in keys):
+        return keys
+    beside = entries.get("feature_names")
+    if beside and beside.dtype.kind == "U" and beside.shape == entries[keys[0]].shape[1:2]:
+        return contents.load(["feature_names"])[0].tolist()
+    return contents.feature_names

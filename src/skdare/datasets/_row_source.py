@@ -1,0 +1,218 @@
+"""Rows on their way to a head that is fitted already: a file of any size, some at a time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+
+from skdare.datasets._arrays import read_npy
+from skdare.datasets._columns import checked_header, csv_lines, csv_numbers, csv_rows, refuse_ragged
+from skdare.datasets._contents import Contents, Entry, reading
+from skdare.datasets._entries import called, columns_of, main_entry, named_entry
+from skdare.datasets._read import is_csv, opened
+from skdare.datasets._roles import decode, features_matrix, refuse_infinity
+
+STDIN = "-"
+# Features of a chunk take about as many bytes.
+_CHUNK_BYTES = 1 << 24
+_MOST_ROWS = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class RowChunk:
+    """Some rows.
+
+    Parameters
+    ----------
+    start : int
+        How many rows of the source came before.
+    X : array of shape (m, d)
+    beside : dict
+        What was asked for beside the features, by role, one value a row.
+    """
+
+    start: int
+    X: np.ndarray
+    beside: dict[str, np.ndarray]
+
+
+class RowSource:
+    """The rows of a file or feature store, which may be larger than memory, in order.
+
+    ``.npz``, ``.npy``, Parquet, CSV, ``.csv.gz``, safetensors and feature stores are read as rows
+    are asked for; ``.pt``, and arrays in Fortran order, are loaded.
+
+    Parameters
+    ----------
+    path : str or Path
+        As for `read`, or an array in a ``.npy`` file; "-" is CSV on the standard input.
+    names : sequence of str, optional
+        The features in their order: columns of a table are taken by these names.
+    key : str, optional
+        As ``features`` in `read`, where no names are known.
+    beside : mapping from "id", "target" or "domains" to a key, optional
+        What else is wanted of every row; a key that is None goes by a name of the role.
+
+    Attributes
+    ----------
+    features : int
+    rows : int or None
+        How many there are; None where only reading all of them tells.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from skdare.datasets import RowSource
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/new.npy", np.ones((5, 3)))
+    ...     source = RowSource(f"{folder}/new.npy")
+    ...     [chunk.X.shape for chunk in source.chunks(2)]
+    [(2, 3), (2, 3), (1, 3)]
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        names: Sequence[str] | None = None,
+        key: str | None = None,
+        beside: Mapping[str, str | None] | None = None,
+    ) -> None:
+        self.path = path
+        wanted = dict(beside or {})
+        self._contents = opened_rows(path, lambda name: name in wanted.values())
+        self._beside = {role: _beside(self._contents, role, k) for role, k in wanted.items()}
+        self._keys = self._features(names, key)
+        entries = [self._contents.entries[k] for k in self._keys]
+        self._wide = len(entries) == 1 and len(entries[0].shape) == 2
+        self.features = entries[0].shape[1] if self._wide else len(entries)
+        self.rows = None if _is_csv(path) else entries[0].shape[0]
+        self._check_rows()
+
+    def __repr__(self) -> str:
+        return f"RowSource({str(self.path)!r}, {self.features} features)"
+
+    def _features(self, names: Sequence[str] | None, key: str | None) -> list[str]:
+        contents = self._contents
+        main = main_entry(contents, key)
+        if main is not None:
+            return [main]
+        if names is None:
+            return columns_of(contents, key, set(self._beside.values()))
+        missing = [name for name in names if name not in contents.entries]
+        if missing:
+            raise ValueError(
+                f"{contents.path} has no column {missing[0]!r}, which the training rows have; it "
+                f"has {contents.listing()}"
+            )
+        return list(names)
+
+    def _check_rows(self) -> None:
+        """Every row has all that is asked for."""
+        for role, key in self._beside.items():
+            shape = self._contents.entries[key].shape
+            if self.rows is not None and shape != (self.rows,):
+                raise ValueError(
+                    f"{role} {key!r} in {self._contents.path} has shape {shape} and the features "
+                    f"{self.rows} rows; one value a row is needed"
+                )
+
+    def chunks(self, rows: int | None = None) -> Iterator[RowChunk]:
+        """All rows, so many at a time; by default about 16 MB."""
+        n = rows or rows_at_a_time(self.features)
+        keys, start = [*self._keys, *self._beside.values()], 0
+        for arrays in self._contents.visit(keys, n):
+            found, others = arrays[: len(self._keys)], arrays[len(self._keys) :]
+            what = f"features in {self._contents.path}"
+            X = features_matrix(found[0] if self._wide else np.column_stack(found), what)
+            refuse_infinity(X, what, None if self._wide else self._keys, start)
+            beside = {
+                role: self._named(role, values)
+                for role, values in zip(self._beside, others, strict=True)
+            }
+            yield RowChunk(start, X, beside)
+            start += len(X)
+        if not start:
+            raise ValueError(f"{self._contents.path} has no rows; there is nothing to look at")
+
+    def _named(self, role: str, values: np.ndarray) -> np.ndarray:
+        """Labels by their names, and text as text."""
+        names = self._contents.names.get(role)
+        if names is not None:
+            return decode(values, names, f"{role} in {self._contents.path}")
+        if values.dtype.kind == "S":
+            return np.strings.decode(values, "utf-8", "backslashreplace")
+        return np.asarray(values)
+
+
+def rows_at_a_time(features: int) -> int:
+    """How many rows a chunk has."""
+    return max(1, min(_MOST_ROWS, _CHUNK_BYTES // (8 * features)))
+
+
+def _is_csv(path: str | Path) -> bool:
+    return str(path) == STDIN or is_csv(Path(path))
+
+
+def opened_rows(path: str | Path, is_text: Callable[[str], bool]) -> Contents:
+    """What a file holds; of CSV, only the first rows are looked at, and some columns are text."""
+    if not _is_csv(path) or (str(path) != STDIN and not Path(path).is_file()):
+        file = Path(path)
+        is_array = file.suffix.lower() == ".npy" and file.is_file()
+        return read_npy(file) if is_array else opened(file)
+    return _csv(Path(path), is_text)
+
+
+def _csv(path: Path, is_text: Callable[[str], bool]) -> Contents:
+    """A table whose first rows tell which columns are numbers; the others are read in turn."""
+    shown = Path("stdin") if str(path) == STDIN else path
+    lines = csv_rows(iter(sys.stdin)) if str(path) == STDIN else csv_lines(path)
+    with reading(shown, "CSV in UTF-8"):
+        cells = next(lines, [])
+    header = checked_header(cells, shown)
+    first = list(islice(lines, 100))
+    refuse_ragged(first, header, shown, 0)
+    cells_of = zip(*first, strict=True) if first else [()] * len(header)
+    columns = dict(zip(header, cells_of, strict=True))
+    kinds = {
+        name: np.dtype(str if is_text(name) or csv_numbers(column) is None else float)
+        for name, column in columns.items()
+    }
+    place = {name: j for j, name in enumerate(header)}
+
+    def stream(keys: list[str], rows: int) -> Iterator[list[np.ndarray]]:
+        again = chain(first, lines) if str(path) == STDIN else islice(csv_lines(path), 1, None)
+        start = 0
+        while block := list(islice(again, rows)):
+            refuse_ragged(block, header, shown, start)
+            yield [_column(block, place[k], k, kinds[k], shown, start) for k in keys]
+            start += len(block)
+
+    entries = {name: Entry((len(first),), kind) for name, kind in kinds.items()}
+    return Contents(shown, entries, lambda keys: [], True, stream=stream)
+
+
+def _column(
+    block: list[list[str]], j: int, name: str, kind: np.dtype, path: Path, start: int
+) -> np.ndarray:
+    cells = [row[j] for row in block]
+    if kind.kind == "U":
+        return np.array([cell.strip() for cell in cells])
+    numbers = csv_numbers(cells)
+    if numbers is None:
+        bad = next(i for i, cell in enumerate(cells) if csv_numbers([cell]) is None)
+        raise ValueError(
+            f"row {start + bad} of {path} has {cells[bad]!r} in column {name!r}, and a number is "
+            "needed; mend it, or choose other columns"
+        )
+    return numbers
+
+
+def _beside(contents: Contents, role: str, key: str | None) -> str:
+    return named_entry(contents, role, key or next(iter(called(contents, role)), None))
