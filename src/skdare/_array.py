@@ -350,7 +350,7 @@ def as_float64(values: Array) -> Array:
 
 def _is_floating(X: Array) -> bool:
     if isinstance(X, np.ndarray | RowReader) or sparse.issparse(X):
-        return X.dtype.kind == "f"
+        return bool(X.dtype.kind == "f")
     return bool(namespace(X).isdtype(X.dtype, "real floating"))
 
 

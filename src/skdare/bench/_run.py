@@ -155,7 +155,8 @@ class _Groups:
                 return
             del self._running[key]
             others = [*self._waiting.values(), *self._running.values()]
-            self._workspace.forget(trial, [group[0] for group in others])
+            # Between two of its trials a fold runs none; it is among those that wait, then.
+            self._workspace.forget(trial, [group[0] for group in others if group])
 
     def stop(self) -> None:
         """Hand out nothing more."""
