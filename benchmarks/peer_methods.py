@@ -103,7 +103,7 @@ class Coral(Logistic):
 
 
 class Monge(Logistic):
-    """As shipped it ends in NaN or an error on all five sets: a covariance that is singular.
+    """As shipped it ends in NaN or an error where a domain's covariance is singular, or nearly.
 
     Its ``reg``, said to be added to the diagonal, is the threshold at which its iteration stops.
     So the map is fitted to rows with noise, which adds to the diagonal, and applied to the rows

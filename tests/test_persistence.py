@@ -184,7 +184,7 @@ def test_a_cluster_is_no_part_of_a_head(tmp_path):
         [StandardScaler(with_mean=False), FunctionTransformer(np.clip, kw_args={"a_max": 2.0})],
         [],
     ],
-    ids=str,
+    ids=["scaled", "filled", "clipped", "bare"],
 )
 def test_a_pipeline_comes_back_with_its_steps(tmp_path, steps):
     data = make_latent_domains(random_state=0)
@@ -210,7 +210,7 @@ def test_a_pipeline_comes_back_with_its_steps(tmp_path, steps):
         SimpleImputer(add_indicator=True),
         FunctionTransformer(np.tanh),
     ],
-    ids=str,
+    ids=["min-max", "constant", "indicator", "function"],
 )
 def test_other_steps_are_refused_before_anything_is_written(tmp_path, step):
     data = make_latent_domains(random_state=0)

@@ -140,20 +140,24 @@ _NAMESPACES: dict[type, Any] = {}
 
 def is_sparse(X: Array) -> bool:
     """Whether rows of X are sparse."""
+    if type(X) is np.ndarray:  # asked for every block of rows, and by far the most common answer
+        return False
     return bool(sparse.issparse(X)) or (isinstance(X, RowReader) and X.is_sparse)
 
 
 def is_foreign(X: Array) -> bool:
     """Whether X is an array-API array that is not NumPy's: it stays in its library and device."""
+    if type(X) is np.ndarray:
+        return False
     return array_api_compat.is_array_api_obj(X) and not isinstance(X, np.ndarray | np.generic)
 
 
 def namespace(X: Array) -> Any:
     """The array namespace of X; sparse matrices and rows that lie elsewhere compute in NumPy."""
-    if sparse.issparse(X) or isinstance(X, RowReader):
-        return np
     kind = type(X)
     if kind not in _NAMESPACES:
+        if sparse.issparse(X) or isinstance(X, RowReader):
+            return np
         _NAMESPACES[kind] = array_api_compat.array_namespace(X)
     return _NAMESPACES[kind]
 
@@ -346,7 +350,7 @@ def as_float64(values: Array) -> Array:
 
 def _is_floating(X: Array) -> bool:
     if isinstance(X, np.ndarray | RowReader) or sparse.issparse(X):
-        return bool(np.issubdtype(X.dtype, np.floating))
+        return bool(X.dtype.kind == "f")
     return bool(namespace(X).isdtype(X.dtype, "real floating"))
 
 

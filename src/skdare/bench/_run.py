@@ -155,7 +155,7 @@ class _Groups:
                 return
             del self._running[key]
             others = [*self._waiting.values(), *self._running.values()]
-            # A fold of which trials wait, but none runs just now, is among the waiting ones.
+            # Between two of its trials a fold runs none; it is among those that wait, then.
             self._workspace.forget(trial, [group[0] for group in others if group])
 
     def stop(self) -> None:

@@ -49,12 +49,12 @@ def bench(
 ) -> None:
     """Hold out each domain in turn, fit every head, and say which is better and how sure.
 
-    FEATURES is an npz, Parquet, CSV, safetensors or .pt file or a feature store; or several
-    DOMAIN=PATH, one for each held-out domain, where features were fine-tuned without it; or a
-    folder of feature stores, one for each held-out domain and trial. Records go to a folder as
-    they finish: run the same command again to go on, `skdare report` to read. With --json: folder,
-    trials, failed, and statistics, each with data, protocol, study, metric, x, head, held_out,
-    statistic and value, as in the report's CSV.
+    FEATURES is an npz, Parquet, CSV, safetensors or .pt file, a feature store or a folder that
+    Hugging Face's save_to_disk wrote; or several DOMAIN=PATH, one for each held-out domain, where
+    features were fine-tuned without it; or a folder of feature stores, one for each held-out
+    domain and trial. Records go to a folder as they finish: run the same command again to go on,
+    `skdare report` to read. With --json: folder, trials, failed, and statistics, each with data,
+    protocol, study, metric, x, head, held_out, statistic and value, as in the report's CSV.
 
     \b
     Example:
