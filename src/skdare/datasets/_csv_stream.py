@@ -14,6 +14,8 @@ from skdare.datasets._columns import checked_header, csv_lines, csv_numbers, csv
 from skdare.datasets._contents import Contents, Entry, reading
 
 STDIN = "-"
+"""In the place of a path: CSV on the standard input."""
+
 # Cells are Python's strings, of some sixty bytes each, until they are numbers.
 _MOST_CELLS = 1 << 16
 _LOOKED_AT = 100
