@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import pickle
 import subprocess
 import sys
@@ -15,7 +16,6 @@ from skdare.datasets import (
     ChunkedRows,
     DomainData,
     StoreWriter,
-    _store_files,
     append_rows,
     make_latent_domains,
     open_table,
@@ -299,7 +299,7 @@ def test_a_full_disk_leaves_a_store_as_it_was(tmp_path, monkeypatch):
     def full(file):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(_store_files, "_to_disk", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"as it was; make room.*store"):
         append_rows(folder, data)
     monkeypatch.undo()

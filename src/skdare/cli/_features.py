@@ -76,7 +76,8 @@ def convert(source: str, target_path: str, dtype: str | None, as_json: bool, **g
     """
     with mistakes():
         from skdare.cli._options import read_table
-        from skdare.datasets import is_store_name, read_ids, write
+        from skdare.datasets import read_ids, write
+        from skdare.datasets._write import is_store_name
 
         # A store is written as rows are read; a file from all of them.
         streamed = is_store_name(target_path) and Path(source).is_file()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from skdare.datasets._csv_stream import STDIN
 from skdare.datasets._domainbed import domainbed_split
 from skdare.datasets._fine_tuned import read_fine_tuned
 from skdare.datasets._hugging_face import ArrowRows, from_hugging_face
@@ -11,7 +10,7 @@ from skdare.datasets._manifest import MANIFEST
 from skdare.datasets._natural import natural
 from skdare.datasets._read import read, read_unlabelled
 from skdare.datasets._row_source import RowChunk, RowSource
-from skdare.datasets._row_writer import OUTPUTS, RowWriter, rows_to
+from skdare.datasets._row_writer import RowWriter, rows_to
 from skdare.datasets._skada import SkadaRows, SourcesAndTargets, from_skada, to_skada
 from skdare.datasets._split import reserve
 from skdare.datasets._store import read_chunks, read_features, read_ids
@@ -21,12 +20,10 @@ from skdare.datasets._store_writer import StoreWriter
 from skdare.datasets._streamed_table import stream_table
 from skdare.datasets._synthetic import load_digit_domains, make_latent_domains
 from skdare.datasets._table import DomainData, fingerprint, guess_task
-from skdare.datasets._write import is_store_name, write
+from skdare.datasets._write import write
 
 __all__ = [
     "MANIFEST",
-    "OUTPUTS",
-    "STDIN",
     "ArrowRows",
     "ChunkedRows",
     "DomainData",
@@ -46,7 +43,6 @@ __all__ = [
     "from_hugging_face",
     "from_skada",
     "guess_task",
-    "is_store_name",
     "load_digit_domains",
     "make_latent_domains",
     "natural",

@@ -85,7 +85,7 @@ OUTPUTS: Sequence[str] = tuple(_KINDS)
 
 
 def suffix_of(path: str | Path) -> str:
-    """Which of `OUTPUTS` a path is; any other is refused."""
+    """Which of the kinds that are written a path is; any other is refused."""
     name = Path(path).name.lower()
     # The longest first: .csv.gz ends in no .csv, but a suffix may end in another.
     found = next((s for s in sorted(_KINDS, key=len, reverse=True) if name.endswith(s)), None)
@@ -101,7 +101,7 @@ def rows_to(target: str | Path | IO[str], *, kind: str | None = None) -> Iterato
     Parameters
     ----------
     target : str, Path or text stream
-        A file in the place of which this one comes; its suffix is one of `OUTPUTS`.
+        A file in the place of which this one comes; its suffix says what is written: ``.csv``, ``.csv.gz``, ``.jsonl`` or ``.parquet``.
     kind : suffix, optional
         What to write to a stream; ``".csv"`` by default.
 

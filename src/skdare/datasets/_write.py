@@ -76,7 +76,7 @@ def is_store_name(path: str | Path) -> bool:
 
     Examples
     --------
-    >>> from skdare.datasets import is_store_name
+    >>> from skdare.datasets._write import is_store_name
     >>> is_store_name("features"), is_store_name("features.npz")
     (True, False)
     """
