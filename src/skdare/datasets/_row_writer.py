@@ -101,7 +101,8 @@ def rows_to(target: str | Path | IO[str], *, kind: str | None = None) -> Iterato
     Parameters
     ----------
     target : str, Path or text stream
-        A file in the place of which this one comes; its suffix says what is written: ``.csv``, ``.csv.gz``, ``.jsonl`` or ``.parquet``.
+        A file in the place of which this one comes; its suffix says what is written:
+        ``.csv``, ``.csv.gz``, ``.jsonl`` or ``.parquet``.
     kind : suffix, optional
         What to write to a stream; ``".csv"`` by default.
 
