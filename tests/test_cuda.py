@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+import skdare
 from skdare import (
     AnchorRegressor,
     DAREClassifier,
@@ -151,3 +152,27 @@ def test_a_head_fitted_on_a_gpu_adapts_and_is_pickled_on_the_host(data):
     again = pickle.loads(pickle.dumps(head)).adapt(X[~seen].astype(np.float32))
     np.testing.assert_allclose(adapted.coef_, again.coef_, rtol=1e-3, atol=1e-5)
     assert isinstance(head.moments_[0].scatter, np.ndarray)
+
+
+@pytest.mark.parametrize("adaptable", [True, False])
+def test_a_head_fitted_on_a_gpu_is_saved_and_loaded_to_the_bit(data, tmp_path, adaptable):
+    X, y, domains = data
+    X32 = torch.asarray(X.astype(np.float32)).cuda()
+    head = DAREClassifier().fit(X32, y, domains=domains)
+    head.save(tmp_path / "head", adaptable=adaptable)
+    again = skdare.load(tmp_path / "head")
+    assert torch.equal(again.predict_proba(X32), head.predict_proba(X32))
+    if adaptable:
+        np.testing.assert_array_equal(again.adapt(X32[:500]).coef_, head.adapt(X32[:500]).coef_)
+
+
+def test_a_network_on_a_gpu_takes_a_head_in_place(data):
+    X, y, domains = data
+    head = DAREClassifier().fit(X.astype(np.float32), y, domains=domains)
+    network = torch.nn.Sequential(torch.nn.Identity(), torch.nn.Linear(D, 3)).cuda()
+    rows = torch.asarray(X.astype(np.float32)).cuda()
+    with skdare.swap(network, head) as swapped, torch.no_grad():
+        P = swapped(rows).softmax(dim=1)
+    assert P.device.type == "cuda"
+    np.testing.assert_allclose(P.cpu(), head.predict_proba(X), atol=1e-5)
+    assert network[1].out_features == 3

@@ -12,6 +12,8 @@ import skdare
 from skdare import DAREClassifier, DARERegressor, ERMClassifier
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
+from skdare.export._last_layer import find_layer  # noqa: E402
+
 nn = torch.nn
 
 TEXT = {"input_ids": torch.arange(40).reshape(20, 2) % 30 + 3}
@@ -77,7 +79,7 @@ def test_a_network_of_transformers_predicts_as_the_head_fitted_to_its_features(n
     scores = name.startswith("GPT2")  # which scores every position, and keeps the last
     rows = fed(model, linear, inputs).reshape(20, -1, linear.in_features)[:, -1 if scores else 0]
     y = np.array(["cat", "dog", "fox"])[np.arange(20) % 3]
-    head = ERMClassifier(l2=1e-4).fit(rows, y)
+    head = ERMClassifier().fit(rows, y)
     with torch.no_grad():
         before = model(**inputs).logits
         with skdare.swap(model, head) as network:
@@ -329,3 +331,33 @@ def test_an_unfitted_head_and_a_missing_torch_are_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r"swap needs torch; pip install 'skdare\[torch\]'"):
         skdare.swap(object(), head)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small", "vit_b_16", "convnext_tiny"])
+def test_a_network_of_torchvision_takes_a_head(name):
+    models = pytest.importorskip("torchvision.models", reason="torchvision does not load")
+    check_pooled(getattr(models, name)(weights=None).eval())
+
+
+@pytest.mark.parametrize("name", ["resnet18", "vit_tiny_patch16_224", "convnext_atto"])
+def test_a_network_of_timm_takes_a_head(name):
+    timm = pytest.importorskip("timm", reason="timm does not load")
+    check_pooled(timm.create_model(name).eval())
+
+
+def check_pooled(network):
+    """Rows that come to the last layer, predicted by the head in its place as by the head."""
+    images = torch.linspace(-1, 1, 2 * 3 * 224 * 224).reshape(2, 3, 224, 224).sin()
+    name, layer = find_layer(network, None)
+    seen = []
+    handle = layer.register_forward_hook(lambda module, given, out: seen.append(given[0]))
+    with torch.no_grad():
+        before = network(images)
+        head = head_for_features(layer.in_features)
+        handle.remove()
+        with skdare.swap(network, head):
+            logits = network(images)
+        torch.testing.assert_close(network(images), before)
+    expected = head.predict_proba(seen[0].numpy())
+    np.testing.assert_allclose(logits.softmax(dim=1).numpy(), expected, atol=1e-5)
+    assert network.get_submodule(name) is layer
