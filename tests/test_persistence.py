@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
 import skdare
@@ -95,6 +95,9 @@ def test_a_head_that_is_not_adaptable_is_as_small_as_its_weights_and_says_so(tmp
     for use in (again.adapt, again.diagnose, lambda X: again.adapter(), lambda X: again.fleet()):
         with pytest.raises(ValueError, match="saved with adaptable=False"):
             use(X)
+    again.save(tmp_path / "again")
+    assert not skdare.inspect_file(tmp_path / "again")["adaptable"]
+    np.testing.assert_array_equal(skdare.load(tmp_path / "again").predict(X), head.predict(X))
     again.fit(X, X[:, 0] > 0, domains=domains).adapt(X)
 
 
@@ -220,6 +223,23 @@ def test_other_steps_are_refused_before_anything_is_written(tmp_path, step):
     with pytest.raises(TypeError, match="cannot be saved"):
         skdare.save(step, tmp_path / "model")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_head_of_the_users_own_class_is_refused(tmp_path):
+    class Mine(ERMClassifier):
+        pass
+
+    data = make_latent_domains(random_state=0)
+    with pytest.raises(TypeError, match="Mine cannot be saved"):
+        Mine().fit(data.X, data.y).save(tmp_path / "head")
+
+
+def test_names_of_steps_are_free(tmp_path):
+    data = make_latent_domains(random_state=0)
+    model = Pipeline([("moments_.0", StandardScaler()), ("head", DAREClassifier())])
+    model.fit(data.X + 3, data.y, head__domains=data.domains)
+    again = saved_and_loaded(model, tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(data.X), model.predict_proba(data.X))
 
 
 def test_an_unfitted_head_is_not_saved(tmp_path):

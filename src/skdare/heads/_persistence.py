@@ -110,10 +110,10 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
 def _taken_apart(model: Any) -> tuple[list[tuple[str, Any]], Head]:
     steps = list(model.steps) if isinstance(model, Pipeline) else [("", model)]
     *before, (_, head) = steps
-    if not isinstance(head, Head):
+    if _kinds().get(type(head).__name__) is not type(head):
         raise TypeError(
-            f"a {type(head).__name__} cannot be saved; pass a skdare head, or a Pipeline that ends "
-            "in one"
+            f"a {type(head).__name__} cannot be saved; pass a head of skdare, or a Pipeline that "
+            "ends in one"
         )
     return before, head
 

@@ -170,16 +170,17 @@ _APART = {
 
 def described(head: Head, arrays: Arrays, *, adaptable: bool) -> dict[str, Any]:
     """The header of a fitted head; its arrays are put aside."""
-    fields = _fields(type(head), adaptable)
+    fields = _fields(type(head))
     given = head.get_params(deep=False)
     kept = {name: value for name, value in vars(head).items() if name not in given}
-    unknown = set(kept) - set(fields) - set(_LARGE) - _APART
+    unknown = set(kept) - set(fields) - _APART
     if unknown:
         raise Unfit(
             f"the head has an attribute {sorted(unknown)[0]!r} that was not set by fit, and it "
             "would be lost; delete it"
         )
     if not adaptable:
+        kept = {name: value for name, value in kept.items() if name not in _LARGE}
         kept["solution_"] = replace(kept["solution_"], theta=np.empty(0))
     state = {name: field for name, field in fields.items() if name in kept}
     names = kept.get("feature_names_in_")
@@ -191,7 +192,7 @@ def described(head: Head, arrays: Arrays, *, adaptable: bool) -> dict[str, Any]:
         "feature_names": None if names is None else VALUES.write(names, arrays, "feature_names"),
         "classes": None if classes is None else VALUES.write(classes, arrays, "classes"),
         "domains": LABELS.write(head.domains_, arrays, "domains"),
-        "adaptable": adaptable,
+        "adaptable": isinstance(head, Adapting) and "moments_" in kept,
         "as_fitted": kept.get("_fitted_with") == given,
         "state": {name: field.write(kept[name], arrays, name) for name, field in state.items()},
         "versions": versions(),
@@ -209,9 +210,9 @@ def versions() -> dict[str, str]:
     }
 
 
-def _fields(kind: type[Head], adaptable: bool) -> dict[str, Field]:
+def _fields(kind: type[Head]) -> dict[str, Field]:
     own = _CLASSIFIER if issubclass(kind, ClassifierHead) else _REGRESSOR
-    return {**own, **_SMALL, **(_LARGE if adaptable else {})}
+    return {**own, **_SMALL, **_LARGE}
 
 
 def _needed(kind: type[Head], adaptable: bool) -> set[str]:
@@ -221,7 +222,7 @@ def _needed(kind: type[Head], adaptable: bool) -> set[str]:
         needed |= {"_centre", "_spread"}
     if issubclass(kind, DARECV):
         needed |= {"adapts_", "choice_"}
-    if issubclass(kind, Adapting) and adaptable:
+    if adaptable:
         needed |= set(_LARGE)
         if issubclass(kind, ClassifierHead):
             needed |= {"predicted_shares_", "predicted_share_range_"}
@@ -282,7 +283,7 @@ def _with_parameters(kind: type[Head], given: dict[str, Any], saved: Saved) -> H
 
 
 def _set_state(head: Head, state: dict[str, Any], saved: Saved, adaptable: bool) -> None:
-    fields = _fields(type(head), adaptable)
+    fields = _fields(type(head))
     missing = _needed(type(head), adaptable) - set(state)
     unknown = set(state) - set(fields)
     if missing or unknown:

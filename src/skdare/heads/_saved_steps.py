@@ -134,7 +134,7 @@ def described_step(name: str, step: Any, arrays: Arrays) -> dict[str, Any]:
         if type(step) is made:
             if made is not FunctionTransformer:
                 check_is_fitted(step)
-            node = record.write(known.of(step), arrays, name)
+            node = record.write(known.of(step), arrays, f"steps.{name}")
             return {"name": name, "class": kind, "state": node}
     raise TypeError(
         f"step {name!r} is a {type(step).__name__}, which cannot be saved; use "
