@@ -19,7 +19,7 @@ class CommandReference(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Sections in the order of their names, those of a group after it."""
+        """Sections in the order of the commands, those of a group after it."""
         module, _, name = self.arguments[0].partition(":")
         group = getattr(import_module(module), name)
         outermost = click.Context(group, info_name="skdare")
@@ -29,8 +29,8 @@ class CommandReference(SphinxDirective):
         title = context.command_path
         section = nodes.section(ids=[nodes.make_id(title)], names=[title])
         section += nodes.title(title, "", nodes.literal(title, title))
-        usage = context.command.get_usage(context).removeprefix("Usage: ")
-        usage = re.sub(r"\s*\n\s*", " ", usage)
+        # Not as click wraps it, which breaks lists of choices.
+        usage = " ".join([title, *context.command.collect_usage_pieces(context)])
         section += nodes.literal_block(usage, usage, language="text", classes=["usage"])
         section += list(_help(context.command.help or ""))
         section += list(options(context))
@@ -42,7 +42,7 @@ def contexts(context: click.Context) -> Iterator[click.Context]:
     """Every command below this one that can be run or has others below it."""
     group = context.command
     assert isinstance(group, click.Group)
-    for name in sorted(group.list_commands(context)):
+    for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
         inner = click.Context(command, parent=context, info_name=name)
@@ -80,10 +80,12 @@ def options(context: click.Context) -> Iterator[nodes.Node]:
 
 
 def _paragraph(text: str) -> nodes.paragraph:
-    """Text with ``code`` between backticks."""
+    """Text with ``code`` between backticks; options are code without them."""
     paragraph = nodes.paragraph()
-    for place, part in enumerate(" ".join(text.split()).split("`")):
-        paragraph += nodes.literal(part, part) if place % 2 else nodes.Text(part)
+    for part in re.split(r"(`[^`]*`|(?<![\w-])--[a-z][\w-]*)", " ".join(text.split())):
+        is_code = part.startswith(("`", "--"))
+        shown = part.strip("`")
+        paragraph += nodes.literal(shown, shown) if is_code else nodes.Text(part)
     return paragraph
 
 
