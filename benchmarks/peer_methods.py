@@ -117,7 +117,7 @@ class Monge(Logistic):
         X, sample_domain = _packed(train, new)
         X = X.astype(np.float64)
         if X.shape[1] > 2 * MONGE_FEATURES:
-            X = PCA(MONGE_FEATURES).fit(X[sample_domain > 0]).transform(X)
+            X = PCA(MONGE_FEATURES, svd_solver="full").fit(X[sample_domain > 0]).transform(X)
         noise = np.random.default_rng(0).normal(size=X.shape)
         noise *= np.sqrt(MONGE_NOISE * X.var(axis=0).mean())
         adapter = skada.MultiLinearMongeAlignmentAdapter(reg=1e-4)

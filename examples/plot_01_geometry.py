@@ -114,7 +114,7 @@ for row, (name, (rows, half)) in zip(axes, views.items(), strict=True):
 # ------------------------------------
 # The whitened means lie along one line. A mean says which hospital a row is from, and
 # the mean of the next hospital may be anywhere on that line, or wrongly measured. The
-# constraint asks that every mean get the score of a coin toss; ``mean_penalty`` is how
+# constraint asks that every mean add nothing to the score; ``mean_penalty`` is how
 # strongly. The direction turns until it is orthogonal to the means, and gives up what
 # it could have learnt along them.
 

@@ -1,5 +1,7 @@
 """The heads DARE is compared with are special cases of each other."""
 
+import datetime
+
 import numpy as np
 import pytest
 
@@ -79,3 +81,24 @@ def test_the_ridge_means_the_same_for_every_head(centered, offset):
     first, *others = (head.fit(X, y, domains=domains) for head in heads)
     for other in others:
         np.testing.assert_allclose(other.coef_, first.coef_, rtol=1e-4, atol=1e-6)
+
+
+def test_narrow_integers_are_labels_as_wide_ones_are():
+    rng = np.random.default_rng(0)
+    X, k = rng.normal(size=(200, 3)), rng.integers(0, 3, 200)
+    labels, sites = np.array([-100, 0, 100]), np.array([-128, 0, 127])
+    narrow = skdare.ReweightedClassifier().fit(
+        X, labels.astype(np.int8)[k], sites.astype(np.int8)[k]
+    )
+    wide = skdare.ReweightedClassifier().fit(X, labels[k], sites[k])
+    assert narrow.classes_.dtype == np.int8
+    assert narrow.domains_ == wide.domains_ == [-128, 0, 127]
+    np.testing.assert_array_equal(narrow.predict(X), wide.predict(X))
+
+
+def test_dates_are_labels_whatever_their_unit():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    days = np.array(["2020-01-01", "2021-06-01"], dtype="datetime64[ns]")[np.arange(60) // 30]
+    head = skdare.ReweightedClassifier().fit(X, y, domains=days)
+    assert head.domains_ == [datetime.datetime(2020, 1, 1), datetime.datetime(2021, 6, 1)]

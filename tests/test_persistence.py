@@ -1,16 +1,20 @@
 """Saving and loading: the same bits come back, and nothing else is ever let in."""
 
+import datetime
 import errno
+import json
 import os
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
@@ -130,7 +134,17 @@ def test_classes_come_back_in_their_type(tmp_path, labels):
 
 
 @pytest.mark.parametrize(
-    "labels", [["a", "b"], [0.5, float("inf")], [True, False], [("a", 1), ("b", None)], [2**70, -1]]
+    "labels",
+    [
+        [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)],
+        [datetime.datetime(2020, 1, 1, 8), datetime.datetime(2020, 1, 1, 9, 30, 0, 17)],
+        ["a\ud800", "b"],
+        ["a", "b"],
+        [0.5, float("inf")],
+        [True, False],
+        [("a", 1), ("b", None)],
+        [2**70, -1],
+    ],
 )
 def test_domains_come_back_as_they_were(tmp_path, labels):
     data = make_latent_domains(n_domains=2, random_state=0)
@@ -158,6 +172,25 @@ def test_attributes_of_the_users_are_not_lost_in_silence(tmp_path):
     head.remark_ = "mine"
     with pytest.raises(ValueError, match="remark_"):
         head.save(tmp_path / "head")
+
+
+def test_what_steps_give_is_kept(tmp_path):
+    data = make_latent_domains(random_state=0)
+    frame = pd.DataFrame(data.X, columns=[f"gene {i}" for i in range(data.X.shape[1])])
+    model = make_pipeline(StandardScaler(), DAREClassifier()).set_output(transform="pandas")
+    model.fit(frame, data.y, dareclassifier__domains=data.domains)
+    again = saved_and_loaded(model, tmp_path / "model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+
+
+def test_requests_for_metadata_do_not_stand_in_the_way(tmp_path):
+    data = make_latent_domains(random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        head = ERMClassifier().set_fit_request(sample_weight=True).fit(data.X, data.y)
+    again = saved_and_loaded(head, tmp_path / "head")
+    np.testing.assert_array_equal(again.predict(data.X), head.predict(data.X))
 
 
 def test_feature_names_are_kept(tmp_path):
@@ -211,9 +244,10 @@ def test_a_pipeline_comes_back_with_its_steps(tmp_path, steps):
         MinMaxScaler(),
         SimpleImputer(strategy="constant"),
         SimpleImputer(add_indicator=True),
+        SimpleImputer(missing_values=-999),
         FunctionTransformer(np.tanh),
     ],
-    ids=["min-max", "constant", "indicator", "function"],
+    ids=["min-max", "constant", "indicator", "no-nan", "function"],
 )
 def test_other_steps_are_refused_before_anything_is_written(tmp_path, step):
     data = make_latent_domains(random_state=0)
@@ -326,6 +360,16 @@ def test_a_safetensors_file_of_others_is_refused(tmp_path):
         skdare.load(tmp_path / "file")
 
 
+def test_values_nested_too_deeply_are_refused(tmp_path):
+    file = TensorFile.read(FILES / "head-2.safetensors")
+    nested = json.loads("[" * 900 + "]" * 900)
+    parameters = {**file.header["parameters"], "guess": nested}
+    replace(file, header={**file.header, "parameters": parameters}).write(tmp_path / "deep")
+    for read in (skdare.load, skdare.inspect_file):
+        with pytest.raises(ValueError, match="too deeply"):
+            read(tmp_path / "deep")
+
+
 # Writing.
 
 
@@ -347,8 +391,33 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path, monkeypatch):
 
 def test_a_missing_folder_is_named(tmp_path):
     head, _ = fitted("ERMClassifier")
-    with pytest.raises(OSError, match="nowhere"):
+    with pytest.raises(OSError, match=r"folder does not exist.*nowhere"):
         head.save(tmp_path / "nowhere" / "head")
+
+
+def test_what_is_no_file_is_left_as_it_is(tmp_path):
+    head, _ = fitted("ERMClassifier")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder"):
+        with pytest.raises(OSError, match="left as it is"):
+            head.save(tmp_path / name)
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "pipe"]
+
+
+def test_threads_that_save_to_one_path_leave_a_whole_file(tmp_path):
+    heads = [fitted("ERMClassifier")[0], fitted("DAREClassifier")[0]]
+    path = tmp_path / "head"
+
+    def save(number):
+        heads[number % 2].save(path)
+        return type(skdare.load(path)).__name__
+
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(save, range(60)))
+    assert found <= {"ERMClassifier", "DAREClassifier"}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["head"]
 
 
 def test_a_link_stays_a_link(tmp_path):

@@ -58,18 +58,20 @@ def use(made):
 
 def is_harmless(path):
     """Whether a file is refused in words; where it is not, that it serves or says why not."""
-    made, refusal = None, None
+    refusals = []
     tracemalloc.start()
     WATCH["on"] = True
-    try:
-        made = read(path)
-    except ValueError as error:
-        refusal = str(error)
-    finally:
-        WATCH["on"] = False
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-    assert refusal is None or str(path) in refusal
+    found = {}
+    for look in (read, skdare.inspect_file):
+        try:
+            found[look] = look(path)
+        except ValueError as error:
+            refusals.append(str(error))
+    WATCH["on"] = False
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    made = found.get(read)
+    assert all(str(path) in refusal for refusal in refusals)
     assert peak < TIMES * path.stat().st_size + ROOM, peak
     seen, WATCH["seen"] = WATCH["seen"], []
     if path.suffix == ".npz":  # NumPy parses the shape of an array, but does not run it
@@ -129,6 +131,8 @@ def test_damaged_files_are_refused(tmp_path, name, seed):
 
 
 VALUES = [None, True, -1, 0, 3, 2**63, 1e308, "nan", "", "x", "head", [], {}, [[]], [[0, 0]]]
+VALUES += [10**400, {"number": 300, "dtype": "int8"}, {"number": "nan", "dtype": "int8"}]
+VALUES += [json.loads("[" * 99 + "]" * 99), {"date": "2020-13-01", "kind": "date"}]
 VALUES += [{"array": "coef_"}, {"array": "moments_.0.scatter"}, {"tuple": [{"tuple": []}]}]
 VALUES += [{"values": {"dtype": "str", "values": ["a" * 9000] + ["b"] * 9000}}, "DARERegressor"]
 VALUES += [{"dtype": "float64", "values": [1, "nan"]}, {"number": 3, "dtype": "int8"}, "__class__"]

@@ -70,7 +70,7 @@ def fed(model, layer, inputs):
     return seen[0].flatten(1).double().numpy()
 
 
-@pytest.mark.filterwarnings("ignore:feature . holds")
+@pytest.mark.filterwarnings("ignore:feature . holds", "ignore:layer 'score' has no bias")
 @pytest.mark.parametrize("name", MODELS)
 def test_a_network_of_transformers_predicts_as_the_head_fitted_to_its_features(name):
     options, inputs = MODELS[name]
@@ -197,6 +197,15 @@ def test_swaps_are_undone_in_turn():
     assert model[2].out_features == 5
 
 
+def test_a_layer_without_a_bias_says_what_a_saved_network_would_lose():
+    with pytest.warns(UserWarning, match="has no bias, and the one in its place"):
+        skdare.swap(plain(bias=False), head_for_features(4))
+    rng = np.random.default_rng(0)
+    head = ERMClassifier(fit_intercept=False).fit(rng.normal(size=(40, 4)), np.arange(40) % 3)
+    skdare.swap(plain(bias=False), head)
+
+
+@pytest.mark.filterwarnings("ignore:layer '2' has no bias")
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_a_new_layer_takes_over_what_the_old_one_had(dtype, bias):

@@ -121,6 +121,8 @@ def _encode(values: Any, name: str) -> tuple[list[Hashable], np.ndarray]:
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         integers, codes = distinct_integers(values)
         return integers.tolist(), codes
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        values = values.astype("datetime64[us]")  # nanoseconds would come out as whole numbers
     if isinstance(values, np.ndarray) and values.dtype != object:
         values = values.tolist()
     try:
@@ -150,10 +152,13 @@ def distinct_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     low, high = int(values.min()), int(values.max())
     if high - low > 4 * len(values):
         return np.unique(values, return_inverse=True)
-    offsets = (values - values.dtype.type(low)).astype(np.intp)
+    # The differences of narrow integers need not fit their type; those of wide ones do here.
+    wide = values.astype(np.int64) if values.dtype.itemsize < 8 else values
+    offsets = (wide - wide.dtype.type(low)).astype(np.intp)
     occurs = np.bincount(offsets, minlength=high - low + 1) > 0
     places = np.cumsum(occurs) - 1
-    return np.flatnonzero(occurs).astype(values.dtype) + values.dtype.type(low), places[offsets]
+    distinct = np.flatnonzero(occurs).astype(wide.dtype) + wide.dtype.type(low)
+    return distinct.astype(values.dtype), places[offsets]
 
 
 def _is_missing(label: Any) -> bool:

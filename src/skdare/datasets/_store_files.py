@@ -17,7 +17,8 @@ from skdare.datasets._manifest import CODEBOOK, MANIFEST, NEEDED, OPTIONAL, Mani
 from skdare.persist import PARTIAL, whole_file
 
 _KEYS = "|".join((*NEEDED, *OPTIONAL, CODEBOOK))
-_OURS = re.compile(rf"({_KEYS})-\d{{5,}}\.npy({re.escape(PARTIAL)})?|{MANIFEST}{PARTIAL}")
+_ENDED = rf"((\.[0-9a-f]{{32}})?{re.escape(PARTIAL)})"
+_OURS = re.compile(rf"({_KEYS})-\d{{5,}}\.npy{_ENDED}?|{re.escape(MANIFEST)}{_ENDED}")
 KINDS = {"whole numbers": "biu", "numbers": "biuf", "booleans": "b", "text": "SU"}
 
 

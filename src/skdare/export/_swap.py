@@ -5,8 +5,10 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 from torch import nn
 
+from skdare._validation import warn
 from skdare.export._class_names import Change, change_list, class_order
 from skdare.export._last_layer import find_layer
 from skdare.export._linear_map import LinearMap
@@ -104,6 +106,12 @@ def swapped(model: nn.Module, linear: LinearMap, layer: str | None) -> Swap:
         raise ValueError(
             f"layer {name!r} holds {old.weight.dtype}, in which a head cannot be held; swap before "
             "the network is quantised"
+        )
+    if old.bias is None and np.any(linear.intercept != 0):
+        warn(
+            f"layer {name!r} has no bias, and the one in its place has the head's intercept: a "
+            "network saved now and loaded by its own library would lose it; fit with "
+            "fit_intercept=False to save it so"
         )
     one_logit = linear.is_binary and old.out_features == 1
     linear = linear if one_logit else linear.reordered(class_order(model, linear))

@@ -7,9 +7,10 @@ from skdare.heads._cv import DAREClassifierCV, DARERegressorCV
 from skdare.heads._dare import DAREClassifier, DARERegressor
 from skdare.heads._fleet import Fleet
 from skdare.heads._groupdro import GroupDROClassifier, GroupDRORegressor
+from skdare.heads._inspection import inspect_file
 from skdare.heads._irm import IRMClassifier, IRMRegressor
 from skdare.heads._label_shift import LabelShiftWarning
-from skdare.heads._persistence import inspect_file, load, save
+from skdare.heads._persistence import load, save
 from skdare.heads._split import LeaveOneDomainOut
 from skdare.heads._unadjusted import (
     ERMClassifier,

@@ -151,7 +151,7 @@ class Adapting(Head):
         kinds: dict[str, type[Adapter] | type[Fleet]] = {"adapter": Adapter, "fleet": Fleet}
         try:
             return kinds[file.kind]._from_file(self, file)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ValueError(
                 f"{path} was altered since it was saved; start a new stream with adapter() or "
                 "fleet()"

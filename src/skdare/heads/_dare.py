@@ -194,6 +194,7 @@ class DARERegressor(RegressorHead, _DARE):
         paper's theorem on JIT-UDA states it. None saves that second solve.
     fit_intercept : bool, default=True
         Whether predictions have an intercept: the equal-weight mean of the domains' mean targets.
+        After `adapt` in raw or covariance form it is fitted with the weights.
     solver : {"auto", "lbfgs", "trust-ncg", "direct"}, default="auto"
         "auto" is direct for up to 1,000 features, else L-BFGS.
     tol : float, default=1e-05

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -72,7 +71,7 @@ class Exporting:
         else:
             model = adaptable_graph(linear, canonical, __version__)
         if path is not None:
-            with whole_file(Path(path), mark=f".{os.getpid()}") as file:
+            with whole_file(Path(path)) as file:
                 file.write(model.SerializeToString())
         return model
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdare.heads._base import Head
 from skdare.heads._saved_head import described, restored
 from skdare.heads._saved_steps import described_step, restored_step
-from skdare.persist import Arrays, TensorFile, Unfit, header_of
+from skdare.persist import Arrays, TensorFile, Unfit
 
 _STREAMS = ("adapter", "fleet")
 
@@ -27,7 +27,8 @@ def save(model: Any, path: str | PathLike[str], *, adaptable: bool = True) -> No
     ----------
     model : head or Pipeline
         Before the head a pipeline may have ``SimpleImputer`` (mean or median),
-        ``StandardScaler``, and ``FunctionTransformer(np.clip, kw_args=...)``.
+        ``StandardScaler``, and ``FunctionTransformer(np.clip, kw_args=...)``. Requests made by
+        ``set_fit_request`` are not kept.
     path : str or path
     adaptable : bool, default=True
         False leaves out the moments of the training domains: the file is as large as the weights,
@@ -78,33 +79,10 @@ def load(path: str | PathLike[str]) -> Any:
         if "steps" not in file.header:
             return head
         return _put_together(file.header, head, file.arrays)
-    except Unfit as error:
+    except (Unfit, OverflowError, RecursionError) as error:
         raise ValueError(
             f"{path} cannot be read: {error}; take another copy of it, or make it again"
         ) from error
-
-
-def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
-    """What the header of a file says, without reading its arrays.
-
-    Parameters
-    ----------
-    path : str or path
-        Of a head, an adapter or a fleet.
-
-    Returns
-    -------
-    dict
-        ``kind`` ("head", "adapter" or "fleet"), ``version`` of the format, and for a head
-        ``class``, ``parameters``, ``classes``, ``domains``, ``features``, ``feature_names``,
-        ``adaptable``, ``rehearsed``, ``steps`` and ``versions``.
-    """
-    file = header_of(path)
-    about = {"kind": file.kind, "version": file.version, **file.header}
-    state = about.pop("state", None)
-    if isinstance(state, dict):
-        about["rehearsed"] = state.get("rehearsal_") is not None
-    return about
 
 
 def _taken_apart(model: Any) -> tuple[list[tuple[str, Any]], Head]:
@@ -141,7 +119,7 @@ def _put_together(header: Mapping[str, Any], head: Head, arrays: Mapping[str, An
     if type(steps) is not list or type(name) is not str:
         raise Unfit("its steps are not a list")
     before = [restored_step(step, arrays, head.n_features_in_) for step in steps]
-    try:
-        return Pipeline([*before, (name, head)])
-    except ValueError as error:
-        raise Unfit(str(error)) from error
+    names = [step for step, _ in before] + [name]
+    if len(set(names)) < len(names) or any("__" in step for step in names):
+        raise Unfit("its steps do not have names of their own")
+    return Pipeline([*before, (name, head)])

@@ -1,10 +1,11 @@
-"""A head as a header and arrays: which attributes it has, and of which kind they are."""
+"""A head as a header and arrays, and back."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,159 +13,16 @@ import scipy
 import sklearn
 
 import skdare
-from skdare.adjustment import Adjustment
-from skdare.diagnosis import Rehearsal
-from skdare.diagnosis._rehearsal import Rehearsed
-from skdare.diagnosis._task import Classes, Numbers
-from skdare.domain_statistics import Whitening
-from skdare.heads._adaptation import Adaptation
 from skdare.heads._adapting import Adapting
-from skdare.heads._adjusted import Fitted, Form, Plan
 from skdare.heads._base import ClassifierHead, Head
 from skdare.heads._cv import DARECV
-from skdare.moments import Moments
-from skdare.persist import (
-    ANYTHING,
-    FLAG,
-    INTEGER,
-    LABEL,
-    LABELS,
-    NUMBER,
-    TEXT,
-    VALUES,
-    Array,
-    Arrays,
-    Field,
-    ListOf,
-    MapOf,
-    Maybe,
-    Named,
-    OneOf,
-    Record,
-    Saved,
-    Size,
-    TupleOf,
-    Unfit,
-)
-from skdare.solvers import Solution
-from skdare.solvers._solution import Status
+from skdare.heads._saved_schema import CLASSIFIER, LARGE, REGRESSOR, SMALL
+from skdare.persist import ANYTHING, LABELS, VALUES, Arrays, Field, Saved, Unfit
 
-# Shapes: d features, k classes, c columns of weights (one for two classes), others as they come.
-_MOMENTS = Record(
-    Moments,
-    {
-        "n": NUMBER,
-        "mean": Array("d"),
-        "scatter": Maybe(Array("dd")),
-        "cubic": Maybe(Array("d")),
-        "quartic": Maybe(NUMBER),
-        "factor": Maybe(Array("md")),
-    },
-    kept_as={"scatter": "_scatter"},
-    fits=lambda got: got["n"] > 0 and (got["scatter"] is None) != (got["factor"] is None),
-)
-
-
-def _multiplies(got: Mapping[str, Any]) -> bool:
-    """Whether thin columns have weights, as many as they are or as are turned to."""
-    if got["U"] is None or got["weights"] is None:
-        return got["U"] is None and got["weights"] is None and got["Q"] is None
-    return got["Q"] is not None or len(got["weights"]) == got["U"].shape[1]
-
-
-_ADJUSTMENT = Record(
-    Adjustment,
-    {
-        "d": Size("d"),
-        "scale": NUMBER,
-        "matrix": Maybe(Array("dd")),
-        "U": Maybe(Array("dr")),
-        "weights": Maybe(Array("q")),
-        "Q": Maybe(Array("rq")),
-        "common": Maybe(Array("dd")),
-    },
-    fits=_multiplies,
-)
-_SOLUTION = Record(
-    Solution,
-    {
-        "theta": Array("p"),
-        "value": NUMBER,
-        "gradient_norm": NUMBER,
-        "n_iter": INTEGER,
-        "n_evaluations": INTEGER,
-        "status": Named(Status),
-        "n_coarse": INTEGER,
-    },
-)
-_WHITENING = Record(
-    Whitening, {"adjust": FLAG, "centered": FLAG, "shrinkage": LABEL, "target": TEXT}
-)
-_FORM = Record(Form, {"centered": FLAG, "mean_penalty": LABEL, "subtract": FLAG})
-_PLAN = Record(Plan, {"whitening": _WHITENING, "form": _FORM, "l2": NUMBER, "by_rows": FLAG})
-_FITTED = Record(
-    Fitted,
-    {
-        "B": Array("dc"),
-        "b": Array("c"),
-        "adjustments": ListOf(_ADJUSTMENT),
-        "mean": Array("d"),
-        "solution": _SOLUTION,
-    },
-)
-_ADAPTATION = Record(Adaptation, {"plan": _PLAN, "fitted": _FITTED, "guess": _ADJUSTMENT})
-_REHEARSED = Record(
-    Rehearsed,
-    {
-        "domain": TEXT,
-        "rows": INTEGER,
-        **dict.fromkeys(("usual", "as_is", "moved"), NUMBER),
-        **dict.fromkeys(("confidence", "usual_confidence", "disagreement"), Maybe(NUMBER)),
-        **dict.fromkeys(("adapted", "retrained", "errors"), MapOf(NUMBER)),
-    },
-)
-_TASK = OneOf(
-    {
-        "classes": Record(Classes, {"floor": NUMBER}),
-        "numbers": Record(Numbers, {"variance": NUMBER}),
-    }
-)
-_REHEARSAL = Record(Rehearsal, {"domains": ListOf(_REHEARSED), "task": _TASK})
-
-# What predicting needs, and what is known of how it came about.
-_SMALL: dict[str, Field] = {
-    "n_iter_": INTEGER,
-    "_centre": NUMBER,
-    "_spread": NUMBER,
-    "predicted_shares_": Array("k"),
-    "predicted_share_range_": NUMBER,
-    "adapted_rows_": INTEGER,
-    "adapted_mean_": Array("d"),
-    "domain_weights_": MapOf(NUMBER),
-    "cv_results_": ANYTHING,
-    "best_strategy_": TEXT,
-    "best_score_": NUMBER,
-    "adapts_": FLAG,
-    "choice_": TEXT,
-    "solution_": _SOLUTION,
-}
-# What adapting, diagnosing and starting a fit from this one need besides.
-_LARGE: dict[str, Field] = {
-    "_canonical": TupleOf((Array("dc"), Array("c"))),
-    "canonical_coef_": Array("cd"),
-    "moments_": MapOf(_MOMENTS),
-    "adjustments_": MapOf(_ADJUSTMENT),
-    "adjustment_": _ADJUSTMENT,
-    "_whitening": _WHITENING,
-    "adaptation_": Maybe(_ADAPTATION),
-    "rehearsal_": Maybe(_REHEARSAL),
-}
-_CLASSIFIER: dict[str, Field] = {"coef_": Array("cd"), "intercept_": Array("c")}
-_REGRESSOR: dict[str, Field] = {"coef_": Array("d"), "intercept_": NUMBER}
 # Said at the top of the header, or made anew.
 _APART = {
     *("classes_", "domains_", "n_features_in_", "feature_names_in_"),
-    *("_training", "_fitted_with"),
+    *("_training", "_fitted_with", "_metadata_request"),
 }
 
 
@@ -180,7 +38,7 @@ def described(head: Head, arrays: Arrays, *, adaptable: bool) -> dict[str, Any]:
             "would be lost; delete it"
         )
     if not adaptable:
-        kept = {name: value for name, value in kept.items() if name not in _LARGE}
+        kept = {name: value for name, value in kept.items() if name not in LARGE}
         kept["solution_"] = replace(kept["solution_"], theta=np.empty(0))
     state = {name: field for name, field in fields.items() if name in kept}
     names = kept.get("feature_names_in_")
@@ -211,8 +69,8 @@ def versions() -> dict[str, str]:
 
 
 def _fields(kind: type[Head]) -> dict[str, Field]:
-    own = _CLASSIFIER if issubclass(kind, ClassifierHead) else _REGRESSOR
-    return {**own, **_SMALL, **_LARGE}
+    own = CLASSIFIER if issubclass(kind, ClassifierHead) else REGRESSOR
+    return {**own, **SMALL, **LARGE}
 
 
 def _needed(kind: type[Head], adaptable: bool) -> set[str]:
@@ -223,7 +81,7 @@ def _needed(kind: type[Head], adaptable: bool) -> set[str]:
     if issubclass(kind, DARECV):
         needed |= {"adapts_", "choice_"}
     if adaptable:
-        needed |= set(_LARGE)
+        needed |= set(LARGE)
         if issubclass(kind, ClassifierHead):
             needed |= {"predicted_shares_", "predicted_share_range_"}
     return needed
@@ -241,11 +99,13 @@ def restored(
 ) -> Head:
     """The head that a header describes; what does not fit together is `Unfit`."""
     saved = Saved(arrays, {})
-    kind = kinds.get(_of_type(header, "class", str))
+    kind = kinds.get(of_type(header, "class", str))
     if kind is None:
         raise Unfit(f"it holds a {header['class']!r}, which this skdare does not have")
-    head = _with_parameters(kind, _of_type(header, "parameters", dict), saved)
-    head.n_features_in_ = saved.sizes["d"] = _of_type(header, "features", int)
+    head = _with_parameters(kind, of_type(header, "parameters", dict), saved)
+    head.n_features_in_ = saved.sizes["d"] = of_type(header, "features", int)
+    if head.n_features_in_ < 1:
+        raise Unfit("it has no features")
     if header.get("feature_names") is not None:
         head.feature_names_in_ = VALUES.read(header["feature_names"], saved.inside("feature_names"))
         if len(head.feature_names_in_) != head.n_features_in_:
@@ -255,15 +115,25 @@ def restored(
     if issubclass(kind, ClassifierHead):
         head.classes_ = VALUES.read(header.get("classes"), saved.inside("classes"))
         saved.sizes["k"] = k = len(head.classes_)
+        if k < 2 or not _ascending(head.classes_.tolist()):
+            raise Unfit("its classes are not two or more, in order")
         saved.sizes["c"] = 1 if k == 2 else k
-    _set_state(head, _of_type(header, "state", dict), saved, _of_type(header, "adaptable", bool))
+    _set_state(head, of_type(header, "state", dict), saved, of_type(header, "adaptable", bool))
     if hasattr(head, "moments_"):
-        as_fitted = _of_type(header, "as_fitted", bool)
+        as_fitted = of_type(header, "as_fitted", bool)
         head._fitted_with = head.get_params() if as_fitted else None
     return head
 
 
-def _of_type(header: Mapping[str, Any], name: str, kind: type) -> Any:
+def _ascending(labels: list[Any]) -> bool:
+    try:
+        return all(a < b for a, b in pairwise(labels))
+    except TypeError:
+        return False
+
+
+def of_type(header: Mapping[str, Any], name: str, kind: type) -> Any:
+    """An entry of a header, which has to be there and of this type."""
     if type(header.get(name)) is not kind:
         raise Unfit(f"its header has no proper {name!r}")
     return header[name]
@@ -293,6 +163,6 @@ def _set_state(head: Head, state: dict[str, Any], saved: Saved, adaptable: bool)
     if not np.isfinite(head.coef_).all() or not np.isfinite(head.intercept_).all():
         raise Unfit("its weights are not finite")
     if "moments_" in state:
-        if set(head.moments_) != set(getattr(head, "adjustments_", ())):
-            raise Unfit("its moments and adjustments are not of the same domains")
+        if not set(head.moments_) == set(head.adjustments_) == set(head.domains_):
+            raise Unfit("its moments and adjustments are not those of its domains")
         head._training = None

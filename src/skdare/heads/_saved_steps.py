@@ -21,10 +21,11 @@ class _Filled:
 
     @classmethod
     def of(cls, step: SimpleImputer) -> _Filled:
-        if step.strategy not in ("mean", "median") or step.add_indicator:
+        is_nan = isinstance(step.missing_values, float) and np.isnan(step.missing_values)
+        if step.strategy not in ("mean", "median") or step.add_indicator or not is_nan:
             raise Unfit(
-                "a SimpleImputer can be saved with strategy='mean' or 'median' and without "
-                "indicators"
+                "a SimpleImputer can be saved with strategy='mean' or 'median', without "
+                "indicators, and where missing values are NaN"
             )
         if not step.keep_empty_features and np.isnan(step.statistics_).any():
             raise Unfit("a SimpleImputer that drops features without values cannot be saved")
@@ -77,7 +78,8 @@ class _Clipped:
     def of(cls, step: FunctionTransformer) -> _Clipped:
         limits = dict(step.kw_args or {})
         names = {"a_min": "low", "min": "low", "a_max": "high", "max": "high"}
-        if step.func is not np.clip or not set(limits) <= set(names):
+        known = step.func is np.clip and step.inverse_func is None
+        if not known or not set(limits) <= set(names):
             raise Unfit("of FunctionTransformers only np.clip with two limits can be saved")
         return cls(**{"low": None, "high": None, **{names[k]: v for k, v in limits.items()}})
 
@@ -99,6 +101,7 @@ def _scales(got: Mapping[str, Any]) -> bool:
 
 
 _NAMES = Maybe(VALUES)
+_OUTPUTS = (None, "default", "pandas", "polars")
 _STEPS: dict[str, tuple[type, Any, Record]] = {
     "SimpleImputer": (
         SimpleImputer,
@@ -135,11 +138,17 @@ def described_step(name: str, step: Any, arrays: Arrays) -> dict[str, Any]:
             if made is not FunctionTransformer:
                 check_is_fitted(step)
             node = record.write(known.of(step), arrays, f"steps.{name}")
-            return {"name": name, "class": kind, "state": node}
+            return {"name": name, "class": kind, "state": node, "output": _output(step)}
     raise TypeError(
         f"step {name!r} is a {type(step).__name__}, which cannot be saved; use "
         f"{', '.join(_STEPS)}, or save the head alone"
     )
+
+
+def _output(step: Any) -> str | None:
+    """What `set_output` was told, if it was."""
+    output: str | None = getattr(step, "_sklearn_output_config", {}).get("transform")
+    return output
 
 
 def restored_step(node: Any, arrays: Mapping[str, np.ndarray], d: int) -> tuple[str, Any]:
@@ -147,5 +156,9 @@ def restored_step(node: Any, arrays: Mapping[str, np.ndarray], d: int) -> tuple[
     match node:
         case {"name": str(name), "class": str(kind), "state": dict(state)} if kind in _STEPS:
             saved = Saved(arrays, {"d": d}, f"step {name}")
-            return name, _STEPS[kind][2].read(state, saved).made()
+            step = _STEPS[kind][2].read(state, saved).made()
+            output = Maybe(TEXT).read(node.get("output"), saved.inside("output"))
+            if output not in _OUTPUTS:
+                raise Unfit(f"step {name} has the output {output!r}")
+            return name, step if output is None else step.set_output(transform=output)
     raise Unfit("it has a step that this skdare does not know")

@@ -77,8 +77,8 @@ class Statistics:
         """The ridge on canonical weights that is l2 in the common unit.
 
         Adjustments shrunk towards (tr/d) I divide by the root of a second moment of their own,
-        with or without the means; where all domains are alike and ρ = 1, this makes every head
-        the same problem. The raw identity has no unit to convert from.
+        with or without the means; where all domains are alike and ρ = 1, DARE without its penalty
+        is then the same problem as ERM. The raw identity has no unit to convert from.
         """
         if not whitening.adjust or whitening.target == "identity":
             return l2

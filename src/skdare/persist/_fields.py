@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 # Text arrays take the longest entry's room for each; beyond this they must not exceed by much
 # what the file has of them.
 _ROOM, _TIMES = 1 << 24, 64
+_DEEPEST = 40
 
 
 class Unfit(ValueError):
@@ -34,7 +36,8 @@ class Arrays:
     def put(self, name: str, array: np.ndarray) -> str:
         """The name that an array has in the file."""
         name = self._known.setdefault(id(array), name)
-        self.named[name] = array
+        if self.named.setdefault(name, array) is not array:
+            raise Unfit(f"two arrays would be called {name!r}; rename the step of the pipeline")
         return name
 
 
@@ -45,10 +48,13 @@ class Saved:
     arrays: Mapping[str, np.ndarray]
     sizes: dict[str, int]
     at: str = ""
+    depth: int = 0
 
     def inside(self, name: str) -> Saved:
         """The same, one step deeper."""
-        return replace(self, at=f"{self.at}.{name}" if self.at else name)
+        if self.depth > _DEEPEST:
+            raise Unfit("its values are nested too deeply")
+        return replace(self, at=f"{self.at}.{name}" if self.at else name, depth=self.depth + 1)
 
     def refuse(self, needed: str) -> Unfit:
         """The error for what is here."""
@@ -83,7 +89,7 @@ class _Plain(Field):
     def read(self, node: Any, saved: Saved) -> Any:
         if float in self.kinds and node in ("nan", "inf", "-inf"):
             return float(node)
-        if type(node) not in self.kinds:
+        if type(node) not in self.kinds or (type(node) is int and node.bit_length() > 63):
             raise saved.refuse(self.called)
         return node
 
@@ -105,9 +111,11 @@ class Size(Field):
 
 @dataclass(frozen=True)
 class _Label(Field):
-    """A label of a domain, a class or a device: text, a number, a flag, None or a tuple of them."""
+    """A label of a domain, a class or a device: text, a number, a date, None, or a tuple."""
 
     def write(self, value: Any, to: Arrays, name: str) -> Any:
+        if type(value) in (date, datetime):
+            return {"date": value.isoformat(), "kind": type(value).__name__}
         if isinstance(value, np.generic) and value.dtype.kind in "biuf":
             plain = value.item()
             return {"number": _word(plain), "dtype": value.dtype.name}
@@ -126,8 +134,10 @@ class _Label(Field):
         if node is None or type(node) in (bool, int, float, str):
             return node
         match node:
+            case {"date": str(text), "kind": str(kind)} if kind in _DATES:
+                return _dated(text, _DATES[kind], saved)
             case {"tuple": list(items)}:
-                return tuple(self.read(item, saved) for item in items)
+                return tuple(self.read(item, saved.inside("tuple")) for item in items)
             case {"number": "nan" | "inf" | "-inf" as word}:
                 number: Any = float(word)
             case {"number": bool() | int() | float() as number}:
@@ -139,7 +149,23 @@ class _Label(Field):
             return number
         if type(dtype) is not str or dtype not in _SCALARS:
             raise saved.refuse("a label")
-        return np.dtype(dtype).type(number)
+        try:
+            return np.dtype(dtype).type(number)
+        except (OverflowError, ValueError):
+            raise saved.refuse(f"a {dtype}") from None
+
+
+_DATES: dict[str, Callable[[str], Any]] = {
+    "datetime": datetime.fromisoformat,
+    "date": date.fromisoformat,
+}
+
+
+def _dated(text: str, read: Callable[[str], Any], saved: Saved) -> Any:
+    try:
+        return read(text)
+    except (ValueError, OverflowError):
+        raise saved.refuse("a date") from None
 
 
 _ENDLESS = (math.inf, -math.inf)
@@ -176,6 +202,8 @@ class Array(Field):
                     f"an array of the right shape: it has {array.shape}, and its axis {letter} "
                     f"must have {saved.sizes[letter]}"
                 )
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise saved.refuse("an array of finite numbers")
         return array
 
 

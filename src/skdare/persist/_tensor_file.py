@@ -66,7 +66,7 @@ class TensorFile:
         widest = sorted(self.arrays.items(), key=lambda item: -item[1].itemsize)
         arrays = {name: _portable(array) for name, array in widest}
         text = _text(self._metadata(), arrays)
-        with whole_file(Path(path), mark=f".{os.getpid()}") as file:
+        with whole_file(Path(path)) as file:
             digest, at = hashlib.sha256(), text.index(_UNSIGNED.encode())
             begin = memoryview(len(text).to_bytes(8, "little") + text)
             for part in (begin, *map(_bytes, arrays.values())):
@@ -77,7 +77,7 @@ class TensorFile:
 
     def _metadata(self) -> dict[str, str]:
         about = {"kind": self.kind, "version": self.version, **self.header}
-        header = json.dumps(about, allow_nan=False, ensure_ascii=False)
+        header = json.dumps(about, allow_nan=False)
         return {"format": _FORMAT, _DIGEST: _UNSIGNED, _HEADER: header}
 
     @classmethod
@@ -139,7 +139,7 @@ def _outline(file: BinaryIO, path: str | PathLike[str]) -> _Outline:
         if not isinstance(digest, str) or len(digest) != 64 or not isinstance(header, dict):
             raise _NotOurs("its header is not whole")
         kind, version = header.pop("kind"), header.pop("version")
-        if not isinstance(kind, str) or type(version) is not int:
+        if not isinstance(kind, str) or type(version) is not int or version < 2:
             raise _NotOurs("its header is not whole")
         if version > VERSION:
             raise _Newer(
@@ -202,7 +202,7 @@ def _text(metadata: dict[str, str], arrays: Mapping[str, np.ndarray]) -> bytes:
             "data_offsets": place,
         }
         at = place[1]
-    text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
+    text = json.dumps(entries, separators=(",", ":")).encode()
     if len(text) > _LONGEST:
         raise ValueError(
             f"the header would have {len(text) / 1e6:.0f} MB, and safetensors allows 100; "
