@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 import skdare
 from skdare import DAREClassifier, DARERegressor
 from skdare.cli import main
-from skdare.datasets import DomainData, make_latent_domains, rows_to, write, write_store
+from skdare.datasets import DomainData, make_latent_domains, write, write_store
 
 # Python's own calls here give arrays to heads that know the names of columns.
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
@@ -360,33 +360,6 @@ def test_a_regression_is_scored_by_r2(folder, parts):
     assert f"{100 * head.score(train.X, y):.1f} %" in result.stderr.splitlines()[-1]
 
 
-def test_r2_far_from_zero_is_that_of_scikit_learn_in_chunks_of_any_size(monkeypatch):
-    from sklearn.metrics import r2_score
-
-    from skdare.cli._agreement import Agreement
-
-    rng = np.random.default_rng(0)
-    y = 1e9 + rng.normal(size=1000)
-    predicted, sites = y + 0.5 * rng.normal(size=1000), np.arange(1000) // 300
-    agreement = Agreement(None)
-    for rows in np.array_split(np.arange(1000), 7):
-        agreement.add(predicted[rows], y[rows], sites[rows])
-    found = {one["domain"]: one["score"] for one in agreement.to_dict()["scores"]}
-    assert found["(all rows)"] == pytest.approx(r2_score(y, predicted), rel=1e-6)
-    for site in range(4):
-        want = r2_score(y[sites == site], predicted[sites == site])
-        assert found[site] == pytest.approx(want, rel=1e-6)
-
-
-def test_labels_that_are_all_the_same_have_no_r2():
-    from skdare.cli._agreement import Agreement
-
-    agreement = Agreement(None)
-    for _ in range(3):
-        agreement.add(np.zeros(7), np.full(7, 0.1), np.zeros(7))
-    assert agreement.to_dict()["scores"][0]["score"] is None
-
-
 def test_a_chunk_of_labels_that_the_head_does_not_know_counts_as_wrong(folder, parts, monkeypatch):
     from skdare.datasets import _row_source
 
@@ -398,58 +371,6 @@ def test_a_chunk_of_labels_that_the_head_does_not_know_counts_as_wrong(folder, p
     head = skdare.load("head.safetensors")
     found = json.loads(result.stderr)["scores"][-1]
     assert found["score"] == pytest.approx((head.predict(new.X) == labels).mean())
-
-
-def test_text_labels_are_compared_with_classes_that_are_numbers():
-    from skdare.cli._agreement import Agreement
-
-    agreement = Agreement(np.array([0, 1]))
-    agreement.add(np.array([0, 1, 1]), np.array(["0", "1", "unclear"]), np.zeros(3))
-    agreement.check()
-    assert agreement.to_dict()["scores"][-1]["score"] == pytest.approx(2 / 3)
-
-
-# -- writing rows ---------------------------------------------------------------------------------
-
-
-def test_parquet_on_a_stream_is_whole_when_its_writer_ends():
-    pq = pytest.importorskip("pyarrow.parquet", reason="Parquet needs pyarrow")
-    stream = io.BytesIO()
-    with rows_to(stream, kind=".parquet") as writer:
-        writer.write({"id": np.arange(3)})
-    assert pq.read_table(io.BytesIO(stream.getvalue())).to_pydict() == {"id": [0, 1, 2]}
-
-
-@pytest.mark.parametrize("name", ["p.csv", "p.csv.gz", "p.jsonl", "p.parquet"])
-def test_rows_that_fail_halfway_leave_nothing_and_what_was_there(tmp_path, name):
-    pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
-    (tmp_path / name).write_text("old")
-
-    def fail() -> None:
-        with rows_to(tmp_path / name) as writer:
-            writer.write({"id": np.arange(3)})
-            raise RuntimeError("halfway")
-
-    with pytest.raises(RuntimeError, match="halfway"):
-        fail()
-    assert (tmp_path / name).read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-def test_a_link_stays_one_and_what_it_points_to_is_replaced(tmp_path):
-    (tmp_path / "p.csv").write_text("old")
-    (tmp_path / "latest.csv").symlink_to("p.csv")
-    with rows_to(tmp_path / "latest.csv") as writer:
-        writer.write({"id": np.arange(1)})
-    assert (tmp_path / "latest.csv").is_symlink()
-    assert (tmp_path / "p.csv").read_text() == "id\n0\n"
-
-
-@pytest.mark.parametrize("kind", ["csv", ".csv.gz", ".xls"])
-def test_a_stream_of_no_known_kind_is_refused(kind):
-    chosen = rows_to(io.StringIO(), kind=kind)
-    with pytest.raises(ValueError, match=r"choose \.csv, \.jsonl, \.parquet"), chosen:
-        pass
 
 
 # -- adapt ----------------------------------------------------------------------------------------
@@ -783,6 +704,14 @@ def test_a_failed_prediction_leaves_the_old_file(broken):
     assert run("predict", "head.safetensors", "text.csv", "--out", "p.csv").exit_code == 2
     assert Path("p.csv").read_text() == "old"
     assert [path.name for path in broken.glob("*p.csv*")] == ["p.csv"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX's")
+def test_a_named_pipe_is_refused_and_not_waited_for(folder):
+    os.mkfifo("pipe")
+    result = run("fit", "features.npz", "--out", "pipe")
+    assert result.exit_code == 2
+    assert "is no saved head" in result.stderr
 
 
 def test_a_full_disk_is_a_failure_and_no_mistake(folder, monkeypatch):

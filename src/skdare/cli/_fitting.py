@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skdare import heads
 from skdare._array import RowReader, chunks
+from skdare.bench import Preparation
 from skdare.cli._fit import HEADS
 from skdare.cli._options import read_table, set_options
 from skdare.cli._preparing import check_whole, large_enough, preparation_of
@@ -122,7 +123,7 @@ def _single(X: np.ndarray) -> np.ndarray:
     return X.astype(np.float32) if X.dtype == np.float16 else X
 
 
-def _steps(preparation: Any) -> list[tuple[str, Any]]:
+def _steps(preparation: Preparation) -> list[tuple[str, Any]]:
     steps: list[tuple[str, Any]] = []
     if preparation.impute:
         # A feature that no row has is kept, and filled with zero, so that columns stay in place.
@@ -201,5 +202,6 @@ def _array(path: str) -> np.ndarray:
         return np.lib.format.open_memmap(path, mode="r")
     except ValueError as error:
         raise ValueError(
-            f"{path} cannot be read as one array ({error}); give a .npy file that np.save wrote"
+            f"{path} cannot be read as one array of numbers or text; give a .npy file that np.save "
+            "wrote"
         ) from error

@@ -123,7 +123,7 @@ class Saved:
 
 
 def kind_of(path: str) -> str | None:
-    """ "head", "adapter" or "fleet", by its header; None where a file cannot be read as one."""
+    """What a file is by its header: a head, an adapter, a fleet, or None where it is none."""
     import skdare
 
     try:
@@ -143,7 +143,8 @@ def is_saved(path: str) -> bool:
 def check_free(path: str, *inputs: str) -> None:
     """Refuse to replace what is read, and all but saved heads and streams."""
     refuse_inputs(path, *inputs)
-    if Path(path).exists() and kind_of(path) is None:
+    # What is no file is not opened: a pipe would wait for somebody to write.
+    if Path(path).exists() and not (Path(path).is_file() and kind_of(path)):
         raise ValueError(
             f"{path} is there and is no saved head or stream; name another file, or remove it first"
         )
