@@ -83,6 +83,24 @@ def test_rows_of_skada_that_cannot_be_learnt_from_are_refused(y, sample_domain, 
         from_skada(np.eye(4), y, sample_domain)
 
 
+def test_classes_of_skada_may_be_floats_that_are_whole():
+    rows = from_skada(np.eye(4), [0.0, 1.0, 0.0, np.nan], [1, 1, 2, -3], classes=["a", "b"])
+    assert rows.sources.y.tolist() == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("y", "said"),
+    [
+        ([0.5, 1.0, 0.0, 1.0], "y has dtype float64"),
+        ([0, 1, 2, 0], "y has code 2 in row 2, but only 2 names"),
+        (["a", "b", "a", "b"], "y has dtype"),
+    ],
+)
+def test_numbers_that_stand_for_no_class_are_refused(y, said):
+    with pytest.raises(ValueError, match=said):
+        from_skada(np.eye(4), y, [1, 1, 2, 2], classes=["a", "b"])
+
+
 @pytest.mark.parametrize("targets", [[], ["no"], ["bold", "faint", "plain", "tilted"]])
 def test_targets_are_some_of_the_domains(digits, targets):
     with pytest.raises(ValueError, match="name some of them, not all"):
@@ -224,8 +242,16 @@ def test_the_step_with_the_best_training_domain_validation_counts(tmp_path):
     assert scores.chosen == {("sketch", 0): (tmp_path / "a", 300)}
 
 
-def test_a_network_that_saw_every_domain_is_a_ceiling_on_the_rows_set_aside(tmp_path):
-    write_run(tmp_path / "all", [99], {0: ((0.9, 0.9, 0.9), (0.7, 0.8, 0.6))}, trial=1)
+def test_a_step_at_which_a_network_has_diverged_is_never_the_best(tmp_path):
+    nan, good = float("nan"), ((0.9, 0.9, 0.3), (0.9, 0.8, 0.2))
+    write_run(tmp_path / "a", [2], {0: ((0.9,) * 3, (nan, 0.8, 0.9)), 300: good})
+    write_run(tmp_path / "b", [2], {0: ((0.9,) * 3, (0.1, nan, 0.9))})
+    assert read_domainbed(tmp_path, DOMAINS).chosen == {("sketch", 0): (tmp_path / "a", 300)}
+
+
+@pytest.mark.parametrize("none", [99, 3, -1])
+def test_a_network_that_saw_every_domain_is_a_ceiling_on_the_rows_set_aside(tmp_path, none):
+    write_run(tmp_path / "all", [none], {0: ((0.9, 0.9, 0.9), (0.7, 0.8, 0.6))}, trial=1)
     scores = read_domainbed(tmp_path, DOMAINS)
     assert scores.end_to_end["sketch", 1] == Given(0.6, "reserved")
     assert not scores.networks

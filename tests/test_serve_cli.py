@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 import skdare
 from skdare import DAREClassifier, DARERegressor
@@ -211,6 +214,21 @@ def test_a_file_becomes_a_store_some_rows_at_a_time(folder, parts):
         assert wrong.exit_code == 2
 
 
+def test_whole_numbers_in_an_array_are_fitted_from_disk(folder, parts):
+    from skdare._array import RowReader
+    from skdare.cli._fitting import _arrays
+
+    train, _ = parts
+    X = np.round(100 * train.X).astype(np.int16)
+    for name, values in (("X", X), ("y", train.y), ("domains", train.domains)):
+        np.save(f"{name}.npy", values)
+    keys = {"target": "y.npy", "domains": "domains.npy"}
+    assert isinstance(_arrays("X.npy", keys).X, RowReader)
+    ok("fit", "X.npy", "--target", "y.npy", "--domains", "domains.npy", "--out", "h.safetensors")
+    want = DAREClassifier().fit(X.astype(np.float32), train.y, domains=train.domains)
+    np.testing.assert_allclose(skdare.load("h.safetensors").coef_, want.coef_, rtol=1e-6)
+
+
 # -- predict --------------------------------------------------------------------------------------
 
 
@@ -342,6 +360,19 @@ def test_a_regression_is_scored_by_r2(folder, parts):
     assert f"{100 * head.score(train.X, y):.1f} %" in result.stderr.splitlines()[-1]
 
 
+def test_a_chunk_of_labels_that_the_head_does_not_know_counts_as_wrong(folder, parts, monkeypatch):
+    from skdare.datasets import _row_source
+
+    _, new = parts
+    monkeypatch.setattr(_row_source, "_MOST_ROWS", 30)
+    labels = np.where(np.arange(len(new.X)) < 60, new.y, "unclear")
+    np.savez("some.npz", X=new.X, y=labels, domain=np.arange(len(new.X)) % 2)
+    result = ok("predict", "head.safetensors", "some.npz", "--score", "--json")
+    head = skdare.load("head.safetensors")
+    found = json.loads(result.stderr)["scores"][-1]
+    assert found["score"] == pytest.approx((head.predict(new.X) == labels).mean())
+
+
 # -- adapt ----------------------------------------------------------------------------------------
 
 
@@ -367,6 +398,19 @@ def test_a_stream_goes_on_from_its_state(folder, parts):
     want = skdare.load("head.safetensors").adapt(new.X, prior_rows=3)
     np.testing.assert_allclose(skdare.load("w.safetensors").coef_, want.coef_, rtol=1e-8)
     assert told("inspect", "s.stream")["kind"] == "adapter"
+
+
+def test_a_stream_of_the_first_version_goes_on(tmp_path):
+    files = Path(__file__).parent / "files"
+    head, state = files / "head-2.safetensors", tmp_path / "ward7.stream"
+    shutil.copy(files / "adapter-1.npz", state)
+    seen = skdare.load(head).resume(state).n_seen_
+    rows = np.random.default_rng(0).normal(size=(9, skdare.load(head).n_features_in_))
+    np.save(tmp_path / "rows.npy", rows)
+    assert told("inspect", state)["format_version"] == 1
+    found = told("adapt", head, tmp_path / "rows.npy", "--state", state, "--quiet")
+    assert (found["rows"], found["rows_seen"]) == (9, seen + 9)
+    assert told("inspect", state)["format_version"] == 2
 
 
 def test_a_pipeline_stays_a_pipeline_when_its_head_is_adapted(folder, parts):
@@ -409,6 +453,19 @@ def test_inspect_says_what_a_head_is(folder):
     assert found["versions"]["skdare"] == skdare.__version__
 
 
+@pytest.mark.parametrize("key", ["class", "classes", "domains", "parameters", "state", "versions"])
+@pytest.mark.parametrize("value", [7, None, [7], {"a": 7}])
+def test_a_header_with_values_of_another_kind_gives_no_traceback(folder, key, value):
+    from skdare.persist import TensorFile
+
+    file = TensorFile.read("head.safetensors")
+    TensorFile("head", {**file.header, key: value}, file.arrays).write("odd.safetensors")
+    for more in ([], ["--json"]):
+        result = run("inspect", "odd.safetensors", *more)
+        assert result.exit_code in (0, 2)
+        assert result.exit_code == 0 or "odd.safetensors" in result.stderr
+
+
 def test_a_saved_head_is_diagnosed_without_another_fit(folder, parts):
     train, new = parts
     ok("fit", "features.npz", "--rehearse", "--out", "r.safetensors", "--quiet")
@@ -445,6 +502,41 @@ def test_a_standardisation_is_folded_into_an_onnx_graph(standardized):
     np.testing.assert_allclose(found, want, atol=1e-6)
 
 
+@pytest.mark.parametrize("options", [{"with_mean": False}, {"with_std": False}, {}])
+def test_every_standardisation_is_exported_with_the_names_that_only_it_has(folder, parts, options):
+    pd = pytest.importorskip("pandas", reason="frames need pandas")
+    train, new = parts
+    shifted = train.X + 0.5
+    scaler = StandardScaler(**options).fit(pd.DataFrame(shifted, columns=NAMES))
+    Z = scaler.transform(pd.DataFrame(shifted, columns=NAMES))
+    head = DAREClassifier().fit(Z, train.y, domains=train.domains)
+    model = Pipeline([("scale", scaler), ("head", head)])
+    skdare.save(model, "p.safetensors")
+    ok("export", "p.safetensors", "--out", "p.csv")
+    rows = rows_of(Path("p.csv").read_text())
+    assert [row["feature"] for row in rows] == ["intercept", *NAMES]
+    b, *v = [float(row["well"]) for row in rows]
+    np.testing.assert_allclose(new.X @ v + b, head.decision_function(scaler.transform(new.X)))
+    ok("export", "p.safetensors", "--out", "alone.csv", "--head-only")
+    rows = rows_of(Path("alone.csv").read_text())
+    assert [row["feature"] for row in rows] == ["intercept", *NAMES]
+    np.testing.assert_allclose([float(row["well"]) for row in rows[1:]], head.coef_[0])
+
+
+def test_an_export_that_fails_leaves_what_was_there(folder, monkeypatch):
+    pytest.importorskip("pandas", reason="frames need pandas")
+    Path("head.csv").write_text("old")
+
+    def fails(self):
+        raise ValueError("no frame")
+
+    monkeypatch.setattr(DAREClassifier, "to_frame", fails)
+    before = sorted(folder.iterdir())
+    assert run("export", "head.safetensors", "--out", "head.csv").exit_code == 2
+    assert Path("head.csv").read_text() == "old"
+    assert sorted(folder.iterdir()) == before
+
+
 def test_an_adaptable_graph_takes_the_whitener(folder):
     onnx = pytest.importorskip("onnx", reason="onnx is not installed")
     ok("export", "head.safetensors", "--out", "a.onnx", "--format", "onnx-adaptable")
@@ -476,6 +568,7 @@ def test_coefficients_are_exported_by_name(folder):
 
 # -- mistakes -------------------------------------------------------------------------------------
 
+LABELS = ["--target", "illness.npy", "--domains", "sites.npy"]
 MISTAKES = [
     (["fit", "absent.npz"], "absent.npz does not exist"),
     (["fit", "features.npz", "--out", "absent/h.safetensors"], "cannot be written"),
@@ -490,6 +583,10 @@ MISTAKES = [
     (["fit", "features.npz", "--min-rows", "1000"], "no domain has 1000 rows"),
     (["fit", "holes.npy"], "name a .npy file with --target"),
     (["fit", "store", "--impute", "median"], "--impute finds medians"),
+    (["fit", "new.npy", *LABELS, "--impute", "median"], "and .npy files stay on disk"),
+    (["fit", "new.npy", "--target", "other.npz", "--domains", "sites.npy"], "as one array"),
+    (["fit", "words.npy", *LABELS], "features must be numbers"),
+    (["fit", "empty.npz"], "must be rows by features"),
     (["fit", "store", "--target", "y"], "knows what is what"),
     (["fit", "features.npz", "other.npz"], "has other features than"),
     (["fit", "holes.npz"], "have missing values"),
@@ -504,6 +601,8 @@ MISTAKES = [
     (["predict", "head.safetensors", "text.csv"], "has 'abc' in column 'f1'"),
     (["predict", "head.safetensors", "ragged.csv"], "has 4 cells"),
     (["predict", "head.safetensors", "empty.csv"], "has no rows"),
+    (["predict", "head.safetensors", "empty.npy"], "has no features"),
+    (["predict", "head.safetensors", "empty.npz"], "has no features"),
     (["predict", "head.safetensors", "holes.npy"], "row 3 of holes.npy has no value for 'f2'"),
     (["predict", "head.safetensors", "infinite.npy"], "has infinity in row 1"),
     (["predict", "head.safetensors", "ward7.npz", "--out", "p.xls"], "of no kind"),
@@ -512,11 +611,15 @@ MISTAKES = [
     (["predict", "head.safetensors", "ward7.npz", "--id", "name"], "no 'name' for id"),
     (["predict", "head.safetensors", "ward7.npz", "--score"], "no target found"),
     (["predict", "head.safetensors", "ward7.npz", "--target", "y"], "are for --score"),
-    (["predict", "head.safetensors", "other.npz", "--score"], "labels are such as"),
+    (["predict", "head.safetensors", "other.npz", "--score", "--out", "p.csv"], "are such as"),
     (["predict", "head.safetensors", "both.npz"], "--feature-key"),
     (["adapt", "head.safetensors", "ward7.npz"], "nothing would be written"),
     (["adapt", "head.safetensors", "ward7.npz", "--out", "head.safetensors"], "name another file"),
     (["adapt", "head.safetensors", "ward7.npz", "--out", "narrow.csv"], "is no saved head"),
+    (["adapt", "head.safetensors", "ward7.npz", "--out", "a.x", "--state", "./a.x"], "name two"),
+    (["adapt", "head.safetensors", "absent.npy", "--out", "absent.npy"], "among what is read"),
+    (["adapt", "head.safetensors", "ward7.npz", "--state", "f.fleet"], "f.fleet is a fleet"),
+    (["adapt", "head.safetensors", "ward7.npz", "--state", "other.safetensors"], "is a head"),
     (["fit", "features.npz", "--out", "features.npz"], "is among what is read"),
     (["fit", "features.npz", "--out", "narrow.csv"], "is no saved head"),
     (["predict", "head.safetensors", "narrow.csv", "--out", "narrow.csv"], "among what is read"),
@@ -536,7 +639,11 @@ MISTAKES = [
     (["diagnose", "head.safetensors", "--new", "ward7.npz", "--clip", "3"], "fitted already"),
     (["diagnose", "erm.safetensors", "--new", "ward7.npz"], "knows no domains"),
     (["export", "head.safetensors", "--out", "head.xyz"], "does not tell what to write"),
-    (["export", "clipped.safetensors", "--out", "head.onnx"], "prepares rows by"),
+    (["export", "clipped.safetensors", "--out", "head.onnx"], "only a StandardScaler"),
+    (["export", "head.safetensors", "--out", "h.onnx", "--format", "torch"], "--format is torch"),
+    (["diagnose", "cut.safetensors", "--new", "ward7.npz"], "it was cut off"),
+    (["diagnose", "newer.safetensors", "--new", "ward7.npz"], "update skdare"),
+    (["diagnose", "head.safetensors", "--new", "ward7.npz", "--html", "ward7.npz"], "is read"),
 ]
 
 
@@ -569,6 +676,16 @@ def broken(folder, parts):
     ok("fit", "features.npz", "--set", "l2=1.0", "--out", "other.safetensors")
     ok("fit", "features.npz", "--standardize", "--clip", "3", "--out", "clipped.safetensors")
     ok("adapt", "head.safetensors", "ward7.npz", "--state", "s.stream")
+    skdare.load("head.safetensors").fleet().save("f.fleet")
+    newer = raw.replace(rb"\"version\": 2", rb"\"version\": 9")
+    assert newer != raw
+    Path("newer.safetensors").write_bytes(newer)
+    np.save("new.npy", new.X)
+    np.save("words.npy", np.full(new.X.shape, "a"))
+    np.save("illness.npy", new.y)
+    np.save("sites.npy", np.arange(len(new.X)) % 2)
+    np.save("empty.npy", new.X[:, :0])
+    np.savez("empty.npz", X=new.X[:, :0], y=new.y, domain=np.arange(len(new.X)) % 2)
     return folder
 
 
@@ -586,7 +703,15 @@ def test_a_failed_prediction_leaves_the_old_file(broken):
     Path("p.csv").write_text("old")
     assert run("predict", "head.safetensors", "text.csv", "--out", "p.csv").exit_code == 2
     assert Path("p.csv").read_text() == "old"
-    assert not list(broken.glob(".p.csv*"))
+    assert [path.name for path in broken.glob("*p.csv*")] == ["p.csv"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX's")
+def test_a_named_pipe_is_refused_and_not_waited_for(folder):
+    os.mkfifo("pipe")
+    result = run("fit", "features.npz", "--out", "pipe")
+    assert result.exit_code == 2
+    assert "is no saved head" in result.stderr
 
 
 def test_a_full_disk_is_a_failure_and_no_mistake(folder, monkeypatch):

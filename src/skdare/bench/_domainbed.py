@@ -66,13 +66,13 @@ class _Check:
     def held_out(self) -> int | None:
         """The test domain; None where it names none that there is, and all were trained on."""
         [number] = self.test_domains
-        return number if number < len(self.outer) else None
+        return number if 0 <= number < len(self.outer) else None
 
     @property
     def validation(self) -> float:
         """Mean accuracy on the 20 % set aside of every training domain, each counting alike."""
         seen = [score for e, score in enumerate(self.outer) if e != self.held_out]
-        return math.fsum(seen) / len(seen)
+        return math.fsum(seen) / len(seen) if seen else math.nan
 
 
 def read_domainbed(
@@ -87,7 +87,8 @@ def read_domainbed(
     Of all runs and steps with a test domain and trial, the one with the best mean accuracy on the
     20 % set aside of the training domains counts. Runs with two test domains, which DomainBed
     makes for another rule of selection, are left out. Where ``--test_envs`` named a domain that
-    there is not, the network saw them all, and is a ceiling.
+    there is not, the network saw them all, and is a ceiling. A step whose mean is no number, of a
+    network that diverged, is never the best.
 
     Parameters
     ----------
@@ -122,6 +123,8 @@ def read_domainbed(
     best: dict[tuple[int | None, int], _Check] = {}
     for check in kept:
         _check_domains(check, domains)
+        if math.isnan(check.validation):
+            continue
         key = check.held_out, check.trial
         if key not in best or check.validation > best[key].validation:
             best[key] = check

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._quantities import number
-from skdare.cli._saved import Saved, check_free, size
+from skdare.cli._saved import Saved, check_free, kind_of, same_file, size
 from skdare.cli._table_options import FEATURE_KEY
 
 _STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
@@ -77,8 +77,11 @@ def adapt(
             if path is not None:
                 check_writable(path)
                 check_free(path, head, *rows)
+        if out is not None and state is not None and same_file(out, state):
+            raise ValueError(f"--out and --state are both {out}; name two files")
         resumed = state is not None and Path(state).exists()
-        _refuse_changed(resumed, state)
+        if resumed:
+            _check_stream(str(state))
         import skdare
 
         with notes(quiet):
@@ -106,12 +109,17 @@ def adapt(
         click.echo(json.dumps(told, ensure_ascii=False) if as_json else _text(told))
 
 
-def _refuse_changed(resumed: bool, state: str | None) -> None:
-    """A stream goes on with the options that it was begun with."""
+def _check_stream(state: str) -> None:
+    """It is of one domain, and goes on with the options that it was begun with."""
+    kind = kind_of(state)
+    if kind != "adapter":
+        raise ValueError(
+            f"{state} is a {kind}, and --state is the stream of one domain; name another file, or "
+            "go on in Python with head.resume"
+        )
     context = click.get_current_context()
     for name in _STREAM:
-        given = context.get_parameter_source(name) is not ParameterSource.DEFAULT
-        if resumed and given:
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
             option = "--" + name.replace("_", "-")
             raise ValueError(
                 f"{option} is given, but {state} was begun with its own; leave it out, or name a "

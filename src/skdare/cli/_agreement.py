@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
 ALL = "(all rows)"
+
+
+@dataclass(frozen=True)
+class _Tally:
+    """Some rows.
+
+    Parameters
+    ----------
+    rows : int
+    mean : float
+        Of the labels, where they are numbers.
+    scatter : float
+        Sum of the labels' squared distances from their mean.
+    lost : float
+        Sum of squared errors, or the number of wrong classes.
+    """
+
+    rows: int
+    mean: float
+    scatter: float
+    lost: float
+
+    def __add__(self, other: _Tally) -> _Tally:
+        rows, apart = self.rows + other.rows, other.mean - self.mean
+        share = other.rows / rows
+        # Scatters about the means, not sums of squares: those cancel far from zero.
+        return _Tally(
+            rows,
+            self.mean + share * apart,
+            self.scatter + other.scatter + self.rows * share * apart**2,
+            self.lost + other.lost,
+        )
 
 
 class Agreement:
@@ -21,32 +55,33 @@ class Agreement:
 
     def __init__(self, classes: np.ndarray | None) -> None:
         self.classes = classes
-        self._sums: dict[Any, np.ndarray] = {}
+        self._tallies: dict[Any, _Tally] = {}
+        self._known = 0
+        self._first: Any = None
 
     def add(self, predicted: np.ndarray, y: np.ndarray, domains: np.ndarray) -> None:
         """Take more rows."""
+        names, place = np.unique(domains, return_inverse=True)
         if self.classes is not None:
-            right = predicted == self._as_classes(y)
-            terms = np.column_stack([np.ones(len(y)), right])
+            self._first = y[0].item() if self._first is None else self._first
+            y = _of_kind(y, self.classes)
+            self._known += int(np.isin(y, self.classes).sum())
+            lost = (predicted != y).astype(np.float64)
+            y = np.zeros(len(y))
         else:
             y = np.asarray(y, dtype=np.float64)
-            terms = np.column_stack([np.ones(len(y)), y, y**2, (y - predicted) ** 2])
-        names, place = np.unique(domains, return_inverse=True)
+            lost = (y - predicted) ** 2
         for j, name in enumerate(names.tolist()):
-            self._sums[name] = self._sums.get(name, 0.0) + terms[place == j].sum(axis=0)
+            found = _tally(y[place == j], lost[place == j])
+            self._tallies[name] = self._tallies[name] + found if name in self._tallies else found
 
-    def _as_classes(self, y: np.ndarray) -> np.ndarray:
-        """Labels of the kind that the head predicts, whether a file has text or numbers."""
-        assert self.classes is not None
-        if (self.classes.dtype.kind == "U") != (y.dtype.kind == "U"):
-            with suppress(ValueError):
-                y = y.astype(str if self.classes.dtype.kind == "U" else np.float64)
-        if not np.isin(y, self.classes).any():
+    def check(self) -> None:
+        """Refuse labels of which the head knows none; some that it does not know are wrong."""
+        if self.classes is not None and not self._known:
             raise ValueError(
-                f"labels are such as {y[0].item()!r}, and the classes of the head "
+                f"labels are such as {self._first!r}, and the classes of the head "
                 f"{', '.join(map(repr, self.classes[:3].tolist()))}; name the labels with --target"
             )
-        return y
 
     @property
     def metric(self) -> str:
@@ -54,20 +89,19 @@ class Agreement:
 
     def to_dict(self) -> dict[str, Any]:
         """The metric, and for each domain and all rows its value and the number of rows."""
-        everything = {ALL: np.sum(list(self._sums.values()), axis=0)}
+        everything = {ALL: reduce(add, self._tallies.values())}
         return {
             "metric": self.metric,
             "scores": [
-                {"domain": name, "rows": int(sums[0]), "score": self._score(sums)}
-                for name, sums in {**self._sums, **everything}.items()
+                {"domain": name, "rows": tally.rows, "score": self._score(tally)}
+                for name, tally in {**self._tallies, **everything}.items()
             ],
         }
 
-    def _score(self, sums: np.ndarray) -> float | None:
+    def _score(self, tally: _Tally) -> float | None:
         if self.classes is not None:
-            return float(sums[1] / sums[0])
-        spread = sums[2] - sums[1] ** 2 / sums[0]
-        return float(1.0 - sums[3] / spread) if spread > 0 else None
+            return 1.0 - tally.lost / tally.rows
+        return 1.0 - tally.lost / tally.scatter if tally.scatter > 0 else None
 
     def text(self) -> str:
         """A line a domain."""
@@ -78,3 +112,27 @@ class Agreement:
             score = "–" if one["score"] is None else f"{100 * one['score']:.1f} %"
             lines.append(f"{one['domain']!s:<{width}}  {one['rows']:>10,}  {score}")
         return "\n".join(lines)
+
+
+def _tally(y: np.ndarray, lost: np.ndarray) -> _Tally:
+    # From the first one, so that labels that are all the same have no scatter at all.
+    apart = y - y[0]
+    mean = float(apart.mean())
+    return _Tally(len(y), float(y[0]) + mean, float(((apart - mean) ** 2).sum()), float(lost.sum()))
+
+
+def _of_kind(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Labels of the kind that the head predicts, whether a file has text or numbers."""
+    if (classes.dtype.kind == "U") == (y.dtype.kind == "U"):
+        return y
+    if classes.dtype.kind == "U":
+        return y.astype(str)
+    values, place = np.unique(y, return_inverse=True)
+    return np.array([_number(value) for value in values.tolist()])[place]
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")

@@ -11,7 +11,9 @@ from typing import Any
 import click
 
 from skdare.cli._errors import check_writable, mistakes, notes
-from skdare.cli._table_options import table_options
+from skdare.cli._preparing import PREPARATION
+from skdare.cli._saved import refuse_inputs
+from skdare.cli._table_options import table_options, with_options
 
 _WIDEST = 100
 
@@ -38,9 +40,7 @@ _WIDEST = 100
     help="What y is  [default: guessed]",
 )
 @table_options
-@click.option("--impute", type=click.Choice(["median"]), help="Fill missing values.")
-@click.option("--standardize", is_flag=True, help="By the training rows' mean and spread.")
-@click.option("--clip", type=float, help="Limit standardised values to this.")
+@with_options(PREPARATION)
 @click.option(
     "--set",
     "options",
@@ -80,6 +80,7 @@ def diagnose(features: str, as_json: bool, page: str | None, **given: Any) -> No
     with mistakes():
         if page is not None:
             check_writable(page)
+            refuse_inputs(page, features, *filter(None, [given["new"]]))
         from skdare.cli._question import asked_of
 
         with notes():

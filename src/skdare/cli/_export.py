@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
@@ -54,81 +53,92 @@ def export(head: str, out: str, form: str | None, head_only: bool, as_json: bool
     with mistakes():
         check_writable(out)
         refuse_inputs(out, head)
-        form = form or _by_suffix(out)
+        form = _form(out, form)
+        from skdare.persist import whole_file
+
         with notes():
             saved = Saved.read(head)
-            found = saved.head if head_only else _folded(saved, form)
-            part = Path(out).with_name(f".{Path(out).name}-{os.getpid()}{Path(out).suffix}")
-            try:
-                _WRITERS[form](found, part)
-                os.replace(part, out)
-            finally:
-                part.unlink(missing_ok=True)
+            found = _named(saved) if head_only else _folded(saved, form)
+            with whole_file(Path(out)) as file:
+                _WRITERS[form](found, file)
         told = {"file": out, "format": form, "bytes": size(out)}
         text = f"wrote {out}: {form}, {amount(size(out), 'byte')}"
         click.echo(json.dumps(told, ensure_ascii=False) if as_json else text)
 
 
-def _by_suffix(out: str) -> str:
-    for form, suffix in SUFFIXES.items():
-        if out.lower().endswith(suffix):
-            return form
-    raise ValueError(f"{out} does not tell what to write; name --format, or {_suffixes()}")
-
-
-def _suffixes() -> str:
-    return ", ".join(dict.fromkeys(SUFFIXES.values()))
-
-
-def _folded(saved: Any, form: str) -> Any:
-    """The head on features as they come: a standardisation becomes part of the weights."""
-    steps = saved.steps[:-1]
-    if not steps:
-        return saved.head
-    kept = [type(step).__name__ for _, step in steps if not hasattr(step, "scale_")]
-    if kept or form == "onnx-adaptable":
-        what = kept[0] if kept else "a standardisation"
+def _form(out: str, asked: str | None) -> str:
+    """What is asked for, or what the suffix tells; they must not say two things."""
+    suffix = Path(out).suffix.lower()
+    told = [form for form, usual in SUFFIXES.items() if usual == suffix]
+    if asked is None and not told:
+        suffixes = ", ".join(dict.fromkeys(SUFFIXES.values()))
+        raise ValueError(f"{out} does not tell what to write; name --format, or {suffixes}")
+    if asked is not None and told and asked not in told:
         raise ValueError(
-            f"{saved.path} prepares rows by {what}, which {form} cannot hold; give --head-only, "
-            "and prepare rows before"
+            f"{out} would be {told[0]} by its name, and --format is {asked}; name it "
+            f"{Path(out).with_suffix(SUFFIXES[asked])}, or leave --format out"
         )
+    return asked or told[0]
+
+
+def _named(saved: Saved) -> Any:
+    """The head alone, with names of features that only its preparation has."""
+    import numpy as np
+
     head = copy.copy(saved.head)
-    for _, step in reversed(steps):
-        # (x - m) / s · v + b = x · (v / s) + (b - m · v / s)
-        scale = 1.0 if step.scale_ is None else step.scale_
-        head.coef_ = head.coef_ / scale
-        if step.mean_ is not None:
-            head.intercept_ = head.intercept_ - head.coef_ @ step.mean_
+    if saved.names is not None and len(saved.names) == head.n_features_in_:
+        head.feature_names_in_ = np.array(saved.names, dtype=object)
     return head
 
 
-def _onnx(head: Any, path: Path) -> None:
-    head.to_onnx(path)
+def _folded(saved: Saved, form: str) -> Any:
+    """The head on features as they come: a standardisation becomes part of the weights."""
+    import numpy as np
+
+    from skdare.export import LinearMap
+
+    head = _named(saved)
+    if saved.model is saved.head:
+        return head
+    instead = "give --head-only, and prepare rows before"
+    if form == "onnx-adaptable":
+        raise ValueError(f"{saved.path} prepares rows, which {form} cannot hold; {instead}")
+    try:
+        linear = LinearMap.of(saved.model)
+    except ValueError as error:
+        raise ValueError(f"{saved.path}: {str(error).partition('; ')[0]}; {instead}") from error
+    head.coef_ = linear.coef.reshape(np.shape(head.coef_))
+    head.intercept_ = linear.intercept.reshape(np.shape(head.intercept_))
+    return head
 
 
-def _onnx_adaptable(head: Any, path: Path) -> None:
-    head.to_onnx(path, adaptable=True)
+def _onnx(head: Any, file: BinaryIO) -> None:
+    file.write(head.to_onnx().SerializeToString())
 
 
-def _torch(head: Any, path: Path) -> None:
+def _onnx_adaptable(head: Any, file: BinaryIO) -> None:
+    file.write(head.to_onnx(adaptable=True).SerializeToString())
+
+
+def _torch(head: Any, file: Any) -> None:
     from skdare._array import save_tensors
 
-    save_tensors(head.to_torch().state_dict(), path)
+    save_tensors(head.to_torch().state_dict(), file)
 
 
-def _csv(head: Any, path: Path) -> None:
-    head.to_frame().to_csv(path, index_label="feature")
+def _csv(head: Any, file: BinaryIO) -> None:
+    file.write(head.to_frame().to_csv(index_label="feature", lineterminator="\n").encode())
 
 
-def _skops(head: Any, path: Path) -> None:
+def _skops(head: Any, file: BinaryIO) -> None:
     try:
         skops = import_module("skops.io")
     except ImportError as error:
-        raise ImportError(f"{path.suffix} needs the package skops; pip install skops") from error
-    skops.dump(head.to_sklearn(), path)
+        raise ImportError("skops needs the package skops; pip install skops") from error
+    file.write(skops.dumps(head.to_sklearn()))
 
 
-_WRITERS: dict[str, Callable[[Any, Path], None]] = {
+_WRITERS: dict[str, Callable[[Any, Any], None]] = {
     "onnx": _onnx,
     "onnx-adaptable": _onnx_adaptable,
     "torch": _torch,

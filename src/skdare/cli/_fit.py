@@ -10,6 +10,7 @@ import click
 
 from skdare.cli._config import read_config
 from skdare.cli._errors import check_writable, mistakes, notes
+from skdare.cli._preparing import PREPARATION
 from skdare.cli._quantities import amount, listed, number
 from skdare.cli._saved import check_free
 from skdare.cli._table_options import WITHOUT_SPLIT, with_options
@@ -48,7 +49,7 @@ HEADS = {
     default="head.safetensors",
     show_default=True,
     type=click.Path(),
-    help="File to write; it appears whole or not at all, and replaces a saved head only.",
+    help="File to write; whole or not at all, in place of a saved head or stream only.",
 )
 @click.option(
     "--task",
@@ -70,11 +71,7 @@ HEADS = {
     show_default=True,
     help="Leave out domains of fewer rows.",
 )
-@click.option(
-    "--impute", type=click.Choice(["median"]), help="Fill missing values; kept in the file."
-)
-@click.option("--standardize", is_flag=True, help="By the rows' mean and spread, kept in the file.")
-@click.option("--clip", type=float, help="Limit standardised values to this; kept in the file.")
+@with_options(PREPARATION)
 @click.option(
     "--rehearse", is_flag=True, help="Hold every domain out once, so that diagnose can foresee."
 )
@@ -88,8 +85,9 @@ HEADS = {
 def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **given: Any) -> None:
     """Fit a head to a table of features, and save it with its preparation.
 
-    FEATURES is an npz, Parquet, CSV, safetensors or .pt file, or a feature store, which is read
-    from disk as it is needed however large it is; several are taken as one table. Of a .npy file,
+    FEATURES is an npz, Parquet, CSV, safetensors or .pt file, which is loaded, or a feature store,
+    which is read from disk as it is needed however large it is; several are taken as one table. A
+    file larger than memory is made a store first, with `skdare features convert`. Of a .npy file,
     which is also read as needed, --target and --domains are .npy files. Columns are kept by name.
 
     \b

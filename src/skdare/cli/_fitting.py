@@ -17,6 +17,7 @@ from skdare._array import RowReader, chunks
 from skdare.bench import Preparation
 from skdare.cli._fit import HEADS
 from skdare.cli._options import read_table, set_options
+from skdare.cli._preparing import check_whole, large_enough, preparation_of
 from skdare.cli._saved import Saved, size
 from skdare.cli._table_options import option_name, table_keys
 from skdare.datasets import MANIFEST, DomainData, PreparedRows, guess_task, open_table
@@ -44,15 +45,15 @@ class Fitting:
     @classmethod
     def of(cls, places: Sequence[str], given: dict[str, Any]) -> Fitting:
         """What the options ask for; everything that can be refused before a fit is."""
-        steps = _steps(Preparation(given["impute"], given["standardize"], given["clip"]))
-        data = _large_enough(_table(places, given), given["min_rows"])
+        steps = _steps(preparation_of(given))
+        data = large_enough(_table(places, given), given["min_rows"])
         task = given["task"] or guess_task(data.y)
         head = _head(given["head"], task)
         head.set_params(**set_options(head, given["options"]))
         if given["impute"] and isinstance(data.X, RowReader):
             raise ValueError(
-                "--impute finds medians, which needs all rows in memory, and feature stores stay "
-                "on disk; `skdare features convert` it to .npz, or fill the values before"
+                "--impute finds medians, which needs all rows in memory, and feature stores and "
+                ".npy files stay on disk; give rows and labels in one .npz, or fill them before"
             )
         if given["rehearse"] and len(np.unique(data.domains)) < 2:
             raise ValueError("--rehearse holds a domain out, and there is 1; give more domains")
@@ -62,9 +63,8 @@ class Fitting:
         """The fitted model."""
         X, y, domains = self.data.X, self.data.y, self.data.domains
         X = self._prepared(X) if self.steps else X
-        if not isinstance(X, RowReader) and np.isnan(X).any():
-            rows = int(np.isnan(X).any(axis=1).sum())
-            raise ValueError(f"{rows} of {len(X)} rows have missing values; give --impute median")
+        if not isinstance(X, RowReader):
+            check_whole(X, "training")
         self.head.fit(X, y, domains=domains)
         if self.rehearse:
             self.head.rehearse(X, y, domains=domains, progress=told)
@@ -180,28 +180,28 @@ def _arrays(place: str, keys: dict[str, str | None]) -> DomainData:
     missing = [option_name(role) for role in ("target", "domains") if not keys[role]]
     if missing:
         raise ValueError(f"{place} has features alone; name a .npy file with {missing[0]}")
-    X = np.load(place, mmap_mode="r", allow_pickle=False)
-    labels = {role: np.load(str(keys[role]), allow_pickle=False) for role in ("target", "domains")}
+    X = _array(place)
+    labels = {role: np.array(_array(str(keys[role]))) for role in ("target", "domains")}
     for role, values in labels.items():
         if X.ndim != 2 or values.shape != X.shape[:1]:
             raise ValueError(
                 f"{place} has shape {X.shape} and {keys[role]} {values.shape}; one label a row of "
                 "features is needed"
             )
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"{place} has dtype {X.dtype}; features must be numbers")
+    dtype = X.dtype if X.dtype.kind == "f" else np.float32
     # A row reader, so that whatever is done to rows is done to some at a time.
-    rows: Any = PreparedRows(X, np.asarray, X.dtype) if X.dtype.kind == "f" else np.float32(X)
+    rows: Any = PreparedRows(X, np.asarray, dtype)
     return DomainData(rows, labels["target"], labels["domains"], name=Path(place).stem)
 
 
-def _large_enough(table: DomainData, least: int) -> DomainData:
-    """Without domains of fewer rows."""
-    labels, counts = np.unique(table.domains, return_counts=True)
-    kept = np.flatnonzero(np.isin(table.domains, labels[counts >= least]))
-    if len(kept) == len(table.y):
-        return table
-    if not len(kept):
-        raise ValueError(f"no domain has {least} rows, the largest {counts.max()}; --min-rows less")
-    lazy = isinstance(table.X, RowReader)
-    X: Any = PreparedRows(table.X, np.asarray, table.X.dtype, kept) if lazy else table.X[kept]
-    names = table.feature_names
-    return DomainData(X, table.y[kept], table.domains[kept], feature_names=names)
+def _array(path: str) -> np.ndarray:
+    """The one array of a file, which stays on disk."""
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
+        raise ValueError(
+            f"{path} cannot be read as one array of numbers or text; give a .npy file that np.save "
+            "wrote"
+        ) from error

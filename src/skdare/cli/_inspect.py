@@ -27,24 +27,35 @@ def inspect(path: str, as_json: bool) -> None:
       skdare inspect head.safetensors
     """
     with mistakes():
+        click.echo(_shown(path, as_json))
+
+
+def _shown(path: str, as_json: bool) -> str:
+    """A header as text or JSON; one with values of other kinds than ours is refused."""
+    try:
         told = described(path)
-        click.echo(json.dumps(told, ensure_ascii=False) if as_json else _text(told))
+        return json.dumps(told, ensure_ascii=False) if as_json else _text(told)
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path} has a header that is not as save writes it; take another copy of it, or make "
+            "it again"
+        ) from error
 
 
 def described(path: str) -> dict[str, Any]:
     """The header in plain words, the same names each time."""
+    import skdare
     from skdare.persist import header_of
 
     if not Path(path).is_file():
         raise ValueError(f"{path} is no file; name one that `skdare fit` or save wrote")
-    file = header_of(path)
-    header = file.header
+    header = skdare.inspect_file(path)
     about: dict[str, Any] = {"file": path, "bytes": Path(path).stat().st_size}
-    about |= {"kind": file.kind, "format_version": file.version}
-    if file.kind != "head":
+    about |= {"kind": header["kind"], "format_version": header["version"]}
+    if header["kind"] != "head":
         numbers = header.get("numbers", {})
         return about | {"options": header.get("options", {}), "numbers": numbers}
-    state = header["state"]
+    state = header_of(path).header["state"]
     return about | {
         "class": header["class"],
         "options": _changed(header["class"], header["parameters"]),

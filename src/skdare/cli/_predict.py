@@ -58,10 +58,7 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **gi
             check_writable(out)
             refuse_inputs(out, head, *rows)
         from skdare.datasets import rows_to
-        from skdare.datasets._row_writer import suffix_of
 
-        if out is not None:
-            suffix_of(out)
         with notes(quiet):
             saved = Saved.read(head)
             columns = _Columns(saved, given)
@@ -70,6 +67,7 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **gi
             with rows_to(out or sys.stdout, kind=kind) as writer:
                 for chunk, X in saved.chunks(sources):
                     writer.write(columns.of(chunk, X))
+                columns.check()
         columns.tell(given["as_json"])
         if out is not None and not quiet:
             size = f"{number(columns.rows)} row{'s' * (columns.rows != 1)}"
@@ -116,6 +114,11 @@ class _Columns:
             self.agreement.add(predicted, chunk.beside["target"], chunk.beside["domains"])
         self.rows += len(X)
         return columns
+
+    def check(self) -> None:
+        """Refuse labels that are of another kind than the head's, once all have been seen."""
+        if self.agreement is not None:
+            self.agreement.check()
 
     def tell(self, as_json: bool) -> None:
         """How well they agree, on stderr."""

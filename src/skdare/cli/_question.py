@@ -12,13 +12,12 @@ import numpy as np
 from click.core import ParameterSource
 
 from skdare import DAREClassifier, DARERegressor
-from skdare.bench import Preparation
 from skdare.cli._options import read_table, set_options
+from skdare.cli._preparing import check_whole, large_enough, preparation_of
 from skdare.cli._saved import Saved, is_saved
 from skdare.cli._table_options import table_keys
 from skdare.datasets import DomainData, guess_task, read_unlabelled
-from skdare.diagnosis._diagnose import MIN_ROWS
-from skdare.diagnosis._task import read
+from skdare.diagnosis import MIN_ROWS
 
 # What a saved head leaves to say.
 _OF_A_HEAD = ("features", "new", "feature_key", "label_cost", "acceptable", "as_json", "page")
@@ -40,14 +39,14 @@ class Question:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             adapted = head if head.adaptation_ is None else head.adapt(self.new)
-        # In the units of the expected score, where there is one.
-        task = None if head.rehearsal_ is None else head.rehearsal_.task
-        scores = [
-            one.score(self.new, self.labels)
-            if task is None
-            else task.score(read(one, self.new).values, self.labels)
-            for one in (head, adapted)
-        ]
+            # In the units of the expected score, where there is one.
+            task = None if head.rehearsal_ is None else head.rehearsal_.task
+            scores = [
+                one.score(self.new, self.labels)
+                if task is None
+                else task.score(one.predict(self.new), self.labels)
+                for one in (head, adapted)
+            ]
         usual = "accuracy" if hasattr(head, "classes_") else "R²"
         unit = usual if task is None else task.unit
         return {"unit": unit, "use as is": scores[0], "adapt": scores[1]}
@@ -60,8 +59,8 @@ def asked_of(features: str, given: dict[str, Any], told: Callable[[str], None]) 
     if (given["new"] is None) == (given["held_out"] is None):
         raise ValueError("one of --new and --held-out is needed; name a file, or a domain")
     train, new, labels = _rows(features, given)
-    _check_whole(train.X, "training")
-    _check_whole(new, "new")
+    check_whole(train.X, "training")
+    check_whole(new, "new")
     if not given["no_rehearsal"] and len(np.unique(train.domains)) < 2:
         raise ValueError(
             "there is 1 training domain, and a rehearsal holds one out; give more, or "
@@ -101,17 +100,10 @@ def _of_saved(path: str, given: dict[str, Any]) -> Question:
     return Question(saved.head, np.concatenate(parts))
 
 
-def _check_whole(X: np.ndarray, what: str) -> None:
-    """Missing values are told before any work, with the option that fills them."""
-    missing = int(np.isnan(X).any(axis=1).sum())
-    if missing:
-        raise ValueError(f"{missing} of the {what} rows have missing values; --impute median")
-
-
 def _rows(features: str, given: dict[str, Any]) -> tuple[DomainData, np.ndarray, np.ndarray | None]:
     """Training rows, rows of the new domain, and labels of those where a domain is held out."""
-    table = _large_enough(read_table(features, table_keys(given)), given["min_rows"])
-    preparation = Preparation(given["impute"], given["standardize"], given["clip"])
+    table = large_enough(read_table(features, table_keys(given)), given["min_rows"])
+    preparation = preparation_of(given)
     held_out, new = given["held_out"], given["new"]
     if held_out is not None:
         train = table.domains.astype(str) != held_out
@@ -128,15 +120,6 @@ def _rows(features: str, given: dict[str, Any]) -> tuple[DomainData, np.ndarray,
         both = preparation(np.concatenate([X, rows.astype(X.dtype)]), train)
         X, rows = both[train], both[~train]
     return replace(table, X=X), rows, None
-
-
-def _large_enough(table: DomainData, least: int) -> DomainData:
-    """Without domains of fewer rows."""
-    labels, counts = np.unique(table.domains, return_counts=True)
-    kept = np.isin(table.domains, labels[counts >= least])
-    if kept.all():
-        return table
-    return replace(table, X=table.X[kept], y=table.y[kept], domains=table.domains[kept])
 
 
 def _unlabelled(path: str, table: DomainData, key: str | None) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from skdare.datasets import RowChunk, RowSource
+
+# What files of every version of skdare begin with, and within how many bytes: a later version says
+# so too, which `inspect_file` refuses like a file that is none of ours.
+_MARK, _MARKED = b'"format":"skdare"', 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,32 +122,46 @@ class Saved:
         )
 
 
-def is_saved(path: str) -> bool:
-    """Whether a file is a saved head, by its header."""
+def kind_of(path: str) -> str | None:
+    """What a file is by its header: a head, an adapter, a fleet, or None where it is none."""
     import skdare
 
+    try:
+        return str(skdare.inspect_file(path)["kind"])
+    except (ValueError, OSError):
+        return None
+
+
+def is_saved(path: str) -> bool:
+    """Whether a file is one of skdare's, if a damaged one, or of a later version."""
     if not Path(path).is_file():
         return False
-    try:
-        return bool(skdare.inspect_file(path))
-    except (ValueError, OSError):
-        return False
+    with Path(path).open("rb") as file:
+        return _MARK in file.read(_MARKED) or kind_of(path) is not None
 
 
 def check_free(path: str, *inputs: str) -> None:
-    """Refuse to replace what is read, or what is no saved head: only a head gives way to one."""
+    """Refuse to replace what is read, and all but saved heads and streams."""
     refuse_inputs(path, *inputs)
-    if Path(path).exists() and not is_saved(path):
+    # What is no file is not opened: a pipe would wait for somebody to write.
+    if Path(path).exists() and not (Path(path).is_file() and kind_of(path)):
         raise ValueError(
-            f"{path} is there and is no saved head; name another file, or remove it first"
+            f"{path} is there and is no saved head or stream; name another file, or remove it first"
         )
 
 
 def refuse_inputs(path: str, *inputs: str) -> None:
     """Refuse to write to a file that is read."""
     for given in inputs:
-        if Path(given).exists() and Path(given).resolve() == Path(path).resolve():
+        if same_file(path, given):
             raise ValueError(f"{path} is among what is read; name another file")
+
+
+def same_file(a: str, b: str) -> bool:
+    """Whether two paths lead to one file, which need not be there yet."""
+    if os.path.exists(a) and os.path.exists(b):
+        return os.path.samefile(a, b)
+    return os.path.realpath(a) == os.path.realpath(b)
 
 
 def size(path: str) -> int:

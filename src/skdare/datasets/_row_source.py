@@ -98,6 +98,10 @@ class RowSource:
         self._order = self._by_name(names) if self._wide else None
         width = entries[0].shape[1] if self._wide else len(entries)
         self.features = width if self._order is None else len(self._order)
+        if not self.features:
+            raise ValueError(
+                f"{self._contents.path} has no features; give rows of at least 1 feature"
+            )
         self.rows = None if _is_csv(path) else entries[0].shape[0]
         self._check_rows()
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import math
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
 from skdare.datasets._contents import needing
-from skdare.datasets._store_shards import beside
+from skdare.persist import whole_file
 
 Columns = Mapping[str, np.ndarray]
 
@@ -82,11 +82,12 @@ _KINDS: dict[str, Any] = {
 }
 OUTPUTS: Sequence[str] = tuple(_KINDS)
 """Suffixes of files that `rows_to` writes."""
+_STREAMED = tuple(kind for kind in _KINDS if not kind.endswith(".gz"))
 
 
-def suffix_of(path: str | Path) -> str:
+def _suffix_of(path: Path) -> str:
     """Which of the kinds that are written a path is; any other is refused."""
-    name = Path(path).name.lower()
+    name = path.name.lower()
     # The longest first: .csv.gz ends in no .csv, but a suffix may end in another.
     found = next((s for s in sorted(_KINDS, key=len, reverse=True) if name.endswith(s)), None)
     if found is None:
@@ -95,16 +96,19 @@ def suffix_of(path: str | Path) -> str:
 
 
 @contextmanager
-def rows_to(target: str | Path | IO[str], *, kind: str | None = None) -> Iterator[RowWriter]:
+def rows_to(
+    target: str | Path | IO[str] | IO[bytes], *, kind: str | None = None
+) -> Iterator[RowWriter]:
     """A writer of rows to a file, which appears whole or not at all, or to an open stream.
 
     Parameters
     ----------
-    target : str, Path or text stream
+    target : str, Path or stream
         A file in the place of which this one comes; its suffix says what is written:
-        ``.csv``, ``.csv.gz``, ``.jsonl`` or ``.parquet``.
+        ``.csv``, ``.csv.gz``, ``.jsonl`` or ``.parquet``. A stream, of bytes for Parquet and else
+        of text, stays open.
     kind : suffix, optional
-        What to write to a stream; ``".csv"`` by default.
+        What to write to a stream: ``".csv"``, the default, ``".jsonl"`` or ``".parquet"``.
 
     Examples
     --------
@@ -122,26 +126,46 @@ def rows_to(target: str | Path | IO[str], *, kind: str | None = None) -> Iterato
     <BLANKLINE>
     """
     if not isinstance(target, str | Path):
-        yield _KINDS[kind or ".csv"](target, None)
+        if kind not in (None, *_STREAMED):
+            raise ValueError(
+                f"kind is {kind!r}, which no stream is written as; choose {', '.join(_STREAMED)}"
+            )
+        with closing(_KINDS[kind or ".csv"](target, None)) as writer:
+            yield writer
         return
     path = Path(target)
-    suffix = suffix_of(path)
-    part = beside(path)
-    try:
-        with _opened(part, suffix) as file:
-            writer = _KINDS[suffix](file, path)
-            yield writer
-            writer.close()
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    suffix = _suffix_of(path)
+    # Closed in this order, also after an error: a Parquet writer that lives on would write to a
+    # file that is gone.
+    with (
+        whole_file(path) as raw,
+        _encoded(raw, suffix) as file,
+        closing(_KINDS[suffix](file, path)) as writer,
+    ):
+        yield writer
 
 
-def _opened(part: Path, suffix: str) -> Any:
+@contextmanager
+def _encoded(raw: BinaryIO, suffix: str) -> Iterator[Any]:
+    """What a writer writes to: text, packed or not, or bytes."""
     if suffix == ".parquet":
-        return part.open("wb")
-    opener: Any = gzip.open if suffix.endswith(".gz") else open
-    return opener(part, "wt", encoding="utf-8", newline="")
+        yield raw
+    elif suffix.endswith(".gz"):
+        with gzip.GzipFile("", "wb", fileobj=raw) as packed, _text(packed) as text:
+            yield text
+    else:
+        with _text(raw) as text:
+            yield text
+
+
+@contextmanager
+def _text(file: Any) -> Iterator[IO[str]]:
+    """Text that goes to a file of bytes, which stays open."""
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    try:
+        yield text
+    finally:
+        text.detach()
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdare.datasets._natural import natural
+from skdare.datasets._roles import decode
 from skdare.datasets._table import DomainData, guess_task
 
 _MASK = -1  # skada's mark of a row whose class is not known; of a number, it is NaN
@@ -77,7 +78,7 @@ def from_skada(
         As ``DomainAwareDataset.pack(..., return_type="Bunch")`` gives it: domains then go by
         their names. Default: by their numbers.
     classes : sequence, optional
-        What whole numbers in y stand for.
+        What whole numbers in y stand for, counted from zero.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def from_skada(
         )
     _check_labelled(y[source])
     names = _names(codes, domain_names)
-    labels = np.asarray(classes)[y[source]] if classes is not None else y[source]
+    labels = y[source] if classes is None else _labels(y[source], classes)
     domains = _named(codes[source], names)
     targets = {names[code]: X[codes == code] for code in sorted(set(codes[~source].tolist()))}
     return SourcesAndTargets(DomainData(X[source], labels, domains), targets)
@@ -178,6 +179,12 @@ def _check_labelled(y: np.ndarray) -> None:
             f"{int(hidden.sum())} rows of source domains have no label (-1 or NaN, the first in "
             f"source row {int(hidden.argmax())}); make those domains targets, or drop the rows"
         )
+
+
+def _labels(y: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """What numbers of classes stand for; skada may have made floats of them."""
+    whole = y.dtype.kind == "f" and np.array_equal(y, np.round(y))
+    return decode(y.astype(np.int64) if whole else y, np.asarray(classes).tolist(), "y")
 
 
 def _names(codes: np.ndarray, given: Mapping[Any, int] | None) -> dict[int, Label]:

@@ -1,5 +1,6 @@
 """Before a head is trusted on a new domain: what its unlabelled rows say, and a recommendation."""
 
+from skdare.diagnosis._diagnose import MIN_ROWS as MIN_ROWS
 from skdare.diagnosis._diagnosis import Diagnosis
 from skdare.diagnosis._finding import LEVELS, Finding
 from skdare.diagnosis._geometry import effective_rank, eigengap
