@@ -348,7 +348,7 @@ def test_files_of_other_kinds_are_refused(saved, tmp_path):
     np.save(tmp_path / "other.npy", np.ones(3))
     (tmp_path / "other.txt").write_text("hello")
     for name in ("other.npz", "other.npy", "other.txt"):
-        with pytest.raises(ValueError, match=r"no saved stream|cannot be read"):
+        with pytest.raises(ValueError, match="cannot be read"):
             head.resume(tmp_path / name)
     file = TensorFile.read(path)
     replace(file, version=99).write(tmp_path / "newer")

@@ -27,88 +27,59 @@ def inspect(path: str, as_json: bool) -> None:
       skdare inspect head.safetensors
     """
     with mistakes():
-        click.echo(_shown(path, as_json))
-
-
-def _shown(path: str, as_json: bool) -> str:
-    """A header as text or JSON; one with values of other kinds than ours is refused."""
-    try:
         told = described(path)
-        return json.dumps(told, ensure_ascii=False) if as_json else _text(told)
-    except (LookupError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{path} has a header that is not as save writes it; take another copy of it, or make "
-            "it again"
-        ) from error
+        # Labels may be dates or scalars of NumPy, which JSON has no kind for.
+        shown = json.dumps(told, ensure_ascii=False, default=str) if as_json else _text(told)
+        click.echo(shown)
 
 
 def described(path: str) -> dict[str, Any]:
     """The header in plain words, the same names each time."""
     import skdare
-    from skdare.persist import header_of
 
     if not Path(path).is_file():
         raise ValueError(f"{path} is no file; name one that `skdare fit` or save wrote")
     header = skdare.inspect_file(path)
     about: dict[str, Any] = {"file": path, "bytes": Path(path).stat().st_size}
     about |= {"kind": header["kind"], "format_version": header["version"]}
+    if header["kind"] == "fleet":
+        return about | {"options": header["options"], "devices": len(header["devices"])}
     if header["kind"] != "head":
-        numbers = header.get("numbers", {})
-        return about | {"options": header.get("options", {}), "numbers": numbers}
-    state = header_of(path).header["state"]
+        return about | {"options": header["options"], "rows": header["rows"]}
+    pairs = zip(header["domains"], header["rows"], strict=True)
+    names = ("features", "feature_names", "rehearsed", "adapted_rows", "choice", "versions")
     return about | {
         "class": header["class"],
         "options": _changed(header["class"], header["parameters"]),
-        "classes": _values(header["classes"]),
-        "domains": _domains(header["domains"], state.get("moments_")),
-        "features": header["features"],
-        "feature_names": _values(header["feature_names"]),
-        "preparation": [step["class"] for step in header.get("steps", [])],
-        "adaptable": bool(state.get("adaptation_")) and state.get("adapts_", True),
-        "rehearsed": state.get("rehearsal_") is not None,
-        "adapted_rows": state.get("adapted_rows_"),
-        "choice": state.get("choice_"),
-        "versions": header["versions"],
+        "classes": header["classes"],
+        "domains": [{"domain": label, "rows": _count(rows)} for label, rows in pairs],
+        "preparation": header["steps"],
+        "adaptable": header["adapts"],
+        **{name: header[name] for name in names},
     }
 
 
-def _values(node: dict[str, Any] | None) -> list | None:
-    return None if node is None else _plain(node["values"])
+def _count(rows: float | None) -> float | None:
+    """Rows that were not weighted are a whole number of them."""
+    return int(rows) if rows is not None and rows == int(rows) else rows
 
 
 def _changed(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:
     """Options that are not at their defaults."""
     from skdare import heads
 
-    usual = getattr(heads, kind)().get_params(deep=False) if kind in heads.__all__ else {}
-    found = {name: _plain(value) for name, value in parameters.items()}
-    return {n: v for n, v in found.items() if n not in usual or v != _jsonable(usual[n])}
-
-
-def _plain(node: Any) -> Any:
-    """A value of the header without the marks that say how to read it back."""
-    if isinstance(node, dict):
-        marks = [key for key in ("list", "tuple", "values", "number") if key in node]
-        return _plain(node[marks[0]]) if marks else node
-    return [_plain(item) for item in node] if isinstance(node, list) else node
-
-
-def _jsonable(value: Any) -> Any:
-    return [_jsonable(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _domains(labels: list, moments: list | None) -> list[dict[str, Any]]:
-    rows = {json.dumps(label): node["n"] for label, node in moments or []}
-    return [{"domain": _plain(one), "rows": rows.get(json.dumps(one))} for one in labels]
+    known: Any = getattr(heads, kind, None) if kind in heads.__all__ else None
+    usual = known().get_params(deep=False) if hasattr(known, "get_params") else {}
+    return {n: v for n, v in parameters.items() if n not in usual or v != usual[n]}
 
 
 def _text(told: dict[str, Any]) -> str:
     size = f"{told['file']}, {amount(told['bytes'], 'byte')}, version {told['format_version']}"
     if told["kind"] != "head":
-        seen = told["numbers"].get("n_seen")
         options = ", ".join(f"{n}={v:g}" for n, v in told["options"].items() if v is not None)
         facts = {"file": size, "stream": f"{told['kind']} ({options})"}
-        return _lines(facts if seen is None else {**facts, "rows": f"{number(seen)} seen"})
+        seen = {name: number(told[name]) for name in ("rows", "devices") if name in told}
+        return _lines({**facts, **{name: f"{count} seen" for name, count in seen.items()}})
     options = ", ".join(f"{name}={value!r}" for name, value in told["options"].items())
     names = f": {listed(told['feature_names'])}" if told["feature_names"] else ""
     facts = {

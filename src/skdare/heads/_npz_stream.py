@@ -45,14 +45,16 @@ def read_npz_stream(path: str | PathLike[str]) -> TensorFile:
         return TensorFile(about.pop("kind"), about, arrays, 1)
     except _DAMAGE as error:
         raise ValueError(
-            f"{path} is no saved stream, or was cut off or altered; start a new one with "
-            "adapter() or fleet()"
+            f"{path} cannot be read: it is no stream that skdare saved, or was cut off or altered; "
+            "pass a file that save wrote, whole and unaltered"
         ) from error
 
 
 def _check_sizes(raw: BinaryIO, size: int) -> None:
-    """Nothing in it is compressed, so that nothing can be larger than the file."""
+    """It is one of ours, and nothing in it is compressed or larger than the file."""
     with zipfile.ZipFile(raw) as entries:
+        if "header.npy" not in entries.namelist():
+            raise ValueError("no header")
         for entry in entries.infolist():
             if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size:
                 raise ValueError("compressed")
