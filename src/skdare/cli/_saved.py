@@ -97,7 +97,7 @@ class Saved:
             if source.features != self.features:
                 raise ValueError(
                     f"{source.path} has {source.features} features and {self.path} was fitted to "
-                    f"{self.features}; give the same features"
+                    f"{self.features}; name the columns or the array of these with --feature-key"
                 )
         return found
 

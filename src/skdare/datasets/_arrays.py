@@ -86,17 +86,23 @@ def _next_rows(file: IO[bytes], entry: Entry, start: int, rows: int) -> np.ndarr
 def read_npy(path: Path) -> Contents:
     """One array, under the name that features go by."""
     with reading(path, "npy"), path.open("rb") as file:
-        entry, _ = _header(file)
+        entry, by_columns = _header(file)
 
-    def rows(start: int, stop: int | None) -> np.ndarray:
-        # A map anew for each chunk: of one that stays, all that was read stays resident.
+    def load(keys: list[str]) -> list[np.ndarray]:
         with reading(path, "npy"):
-            return np.load(path, mmap_mode="r", allow_pickle=False)[start:stop]
+            return [np.load(path, mmap_mode="r", allow_pickle=False)]
 
     def stream(keys: list[str], n: int) -> Iterator[list[np.ndarray]]:
-        return ([rows(start, start + n)] for start in range(0, entry.shape[0], n))
+        # Read, not mapped: of a map all that was read stays resident, and it needs as much room
+        # among the addresses as the file has bytes.
+        with path.open("rb") as file:
+            _header(file)
+            for start in range(0, entry.shape[0], n):
+                with reading(path, "npy"):
+                    rows = _next_rows(file, entry, start, n)
+                yield [rows]
 
-    return Contents(path, {"X": entry}, lambda keys: [rows(0, None)], stream=stream)
+    return Contents(path, {"X": entry}, load, stream=None if by_columns else stream)
 
 
 def read_safetensors(path: Path) -> Contents:
