@@ -327,9 +327,12 @@ def test_files_of_every_earlier_version_load():
     old, now = (head.resume(FILES / f) for f in ("adapter-1.npz", "adapter-2.safetensors"))
     assert old.n_seen_ == now.n_seen_ == len(new)
     np.testing.assert_array_equal(old.head_.coef_, now.head_.coef_)
-    fleet = head.resume(FILES / "fleet-1.npz")
-    assert fleet.devices_ == [0, 1, 2]
-    assert fleet.predict(new, np.zeros(len(new), dtype=int)).shape == (len(new),)
+    devices = np.arange(len(new)) % 3
+    old, now = (head.resume(FILES / f) for f in ("fleet-1.npz", "fleet-2.safetensors"))
+    assert old.devices_ == now.devices_ == [0, 1, 2]
+    np.testing.assert_array_equal(
+        old.decision_function(new, devices), now.decision_function(new, devices)
+    )
 
 
 def test_a_file_of_a_later_version_says_so(tmp_path):
