@@ -804,3 +804,19 @@ def test_ten_times_the_rows_take_no_more_memory(folder):
     small, large = map(int, result.stdout.split())
     # Large arrays take 82 MB more than small ones: one that were loaded would show.
     assert large - small < 50, result.stdout
+
+
+def test_a_head_that_only_predicts_says_so_to_adapt_and_diagnose(tmp_path):
+    data = make_latent_domains(random_state=0)
+    head = skdare.DAREClassifier().fit(data.X, data.y, domains=data.domains)
+    head.save(tmp_path / "small", adaptable=False)
+    np.savez(tmp_path / "new.npz", X=data.X[:50])
+    rows, small = str(tmp_path / "new.npz"), str(tmp_path / "small")
+    for arguments in (
+        ["adapt", small, rows, "--out", str(tmp_path / "out")],
+        ["diagnose", small, "--new", rows],
+    ):
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 2
+        assert "without --not-adaptable" in result.stderr
+        assert "--rehearse" not in result.stderr

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._quantities import number
-from skdare.cli._saved import Saved, check_free, kind_of, same_file, size
+from skdare.cli._saved import Saved, check_adaptable, check_free, kind_of, same_file, size
 from skdare.cli._table_options import FEATURE_KEY
 
 _STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
@@ -89,6 +89,7 @@ def adapt(
             if not hasattr(saved.head, "adapter"):
                 kind = type(saved.head).__name__
                 raise ValueError(f"{head} is a {kind}, which cannot adapt; fit --head dare")
+            check_adaptable(saved, "adapt")
             options = {name: given[name] for name in _STREAM}
             adapter = saved.head.resume(state) if resumed else saved.head.adapter(**options)
             before = adapter.n_seen_

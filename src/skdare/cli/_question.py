@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from skdare import DAREClassifier, DARERegressor
 from skdare.cli._options import read_table, set_options
 from skdare.cli._preparing import check_whole, large_enough, preparation_of
-from skdare.cli._saved import Saved, is_saved
+from skdare.cli._saved import Saved, check_adaptable, is_saved
 from skdare.cli._table_options import table_keys
 from skdare.datasets import DomainData, guess_task, read_unlabelled
 from skdare.diagnosis import MIN_ROWS
@@ -91,6 +91,7 @@ def _of_saved(path: str, given: dict[str, Any]) -> Question:
     if not hasattr(saved.head, "diagnose"):
         kind = type(saved.head).__name__
         raise ValueError(f"{path} is a {kind}, which knows no domains; fit --head dare")
+    check_adaptable(saved, "diagnose")
     parts = [X for _, X in saved.chunks(saved.sources([given["new"]], given["feature_key"]))]
     if getattr(saved.head, "rehearsal_", None) is None:
         click.echo(

@@ -132,6 +132,15 @@ def kind_of(path: str) -> str | None:
         return None
 
 
+def check_adaptable(saved: Saved, what: str) -> None:
+    """Refuse a head that was kept for predicting alone."""
+    if not hasattr(saved.head, "moments_"):
+        raise ValueError(
+            f"{saved.path} only predicts, without what {what} needs; fit it again without "
+            "--not-adaptable"
+        )
+
+
 def is_saved(path: str) -> bool:
     """Whether a file is one of skdare's, if a damaged one, or of a later version."""
     if not Path(path).is_file():

@@ -48,9 +48,10 @@ def option_name(key: str) -> str:
 def spelled(message: object) -> str:
     """Advice about arguments of `read` in the words of the command line."""
     text = str(message)
-    for key in KEYS:
+    for key in (*KEYS, "id"):
         option = option_name(key)
-        text = re.sub(rf"\b{key}=(?=['\"])", f"{option} ", text).replace(f"{key}=", option)
+        text = re.sub(rf"\b{key}=(?=['\"])", f"{option} ", text)
+        text = re.sub(rf"\b{key}=", option, text)
     return text
 
 
