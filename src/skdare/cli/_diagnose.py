@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from skdare.cli._errors import check_writable, mistakes, notes
-from skdare.cli._preparing import PREPARATION
+from skdare.cli._preparing import PREPARATION, SET
 from skdare.cli._saved import refuse_inputs
 from skdare.cli._table_options import table_options, with_options
 
@@ -41,13 +41,7 @@ _WIDEST = 100
 )
 @table_options
 @with_options(PREPARATION)
-@click.option(
-    "--set",
-    "options",
-    multiple=True,
-    metavar="OPTION=VALUE",
-    help="An option of the head, such as shrinkage=0.5; may be repeated.",
-)
+@SET
 @click.option(
     "--label-cost",
     type=click.FloatRange(0, 1),

@@ -10,7 +10,7 @@ import click
 
 from skdare.cli._config import read_config
 from skdare.cli._errors import check_writable, mistakes, notes
-from skdare.cli._preparing import PREPARATION
+from skdare.cli._preparing import PREPARATION, SET
 from skdare.cli._quantities import amount, listed, number
 from skdare.cli._saved import check_free
 from skdare.cli._table_options import WITHOUT_SPLIT, with_options
@@ -56,13 +56,7 @@ HEADS = {
     type=click.Choice(["classification", "regression"]),
     help="What the target is  [default: guessed]",
 )
-@click.option(
-    "--set",
-    "options",
-    multiple=True,
-    metavar="OPTION=VALUE",
-    help="An option of the head, such as shrinkage=0.5; may be repeated.",
-)
+@SET
 @with_options(WITHOUT_SPLIT)
 @click.option(
     "--min-rows",

@@ -1,4 +1,4 @@
-"""Rows before a head sees them: options that prepare them, and which are left out or refused."""
+"""Before a fit: options of head and rows, and which rows are left out or refused."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from skdare.bench import Preparation
     from skdare.datasets import DomainData
 
+SET = click.option(
+    "--set",
+    "options",
+    multiple=True,
+    metavar="OPTION=VALUE",
+    help="An option of the head, such as shrinkage=0.5; may be repeated.",
+)
 PREPARATION = [
     click.option("--impute", type=click.Choice(["median"]), help="Fill missing values."),
     click.option("--standardize", is_flag=True, help="By the training rows' mean and spread."),

@@ -13,10 +13,11 @@ from skdare.adjustment import Adjustment, average
 from skdare.domain_statistics import Whitening, check_whitening
 from skdare.engines import DaskEngine
 from skdare.heads._adjusted import mean_directions
-from skdare.heads._base import RegressorHead, check_solver
+from skdare.heads._base import check_solver
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
+from skdare.heads._targets import RegressorHead
 from skdare.objective import Block, Objective, Rows
 
 

@@ -31,11 +31,12 @@ from skdare.engines import Placing, as_rows
 from skdare.heads._adaptation import Adaptation, check_kept, warn_of_outliers
 from skdare.heads._adapting import Adapting
 from skdare.heads._adjusted import Form, Plan, fit_adjusted
-from skdare.heads._base import ClassifierHead, fit_sharing
+from skdare.heads._base import fit_sharing
 from skdare.heads._predictions import ClassWeights
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
+from skdare.heads._targets import ClassifierHead
 from skdare.moments import Moments
 from skdare.passes import Part, route
 

@@ -14,10 +14,10 @@ from skdare._validation import Labels, check_count, check_domains, check_feature
 from skdare.adjustment import Adjustment
 from skdare.engines import as_rows
 from skdare.heads._adaptation import check_adaptable, head_digest, trust_in
-from skdare.heads._base import probabilities
 from skdare.heads._sketch import LowRankMoments, Sketches
 from skdare.heads._stream_file import StreamFile
 from skdare.heads._stream_moments import Forgetting
+from skdare.heads._targets import probabilities
 from skdare.moments import ridge_of
 from skdare.objective import class_numbers, linear_scores
 from skdare.persist import LABELS, Arrays, Saved

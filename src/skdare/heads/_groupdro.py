@@ -9,8 +9,8 @@ import numpy as np
 
 from skdare._validation import check_number
 from skdare.engines import DaskEngine
-from skdare.heads._base import ClassifierHead, RegressorHead
 from skdare.heads._problem import Problem
+from skdare.heads._targets import ClassifierHead, RegressorHead
 from skdare.heads._unadjusted import Unadjusted
 from skdare.objective import Objective
 from skdare.solvers import Solution, minimax

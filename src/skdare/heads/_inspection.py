@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
-from skdare.heads._npz_stream import ZIP, read_npz_stream
+from skdare.heads._npz_stream import is_npz, read_npz_stream
 from skdare.heads._saved_head import of_type
 from skdare.persist import (
     ANYTHING,
@@ -59,9 +58,7 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
     >>> about["class"], about["features"], about["classes"]
     ('ERMClassifier', 4, [0, 1, 2])
     """
-    with Path(path).open("rb") as raw:
-        is_npz = raw.read(len(ZIP)) == ZIP
-    file = read_npz_stream(path) if is_npz else header_of(path)
+    file = read_npz_stream(path) if is_npz(path) else header_of(path)
     told = {"kind": file.kind, "version": file.version}
     try:
         return told | (_of_head(file.header) if file.kind == "head" else _of_stream(file))

@@ -7,8 +7,8 @@ from typing import Any
 
 from skdare._validation import check_count, check_number
 from skdare.engines import DaskEngine
-from skdare.heads._base import ClassifierHead, RegressorHead
 from skdare.heads._problem import Problem
+from skdare.heads._targets import ClassifierHead, RegressorHead
 from skdare.heads._unadjusted import Unadjusted
 from skdare.invariant_risk import InvariantRisk
 from skdare.objective import Objective

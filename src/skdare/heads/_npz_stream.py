@@ -14,7 +14,7 @@ import numpy as np
 
 from skdare.persist import TensorFile
 
-ZIP = b"PK\x03\x04"
+_ZIP = b"PK\x03\x04"
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -30,6 +30,12 @@ _DAMAGE = (
     MemoryError,
     OSError,
 )
+
+
+def is_npz(path: str | PathLike[str]) -> bool:
+    """Whether a file is of that kind."""
+    with Path(path).open("rb") as file:
+        return file.read(len(_ZIP)) == _ZIP
 
 
 def read_npz_stream(path: str | PathLike[str]) -> TensorFile:

@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from skdare.heads._base import Head
 from skdare.heads._saved_head import described, restored
 from skdare.heads._saved_steps import described_step, restored_step
+from skdare.heads._stream_file import STREAMS
 from skdare.persist import Arrays, TensorFile, Unfit
-
-_STREAMS = ("adapter", "fleet")
 
 
 def save(model: Any, path: str | PathLike[str], *, adaptable: bool = True) -> None:
@@ -105,7 +104,7 @@ def _kinds() -> Mapping[str, type[Head]]:
 
 
 def _check_is_head(file: TensorFile, path: str | PathLike[str]) -> None:
-    if file.kind in _STREAMS:
+    if file.kind in STREAMS:
         raise ValueError(
             f"{path} holds the state of a stream ({file.kind}), not a head; load the head that it "
             "was saved with, and call head.resume(path)"

@@ -14,9 +14,10 @@ import sklearn
 
 import skdare
 from skdare.heads._adapting import Adapting
-from skdare.heads._base import ClassifierHead, Head
+from skdare.heads._base import Head
 from skdare.heads._cv import DARECV
 from skdare.heads._saved_schema import CLASSIFIER, LARGE, REGRESSOR, SMALL
+from skdare.heads._targets import ClassifierHead
 from skdare.persist import ANYTHING, LABELS, VALUES, Arrays, Field, Saved, Unfit
 
 # Said at the top of the header, or made anew.

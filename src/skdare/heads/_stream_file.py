@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from skdare.heads._adaptation import head_digest
-from skdare.heads._npz_stream import ZIP, read_npz_stream
+from skdare.heads._npz_stream import is_npz, read_npz_stream
 from skdare.persist import Array, Field, Saved, TensorFile, Unfit
 
-KINDS = ("adapter", "fleet")
+STREAMS = ("adapter", "fleet")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +40,8 @@ class StreamFile:
     @classmethod
     def read(cls, path: str | PathLike[str], head: Any) -> StreamFile:
         """A file that was written for this head; any other is refused."""
-        with Path(path).open("rb") as file:
-            is_npz = file.read(len(ZIP)) == ZIP
-        read = read_npz_stream(path) if is_npz else TensorFile.read(path)
-        if read.kind not in KINDS:
+        read = read_npz_stream(path) if is_npz(path) else TensorFile.read(path)
+        if read.kind not in STREAMS:
             raise ValueError(
                 f"{path} holds a {read.kind}, not the state of a stream; pass a file that "
                 "adapter.save or fleet.save wrote"

@@ -8,10 +8,11 @@ import numpy as np
 
 from skdare.adjustment import Adjustment
 from skdare.engines import DaskEngine
-from skdare.heads._base import ClassifierHead, Head, RegressorHead, check_solver
+from skdare.heads._base import Head, check_solver
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
+from skdare.heads._targets import ClassifierHead, RegressorHead
 from skdare.objective import Block, Objective
 from skdare.solvers import Solution
 
