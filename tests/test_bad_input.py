@@ -102,15 +102,26 @@ def test_an_unknown_option_value_names_the_allowed_ones(head, options, message, 
         three_classes.fit(head(**options))
 
 
-@pytest.mark.parametrize("head", [DAREClassifier, DAREClassifierCV], ids=lambda head: head.__name__)
-def test_a_domain_of_one_row_is_refused_where_it_would_be_whitened(head, three_classes):
+@pytest.mark.parametrize(
+    "head",
+    [
+        DAREClassifier(centered=True),
+        DAREClassifier(adaptation="centered"),
+        DAREClassifierCV(),
+        AnchorRegressor(adjust=True),
+    ],
+    ids=str,
+)
+def test_a_domain_of_one_row_is_refused_where_its_covariance_is_needed(head, three_classes):
     domains = three_classes.domains.astype(object)
     domains[0] = "lonely"
     with pytest.raises(ValueError, match="domain 'lonely' has 1 row, and a covariance needs 2"):
-        head().fit(three_classes.X, three_classes.y, domains=domains)
+        head.fit(three_classes.X, three_classes.y, domains=domains)
 
 
-@pytest.mark.parametrize("options", [{"shrinkage": 1.0}, {"adjust": False}])
+@pytest.mark.parametrize(
+    "options", [{}, {"shrinkage": 0.0}, {"shrinkage": 1.0}, {"adjust": False}], ids=str
+)
 def test_a_domain_of_one_row_is_allowed_without_its_covariance(options, three_classes):
     domains = three_classes.domains.astype(object)
     domains[0] = "lonely"
@@ -213,6 +224,15 @@ def test_an_exact_constraint_that_leaves_nothing_is_refused():
     domains = np.repeat(np.arange(6), 20)
     X = rng.normal(size=(120, 3)) + rng.normal(size=(6, 3))[domains]
     with pytest.raises(ValueError, match="leaves nothing to predict from"):
+        DAREClassifier(mean_penalty="exact").fit(
+            X, X[:, 0] > 0, domains=domains, sample_weight=np.full(120, 1e6)
+        )
+
+
+def test_an_exact_constraint_on_means_that_are_noise_says_that_it_asks_for_nothing():
+    rng = np.random.default_rng(0)
+    X, domains = rng.normal(size=(90, 3)), np.repeat(np.arange(3), 30)
+    with pytest.warns(UserWarning, match="cannot be told from the noise.*use a number"):
         DAREClassifier(mean_penalty="exact").fit(X, X[:, 0] > 0, domains=domains)
 
 

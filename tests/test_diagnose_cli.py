@@ -185,7 +185,7 @@ def test_claims_stand_in_columns_and_a_page_holds_the_figures(tmp_path):
     result = run("theory", "--report", page)
     assert result.exit_code == 0
     assert "theorem 0" in result.stdout
-    assert "1 statements: 1 does not hold as printed" in result.stdout
+    assert "1 statement: 1 does not hold as printed" in result.stdout
     text = page.read_text()
     assert "A &lt;chapter&gt;" in text
     assert text.count("<svg") == 2

@@ -1,11 +1,15 @@
 """What must not change a head: units, order, names, repetitions, storage."""
 
+import warnings
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import is_classifier
+
+from conftest import TASKS
+from skdare import DARERegressor, DARERegressorCV
 
 FAMILIES = ("ERM", "Reweighted", "GroupDRO", "IRM", "DARE")
 # Only whitening minds whether a domain has fewer rows than features.
@@ -66,6 +70,82 @@ def test_permuting_the_rows_changes_nothing(problem, head_for, family):
     )
     assert_same_head(permuted, given, rtol=1e-5)
     assert_same_head(sorted_, given, rtol=1e-5)
+
+
+# Heads in which nothing knows where the features have their origin.
+WITHOUT_ORIGIN = {
+    "ERM": {},
+    "Reweighted": {},
+    "GroupDRO": {},
+    "IRM": {},
+    "Anchor": {},
+    "Anchor, whitened": {"adjust": True},
+    "DARE": {"centered": True, "mean_penalty": 0.0},
+    "DARE, the paper's shrinkage": {
+        "centered": True,
+        "mean_penalty": 0.0,
+        "shrinkage": 0.1,
+        "shrinkage_target": "identity",
+    },
+    "DARE, pooled": {"centered": True, "mean_penalty": 0.0, "shrinkage_target": "pooled"},
+    "DARE, covariance": {"centered": True, "mean_penalty": 0.0, "guess": "covariance"},
+    "DARE, weighted": {"centered": True, "mean_penalty": 0.0, "guess": {"north": 1.0, "west": 3.0}},
+    "DARE, means estimated": {"centered": True, "estimate_mean": True},
+    "DARE, no whitening": {"adjust": False, "mean_penalty": 0.0},
+}
+
+
+@pytest.mark.parametrize("d", [5, 30])  # more rows than features in each domain, and fewer
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [(t, n) for t, n in product(TASKS, WITHOUT_ORIGIN) if t == "regression" or "Anchor" not in n],
+)
+def test_shifting_all_features_by_a_constant_changes_no_prediction(make, head_for, task, name, d):
+    family, options = name.split(",")[0], {**WITHOUT_ORIGIN[name], **PRECISE}
+    problem, rng = make(task, d=d), np.random.default_rng(5)
+    shift = 10.0 * rng.normal(size=d) * problem.X.std(axis=0)
+    given, moved = (
+        problem.fit(head_for(task, family, **options), X) for X in (problem.X, problem.X + shift)
+    )
+    new = rng.normal(size=(50, d))
+    expected = scores(given, new)
+    np.testing.assert_allclose(
+        scores(moved, new + shift), expected, rtol=0, atol=1e-4 * np.abs(expected).max()
+    )
+
+
+KNOWS_AN_ORIGIN = {
+    "default": {},
+    "covariance": {"centered": True},
+    "no penalty": {"mean_penalty": 0.0},
+    "exact": {"mean_penalty": "exact"},
+    "the paper's shrinkage": {"shrinkage": 0.1, "shrinkage_target": "identity"},
+    "no whitening": {"adjust": False},
+    "chosen": None,
+}
+
+
+@pytest.mark.parametrize("options", KNOWS_AN_ORIGIN)
+@pytest.mark.parametrize("d", [2, 20])
+def test_an_origin_ten_standard_deviations_away_costs_little_or_is_pointed_out(options, d):
+    rng, beta = np.random.default_rng(0), np.random.default_rng(1).normal(size=d)
+
+    def rows(n):
+        X = rng.normal(size=(n, d))
+        return X, X @ beta + 0.3 * np.linalg.norm(beta) * rng.normal(size=n)
+
+    (X, y), (X_new, y_new) = rows(1200), rows(500)
+    domains = np.repeat(np.arange(4), 300)  # without any shift between them
+    lost, pointed_out = [], False
+    for shift in (0.0, 10.0):
+        head = DARERegressorCV() if KNOWS_AN_ORIGIN[options] is None else None
+        head = head or DARERegressor(**KNOWS_AN_ORIGIN[options])
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            head.fit(X + shift, y, domains=domains)
+        lost.append(-head.score(X_new + shift, y_new))
+        pointed_out = any("vary little beside their mean" in str(w.message) for w in heard)
+    assert lost[1] - lost[0] <= 0.05 or pointed_out
 
 
 NAMINGS = {

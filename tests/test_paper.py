@@ -110,10 +110,10 @@ def test_the_value_of_the_solution_is_the_lagrangian_and_no_step_lowers_it(
     options = {"l2": 0.05, "mean_penalty": 2.0, "adaptation": None, **whitening, **EXACT}
     head = problem.fit(head_for(problem.task, "DARE", fit_intercept=intercept, **options))
     B, b, centered = canonical_weights(head), head.intercept_, problem.task == "regression"
-    if centered:  # targets are standardised, so that l2 has no unit
+    if centered:  # targets are standardised, so that l2 has no unit, and b is the mean target
         centre = np.mean([y.mean() for y in targets]) if intercept else 0.0
         spread = np.sqrt(np.mean((problem.y - centre) ** 2))
-        B, b, targets = B / spread, (b - centre) / spread, [(y - centre) / spread for y in targets]
+        B, b, targets = B / spread, np.zeros(1), [(y - centre) / spread for y in targets]
     roots, rng = roots_of(domains, whitening), np.random.default_rng(0)
 
     def value(B, b):
@@ -131,6 +131,10 @@ def test_the_value_of_the_solution_is_the_lagrangian_and_no_step_lowers_it(
 # -- The constraint -------------------------------------------------------------------------------
 
 
+# Rows that count as so many each leave no doubt about the means.
+SURE = 1e9
+
+
 def predictions_at_means(head, problem):
     """Bᵀ W_eᵀ μ_e for every domain, (E, k)."""
     B = canonical_weights(head)
@@ -142,7 +146,10 @@ def predictions_at_means(head, problem):
 def test_the_exact_constraint_makes_every_domain_mean_uninformative(problem, head_for, whitening):
     options = {"adaptation": None, **whitening}
     exact, free = (
-        problem.fit(head_for(problem.task, "DARE", mean_penalty=penalty, **options))
+        problem.fit(
+            head_for(problem.task, "DARE", mean_penalty=penalty, **options),
+            sample_weight=np.full(len(problem.y), SURE),
+        )
         for penalty in ("exact", 0.0)
     )
     assert np.abs(predictions_at_means(exact, problem)).max() < 1e-9
@@ -257,8 +264,8 @@ def exact_regression(noise, seed=0):
 def test_dare_regression_is_the_projection_of_the_true_weights(solver, noise):
     X, y, domains, beta, b = exact_regression(noise)
     head = DARERegressor(mean_penalty="exact", solver=solver, tol=1e-10, **THEORY)
-    B = canonical_weights(head.fit(X, y, domains=domains))[:, 0]
-    np.testing.assert_allclose(B, projection(b) @ beta, atol=1e-7)
+    head.fit(X, y, domains=domains, sample_weight=np.full(len(y), SURE))
+    np.testing.assert_allclose(canonical_weights(head)[:, 0], projection(b) @ beta, atol=1e-7)
 
 
 @pytest.mark.parametrize("penalty", [0.0, 1.0, 50.0])
@@ -269,12 +276,28 @@ def test_penalised_dare_regression_shrinks_the_true_weights_along_the_means(pena
     np.testing.assert_allclose(canonical_weights(head)[:, 0], expected, atol=1e-8)
 
 
-def test_the_regression_intercept_is_the_mean_of_the_domains_mean_targets():
+@pytest.mark.parametrize("guess", ["mean", {0: 3.0, 2: 1.0}], ids=str)
+@pytest.mark.parametrize("penalty", [0.0, 1.0, "exact"])
+def test_predictions_at_the_domain_means_average_to_the_mean_of_their_mean_targets(penalty, guess):
     X, y, domains, *_ = exact_regression(noise=1.0)
     keep = ~((domains == 1) & (np.arange(len(y)) % 3 == 0))  # unequal sizes
-    head = DARERegressor().fit(X[keep], y[keep], domains=domains[keep])
-    means = [y[keep][domains[keep] == e].mean() for e in range(3)]
-    assert head.intercept_ == pytest.approx(np.mean(means), abs=1e-9)
+    X, y, domains = X[keep], y[keep], domains[keep]
+    weight = np.full(len(y), SURE)
+    head = DARERegressor(mean_penalty=penalty, guess=guess)
+    head.fit(X, y, domains=domains, sample_weight=weight)
+    B, shares = canonical_weights(head), [3, 0, 1] if isinstance(guess, dict) else [1, 1, 1]
+    scores = [
+        X[domains == e].mean(axis=0) @ head.adjustments_[e].dense() @ B[:, 0] for e in range(3)
+    ]
+    goal = np.mean([y[domains == e].mean() for e in range(3)])
+    assert np.average(scores, weights=shares) + head.intercept_ == pytest.approx(goal, abs=1e-9)
+    if penalty == "exact":
+        assert head.intercept_ == pytest.approx(goal, abs=1e-9)
+
+
+def test_without_an_intercept_nothing_is_added_to_the_scores():
+    X, y, domains, *_ = exact_regression(noise=1.0)
+    assert DARERegressor(fit_intercept=False).fit(X, y, domains=domains).intercept_ == 0.0
 
 
 @pytest.mark.parametrize("intercept", [True, False])

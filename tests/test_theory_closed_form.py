@@ -57,10 +57,13 @@ def test_the_regression_intercept_is_the_truth_at_the_average_mean():
 def test_sampled_means_take_more_away_than_true_ones_unless_the_penalty_grows_slowly():
     model = LatentModel.draw(6, 3, mean_rank=2, random_state=0)
     effort = Effort((1_000, 16_000), 4)
-    exact = head_errors(model, effort, seed=0).y
-    penalty = head_errors(model, effort, seed=0, mean_penalty="root").y
-    assert exact[1] > 0.1
+    every, exact, penalty = (
+        head_errors(model, effort, seed=0, penalty_for=penalty_for).y
+        for penalty_for in (lambda n: 1e8, lambda n: "exact", lambda n: n**0.5)
+    )
+    assert every[1] > 0.1
     assert penalty[1] < 0.5 * penalty[0] < 0.1
+    assert exact[1] < 0.5 * exact[0] < 0.1
 
 
 # -- Logistic regression --------------------------------------------------------------------------

@@ -286,8 +286,14 @@ def guess_adjustment(
             # Shrinkage towards the pool moves weight between domains and not their mean.
             return Adjustment(adjustments[0].d, 1.0, common=common)
         return _mean_root(moments, whitening)
-    weights = None if isinstance(guess, str) else check_domain_weights(guess, list(labels))
-    return average(adjustments, weights)
+    return average(adjustments, guess_shares(guess, labels))
+
+
+def guess_shares(guess: str | Mapping[Any, float], labels: Sequence[Hashable]) -> list[float]:
+    """The share of each training domain in the guess for an unseen one."""
+    if isinstance(guess, str):
+        return [1.0 / len(labels)] * len(labels)
+    return check_domain_weights(guess, list(labels))
 
 
 def _mean_root(moments: Sequence[Moments], whitening: Whitening) -> Adjustment:

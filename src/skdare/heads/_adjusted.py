@@ -12,15 +12,20 @@ import numpy as np
 from scipy import linalg, sparse
 
 from skdare._array import as_float64, is_foreign, length, like, to_numpy, work_dtype
+from skdare._validation import warn
 from skdare.adjustment import Adjustment
 from skdare.domain_statistics import Whitening
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
+from skdare.moments import Moments, ridge_of
 from skdare.objective import Block, Objective
 from skdare.passes import SpreadRows
 from skdare.solvers import Solution
 from skdare.thin_rows import ThinRows
+
+# What stands out from noise is this much above its expected size.
+_MARGIN = 1.5
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,8 @@ class Form:
     mean_penalty : float or "exact"
         Weight of the rows that ask for an uninformative prediction at every domain mean.
     subtract : bool
-        Subtract a mean in use: the new domain's, or the average of the training means.
+        Subtract a mean in use. With ``centered`` it is the new domain's, or the average of the
+        training means where that is unknown; without, always that average, in training too.
     """
 
     centered: bool
@@ -44,6 +50,8 @@ class Form:
 
 RAW = Form(centered=False, mean_penalty=0.0, subtract=False)
 CENTERED = Form(centered=True, mean_penalty=0.0, subtract=True)
+# Means stay in the rows, and where the features have their origin does not matter.
+FROM_MEAN = Form(centered=False, mean_penalty=0.0, subtract=True)
 
 
 @dataclass(frozen=True)
@@ -91,6 +99,33 @@ class Fitted:
         return V, self.b if shift is None else self.b - shift @ V
 
 
+def weights_for_unseen(
+    fitted: Fitted,
+    plan: Plan,
+    guess: Adjustment,
+    means: Sequence[np.ndarray],
+    shares: np.ndarray,
+    *,
+    intercept: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and intercept for a domain without rows, by its guessed adjustment.
+
+    Rows that were centred by domain say nothing of the score at a mean, so the intercept is set
+    to predict the mean target on average at the training domains' means, ``b - Σ_e q_e μ_eᵀW_e B``
+    with the domains' shares q in the guess. Under the exact constraint that is b itself. It is
+    computed about the mean of the means: also a guess that is no mean of the W_e then has nothing
+    to do with the origin of the features.
+    """
+    if plan.form.subtract:
+        return fitted.weights(guess, fitted.mean)
+    if not (plan.form.centered and intercept):
+        return fitted.weights(guess)
+    V, b = fitted.weights(guess, fitted.mean)
+    for W, mean, share in zip(fitted.adjustments, means, shares, strict=True):
+        b = b - share * (mean - fitted.mean) @ fitted.weights(W)[0]
+    return V, b
+
+
 def fit_adjusted(
     problem: Problem,
     statistics: Statistics,
@@ -127,13 +162,18 @@ def adjusted_objective(
     form, penalty = plan.form, plan.form.mean_penalty
     penalty = 0.0 if isinstance(penalty, str) else penalty
     blocks, thin, M = [], [], []
-    shares = _shares(problem, chosen, plan.by_rows)
+    alone: list[int] = []
+    few: list[int] = []
+    shares, common_mean = _shares(problem, chosen, plan.by_rows), statistics.mean(chosen)
     for e, W, share in zip(chosen, adjustments, shares, strict=True):
-        if _is_thin(problem, e, W):
+        if form != FROM_MEAN and _is_thin(problem, e, W):
+            few.append(e)
             thin.append(problem.thin_domain(e, share, W.scale if W.own is None else W.own))
             continue
+        alone.append(e)
         mean = statistics.domain_mean(e)
-        rows = [problem.domain_rows(e, share, mean if form.centered else None)]
+        shift = mean if form.centered else common_mean if form.subtract else None
+        rows = [problem.domain_rows(e, share, shift)]
         if penalty > 0:
             target = problem.loss.uninformative(problem.k)
             rows.append(problem.mean_row(mean, target, penalty * share))
@@ -146,8 +186,11 @@ def adjusted_objective(
         together = ThinRows.of(problem.X, thin, problem.loss, common, form.centered, penalty)
         M.append(together.means())
     means = np.concatenate(M)
-    span, gains = mean_directions(means.T, form.mean_penalty)
-    origin = None if form.centered else means.mean(axis=0)
+    noise = 0.0
+    if form.mean_penalty == "exact":
+        noise = _MARGIN * sampling_noise(means, statistics, [*alone, *few], plan.whitening)
+    span, gains = mean_directions(means.T, form.mean_penalty, noise)
+    origin = None if form.centered or form.subtract else means.mean(axis=0)
     ridge = statistics.ridge(chosen, plan.whitening, plan.l2)
     shape = (problem.d, problem.k, ridge, intercept)
     return Objective(blocks, problem.loss, *shape, span, gains, origin, thin=together)
@@ -169,14 +212,53 @@ def _is_thin(problem: Problem, e: int, W: Adjustment) -> bool:
     return few and here and (W.is_scalar or W.own is not None)
 
 
+def sampling_noise(
+    M: np.ndarray, statistics: Statistics, chosen: Sequence[int], whitening: Whitening
+) -> float:
+    """Largest singular value that sampling alone gives the matrix of adjusted means, M (E, d).
+
+    Of exactly whitened rows, a mean of n has variance 1/n in each of d directions, and E of them
+    together have the largest singular value (√E + √d)/√n. Shrinkage makes f(s) = s/((1-ρ)s + r)
+    of a variance s in place of one. f is concave: f at the mean variance bounds the mean of f, and
+    f at the trace bounds every direction. The whitening is sampled as well, and turns a mean by
+    half its length over √n in each direction.
+    """
+    d, unit = M.shape[1], statistics.unit(chosen)
+    total, largest = 0.0, 0.0
+    for e, mean in zip(chosen, M, strict=True):
+        moments = statistics.moments(e)
+        keep, ridge, scale = _shrunk(moments, whitening, unit)
+        if not scale > 0:
+            continue
+        on_average = scale / (keep * scale + ridge)
+        at_most = d * scale / (keep * d * scale + ridge)
+        turned = 1.0 + 0.25 * (keep * on_average) ** 2 * float(mean @ mean)
+        total += at_most * turned / moments.n
+        largest = max(largest, d * on_average * turned / moments.n)
+    return float(np.sqrt(total) + np.sqrt(largest))
+
+
+def _shrunk(moments: Moments, whitening: Whitening, unit: float) -> tuple[float, float, float]:
+    """1 - ρ, the ridge that shrinkage adds, and the mean variance of a feature, in one unit."""
+    if not whitening.adjust:
+        return 0.0, unit, moments.scale()
+    rho = moments.shrinkage(whitening.shrinkage, centered=whitening.centered)
+    if whitening.target == "pooled":  # in the coordinates of the pool, where it is the identity
+        return 1.0 - rho, rho, 1.0
+    ridge = ridge_of(rho, whitening.target, moments.scale(centered=whitening.centered))
+    return 1.0 - rho, ridge, moments.scale()
+
+
 def mean_directions(
-    M: np.ndarray, penalty: float | str
+    M: np.ndarray, penalty: float | str, noise: float = 0.0
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """The span of the adjusted means (columns of M), and by how much to slow the solver there.
 
     Along a left singular vector of M with singular value s the means add (1 + λ) s²/E to a
     curvature of about one. On features with large means, L-BFGS needed 94 iterations with these
-    gains and had not converged after 1,000 without. Gains of zero are the exact constraint.
+    gains and had not converged after 1,000 without. Gains of zero are the exact constraint, which
+    holds where the means stand out from the noise of sampling them: what is below it is a random
+    direction, and giving that up would cost as much at any number of rows.
     """
     if penalty == 0:
         return None, None
@@ -185,8 +267,14 @@ def mean_directions(
         M = linalg.qr(M.T, mode="r", check_finite=False)[0][:d].T
     span, values, _ = linalg.svd(M, full_matrices=False, check_finite=False)
     # In canonical units features are of order one: a mean of 1e-7 is rounding, not a direction.
-    present = values > 1e-7 * max(1.0, values[0])
+    rounding = 1e-7 * max(1.0, values[0])
+    present = values > max(rounding, noise)
     if not present.any():
+        if values[0] > rounding:
+            warn(
+                f"the means of {n} domains cannot be told from the noise of so few rows, and "
+                "mean_penalty='exact' then asks for nothing; give more rows, or use a number"
+            )
         return None, None
     span, values = span[:, present], values[present]
     if penalty == "exact":

@@ -109,20 +109,23 @@ class AnchorRegressor(RegressorHead):
         check_whitening(self)
 
     def _check_problem(self, problem: Problem) -> None:
-        if self.adjust:
-            problem.check_covariances([self.shrinkage], "shrinkage=1.0")
+        if self.adjust and self.centered:
+            problem.check_covariances([self.shrinkage], "shrinkage=1.0 or centered=False")
 
     def _solve(self, problem: Problem, statistics: Statistics) -> None:
         domains = range(len(problem.index))
         whitening = Whitening.of_head(self)
         adjustments = statistics.adjustments(domains, whitening)
+        # Whitened means differ with the origin of the features: measure them from their mean.
+        centre = statistics.mean(domains) if self.fit_intercept else np.zeros(problem.d)
         blocks, M, t = [], [], []
         for e, W in zip(domains, adjustments, strict=True):
             mean, weight = statistics.domain_mean(e), problem.domain_weight(e)
             rows = problem.domain_rows(e, 1.0 / len(domains), mean)
             t.append(float(np.average(problem.T[problem.index[e]], weights=weight)))
             blocks.append(Block(W, (rows.centered(t[-1]),)))
-            M.append(to_numpy(as_float64(W.back(like(mean[:, None], problem.X))))[:, 0])
+            apart = like((mean - centre)[:, None], problem.X)
+            M.append(to_numpy(as_float64(W.back(apart)))[:, 0])
         means = np.stack(M)
         origin = means.mean(axis=0) if self.fit_intercept else np.zeros(problem.d)
         blocks.append(self._mean_block(problem, means - origin, np.array(t)))
@@ -135,7 +138,7 @@ class AnchorRegressor(RegressorHead):
         self._canonical = B, b
         guess = average(adjustments)
         V = to_numpy(as_float64(guess.apply(guess.like(B))))
-        self._set_weights(V, -(origin @ B))
+        self._set_weights(V, -(origin @ B) - centre @ V)
         self.adjustment_ = guess.to_numpy()
         self.solution_, self.n_iter_ = solution, solution.n_iter
         self._warn(solution)

@@ -26,11 +26,11 @@ from skdare.diagnosis._diagnose import Diagnosing
 from skdare.diagnosis._recommendation import LABEL_COST
 from skdare.diagnosis._rehearsing import Copies, Rehearsing
 from skdare.diagnosis._training import TrainingDomains
-from skdare.domain_statistics import guess_adjustment
+from skdare.domain_statistics import guess_adjustment, guess_shares
 from skdare.engines import Placing, as_rows
 from skdare.heads._adaptation import Adaptation, check_kept, warn_of_outliers
 from skdare.heads._adapting import Adapting
-from skdare.heads._adjusted import Form, Plan, fit_adjusted
+from skdare.heads._adjusted import FROM_MEAN, Form, Plan, fit_adjusted, weights_for_unseen
 from skdare.heads._base import fit_sharing
 from skdare.heads._predictions import ClassWeights
 from skdare.heads._problem import Problem
@@ -50,8 +50,16 @@ class Adjusted(Adapting):
     """A head with a canonical space: it guesses for an unseen domain, and adapts to a new one."""
 
     def _invariant(self, mean_penalty: float | str) -> Form:
-        """Ask for invariance to the means; the paper's regression objective also centres rows."""
-        return Form(not isinstance(self, ClassifierHead), mean_penalty, subtract=False)
+        """Ask for invariance to the means; the paper's regression objective also centres rows.
+
+        A classifier that whitens by covariances and has no penalty knows of no origin: what its
+        features are measured from must not matter, and with one W_e for each domain it would.
+        """
+        if not isinstance(self, ClassifierHead):
+            return Form(centered=True, mean_penalty=mean_penalty, subtract=False)
+        if mean_penalty == 0 and self.centered and self.fit_intercept:
+            return FROM_MEAN
+        return Form(centered=False, mean_penalty=mean_penalty, subtract=False)
 
     def _install(
         self,
@@ -74,7 +82,9 @@ class Adjusted(Adapting):
         data = (problem, statistics, domains)
         fitted = fit_adjusted(*data, plan, solving, start=start, adjustments=adjustments)
         W = guess_adjustment(guess, fitted.adjustments, labels, moments, plan.whitening)
-        self._set_weights(*fitted.weights(W, fitted.mean if plan.form.subtract else None))
+        means, shares = [statistics.domain_mean(e) for e in domains], guess_shares(guess, labels)
+        unseen = (fitted, plan, W, means, shares)
+        self._set_weights(*weights_for_unseen(*unseen, intercept=self.fit_intercept))
         self._canonical, self.canonical_coef_ = fitted.start, fitted.B.T
         self.solution_, self.n_iter_ = fitted.solution, fitted.solution.n_iter
         self.adjustment_, self._whitening = W.to_numpy(), plan.whitening
@@ -93,8 +103,7 @@ class Adjusted(Adapting):
         self.moments_ = dict(zip(labels, known_moments, strict=True))
         self.adjustments_ = dict(zip(labels, known_adjustments, strict=True))
         warn_of_outliers(self.moments_)
-        if plan.whitening.adjust and not plan.whitening.centered:
-            _warn_of_offset(self.moments_.values())
+        _warn_of_offset(self.moments_.values(), plan)
         self._warn(fitted.solution)
 
     def _set_shares(self, problem: Problem) -> None:
@@ -252,12 +261,20 @@ def _listed(labels: Iterable[Hashable]) -> str:
     return ", ".join(f"`{label}`" for label in labels)
 
 
-def _warn_of_offset(moments: Iterable[Moments]) -> None:
-    """Say when the raw second moment sees the features' offset and little else."""
+def _warn_of_offset(moments: Iterable[Moments], plan: Plan) -> None:
+    """Say when the features' offset rules what knows an origin: the raw moment, the penalty."""
+    raw = plan.whitening.adjust and not plan.whitening.centered
+    if not raw and plan.form.mean_penalty == 0:
+        return
     spread = [m.scale() / m.scale(centered=False) for m in moments]
     if np.mean(spread) < OFFSET:
+        effect = (
+            "whitening by the raw second moment sees little else"
+            if raw
+            else "mean_penalty gives up whatever lies along it"
+        )
         warn(
             f"the features vary little beside their mean ({np.mean(spread):.1%} of their second "
-            "moment), and whitening by the raw second moment sees little else; standardise the "
-            "features, or set centered=True"
+            f"moment), and {effect}; standardise the features first (StandardScaler), or set "
+            "centered=True and mean_penalty=0"
         )

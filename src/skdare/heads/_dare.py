@@ -70,9 +70,17 @@ class _DARE(Adjusted):
 
     def _check_problem(self, problem: Problem) -> None:
         if self.adjust:
-            problem.check_covariances([self.shrinkage], "shrinkage=1.0")
+            self._check_covariances(problem)
         if isinstance(self.guess, Mapping):
             check_domain_weights(self.guess, list(problem.labels))
+
+    def _check_covariances(self, problem: Problem) -> None:
+        """Refuse domains of one row where the fit, or the one that adapt uses, needs two."""
+        if self.centered:
+            problem.check_covariances([self.shrinkage], "shrinkage=1.0 or centered=False")
+        elif self.adaptation is not None and ADAPTATIONS[self.adaptation][0]:
+            remedy = "shrinkage=1.0 or adaptation='raw'"
+            problem.check_covariances([self.shrinkage], remedy)
 
     def _solve(self, problem: Problem, statistics: Statistics) -> None:
         whitening, adaptation = Whitening.of_head(self), None
@@ -99,7 +107,8 @@ class DAREClassifier(ClassifierHead, _DARE):
         Ridge penalty ``l2/2 ‖B‖²`` on the canonical weights beside the mean loss.
     mean_penalty : float or "exact", default=1.0
         The paper's λ: how strongly each domain mean must be predicted as uninformative.
-        "exact" solves in the null space of the whitened means; 0 drops the constraint.
+        "exact" solves in the null space of the whitened means, as far as they stand out from the
+        noise of sampling them; 0 drops the constraint.
     shrinkage : float in [0, 1], "ledoit-wolf" or "oas", default=0.9
         The paper's ρ: how far each second moment is shrunk before it is inverted.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
@@ -173,7 +182,8 @@ class DARERegressor(RegressorHead, _DARE):
         of standardised targets.
     mean_penalty : float or "exact", default=1.0
         The paper's λ: how strongly the prediction at each domain mean must vanish. "exact"
-        solves in the null space of the whitened means; 0 drops the constraint.
+        solves in the null space of the whitened means, as far as they stand out from the noise of
+        sampling them; 0 drops the constraint.
     shrinkage : float in [0, 1], "ledoit-wolf" or "oas", default=0.9
         The paper's ρ: how far each second moment is shrunk before it is inverted.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
@@ -194,8 +204,9 @@ class DARERegressor(RegressorHead, _DARE):
         covariances, in training and in use; or whiten by covariances and leave the means in, as the
         paper's theorem on JIT-UDA states it. None saves that second solve.
     fit_intercept : bool, default=True
-        Whether predictions have an intercept: the equal-weight mean of the domains' mean targets.
-        After `adapt` in raw or covariance form it is fitted with the weights.
+        Whether predictions have an intercept: that with which the predictions at the domain means
+        average to the equal-weight mean of the domains' mean targets. After `adapt` in raw or
+        covariance form it is fitted with the weights.
     solver : {"auto", "lbfgs", "trust-ncg", "direct"}, default="auto"
         "auto" is direct for up to 1,000 features, else L-BFGS.
     tol : float, default=1e-05

@@ -12,7 +12,7 @@ from skdare._array import length
 from skdare.adjustment import Adjustment, average
 from skdare.domain_statistics import Whitening
 from skdare.heads._adaptation import blended_shift, trust_in
-from skdare.heads._adjusted import Fitted, Plan, fit_adjusted
+from skdare.heads._adjusted import Fitted, Plan, fit_adjusted, weights_for_unseen
 from skdare.heads._predictions import hits, squared_error
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
@@ -61,7 +61,9 @@ def domain_scores(
                 for c in path:
                     fitted = fold.fit(candidates[c].plan, solving, start)
                     start = fitted.start
-                    scores[c, held_out] = fold.score(candidates[c], fitted, prior_rows)
+                    scores[c, held_out] = fold.score(
+                        candidates[c], fitted, prior_rows, intercept=solving.intercept
+                    )
     return scores
 
 
@@ -107,15 +109,22 @@ class _Fold:
         data = (self.problem, self.statistics, self.chosen)
         return fit_adjusted(*data, plan, solving, start=start, adjustments=self.adjustments)
 
-    def score(self, candidate: Candidate, fitted: Fitted, prior_rows: float) -> float:
+    def score(
+        self, candidate: Candidate, fitted: Fitted, prior_rows: float, *, intercept: bool
+    ) -> float:
         """Accuracy, or R², on the held-out domain as an unseen one, adapted to where it can be."""
-        W, shift = average(self.adjustments), None
+        W = average(self.adjustments)
         if candidate.adapts:
             trust = trust_in(length(self.problem.index[self.held_out]), prior_rows)
-            W = average([self.own, W], [trust, 1.0 - trust])
             own_mean = self.statistics.domain_mean(self.held_out)
             shift = blended_shift(candidate.plan, fitted, own_mean, trust)
-        return score_domain(self.problem, self.held_out, *fitted.weights(W, shift))
+            weights = fitted.weights(average([self.own, W], [trust, 1.0 - trust]), shift)
+        else:
+            means = [self.statistics.domain_mean(e) for e in self.chosen]
+            shares = np.full(len(means), 1.0 / len(means))
+            unseen = (fitted, candidate.plan, W, means, shares)
+            weights = weights_for_unseen(*unseen, intercept=intercept)
+        return score_domain(self.problem, self.held_out, *weights)
 
 
 def score_domain(problem: Problem, e: int, V: np.ndarray, b: np.ndarray) -> float:

@@ -30,11 +30,28 @@ def heading(width: int = 100) -> str:
 
 
 def tally(chapters: Sequence[Chapter]) -> str:
-    """How many statements hold, and how many do not."""
-    told = [claim.told for chapter in chapters for claim in chapter.claims]
+    """How many statements hold, how many do not, and how many of those are no result."""
+    claims = [claim for chapter in chapters for claim in chapter.claims]
+    told = [claim.told for claim in claims]
     counts = {verdict: told.count(verdict) for verdict in dict.fromkeys((*VERDICTS, *told))}
-    parts = [f"{count} {verdict}" for verdict, count in counts.items() if count]
-    return f"{len(told)} statements: {', '.join(parts)}"
+    parts = [f"{count} {_plural(verdict, count)}" for verdict, count in counts.items() if count]
+    failed = [claim.kind for claim in claims if claim.told == VERDICTS[-1]]
+    minor = [
+        f"{count} {name}{'s' * (count > 1)} {where}"
+        for kind, name, where in (
+            ("proof step", "step", "in proofs"),
+            ("notation", "slip", "of notation"),
+        )
+        if (count := failed.count(kind))
+    ]
+    note = f" ({', '.join(minor)} among them)" if minor else ""
+    return f"{len(told)} statement{'s' * (len(told) != 1)}: {', '.join(parts)}{note}"
+
+
+def _plural(verdict: str, count: int) -> str:
+    if count == 1:
+        return verdict
+    return verdict.replace("holds", "hold").replace("does not", "do not")
 
 
 def _columns(width: int) -> tuple[int, int, int, int]:

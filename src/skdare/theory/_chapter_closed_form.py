@@ -88,6 +88,7 @@ def _symmetry_claim(seed: int, draws: int) -> Claim:
         and min(ratios) > 1.0 - ROUNDING
         and middle > 1.0,
         "does not hold as printed",
+        "proof step",
     )
 
 

@@ -151,6 +151,7 @@ def _hadamard(d: int, draws: Draws) -> Claim:
         "m = κ² the lemma survives, and d/n can stand for its d²/n.",
         norm > np.sqrt(d) and max(shares) < 1.0 + ROUNDING,
         "does not hold as printed",
+        "proof step",
     )
 
 
@@ -183,6 +184,7 @@ def _latent_mean(d: int, draws: Draws) -> Claim:
         # of length ten counts it a hundred times.
         near(ratio, 1.0 + 100.0 * 0.5 / ((d + 1) / 4.0), 2.0 * SCATTER) and ratio > 2.0 * printed,
         "does not hold as printed",
+        "notation",
     )
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from skdare._validation import check_choice
 
 VERDICTS = ("holds", "holds in part", "does not hold as printed")
+# What is claimed: a result; a step of a proof, whose conclusion may stand all the same; a symbol.
+KINDS = ("result", "proof step", "notation")
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Claim:
     confirmed : bool
         Whether those numbers bear the verdict out: computed from them, with the sentence.
     verdict : one of `VERDICTS`
+    kind : one of `KINDS`
 
     Examples
     --------
@@ -42,9 +45,11 @@ class Claim:
     measured: str
     confirmed: bool
     verdict: str = "holds"
+    kind: str = "result"
 
     def __post_init__(self) -> None:
         check_choice("verdict", self.verdict, VERDICTS)
+        check_choice("kind", self.kind, KINDS)
         # Comparisons of numpy's numbers are numpy's booleans, which JSON does not take.
         object.__setattr__(self, "confirmed", bool(self.confirmed))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,8 @@ from skdare.theory._model import LatentModel
 SMALL = 0.1
 # Of a scale: five standard errors of its mean over the fewest rows and repeats that are used.
 SCALE = 0.05
+# A penalty under which the score at every sampled mean vanishes, as the constraint is written.
+_RIGID = 1e8
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,16 @@ def fitted_coefficients(
 
 
 def head_errors(
-    model: LatentModel, effort: Effort, seed: int, *, mean_penalty: str = "exact"
+    model: LatentModel,
+    effort: Effort,
+    seed: int,
+    *,
+    penalty_for: Callable[[int], float | str] = lambda n: "exact",
 ) -> Curve:
-    """Root mean squared distance of heads from the closed form, for every number of rows.
-
-    ``mean_penalty`` is "exact", or "root" for a penalty of √n.
-    """
+    """Root mean squared distance of heads from the closed form, for every number of rows n."""
     goal, errors = closed_form(model, intercept=True).coef, []
     for n in effort.sizes:
-        penalty = float(np.sqrt(n)) if mean_penalty == "root" else mean_penalty
+        penalty = penalty_for(n)
         squares = [
             np.sum((fitted_coefficients(model, n, seed + k, mean_penalty=penalty) - goal) ** 2)
             for k in range(effort.repeats)
@@ -161,25 +164,32 @@ def samples_chart(errors: Mapping[str, Curve]) -> Chart:
 def rank_errors(seed: int, effort: Effort) -> Mapping[str, Curve]:
     """Errors against rows of three domains whose means span two directions."""
     model = LatentModel.draw(6, 3, mean_rank=2, random_state=seed)
+    penalties: dict[str, Callable[[int], float | str]] = {
+        "every sampled mean": lambda n: _RIGID,
+        "means above the noise": lambda n: "exact",
+        "penalty √n": lambda n: float(np.sqrt(n)),
+    }
     return {
-        "exact constraint": head_errors(model, effort, seed),
-        "penalty √n": head_errors(model, effort, seed, mean_penalty="root"),
+        name: head_errors(model, effort, seed, penalty_for=penalty_for)
+        for name, penalty_for in penalties.items()
     }
 
 
 def rank_claim(errors: Mapping[str, Curve]) -> Claim:
     """That sampling is a detail."""
-    exact, penalty = errors["exact constraint"], errors["penalty √n"]
-    power = log_slope(penalty.x, penalty.y)
+    every, above, penalty = errors.values()
+    powers = [log_slope(curve.x, curve.y) for curve in (above, penalty)]
     return Claim(
         "section 4, full access to the training domains",
         "Standard concentration inequalities could easily be applied.",
-        "Not where the means of E domains span fewer than E directions: sampled means always span "
-        "E, and the constraint takes random directions away. With three domains and two "
-        f"directions the error is {exact.y[0]:.3g} at {exact.x[0]:,} rows a domain and "
-        f"{exact.y[-1]:.3g} at {exact.x[-1]:,}; a penalty of √n in place of the constraint has "
-        f"{penalty.y[0]:.3g} and {penalty.y[-1]:.3g}, a power of {power:.3g}.",
-        log_slope(exact.x, exact.y) > -RATE and abs(power + 0.5) < RATE,
+        "Not to the constraint as it is written, where the means of E domains span fewer than E "
+        "directions: sampled means always span E, and the constraint takes random directions away. "
+        f"With three domains and two directions the error is {every.y[0]:.3g} at "
+        f"{every.x[0]:,} rows a domain and {every.y[-1]:.3g} at {every.x[-1]:,}. If only what "
+        "stands out from the noise of sampling is constrained, as the library does, it is "
+        f"{above.y[0]:.3g} and {above.y[-1]:.3g}, a power of {powers[0]:.3g}; a penalty of √n has "
+        f"{penalty.y[0]:.3g} and {penalty.y[-1]:.3g}, a power of {powers[1]:.3g}.",
+        log_slope(every.x, every.y) > -RATE and np.abs(np.add(powers, 0.5)).max() < RATE,
         "holds in part",
     )
 
@@ -191,8 +201,9 @@ def rank_chart(errors: Mapping[str, Curve]) -> Chart:
         "The exact constraint is not continuous in the means",
         "rows in each domain",
         "distance from the closed form",
-        "Three domains whose true means span two directions: sampled means span three, and "
-        "the exact constraint gives up a random one. A penalty that grows as √n does not.",
+        "Three domains whose true means span two directions: sampled means span three, and a "
+        "constraint on all of them gives up a random one. One on what stands out from the noise "
+        "does not, nor does a penalty that grows as √n.",
         errors,
         logarithmic=("x", "y"),
     )
