@@ -104,7 +104,7 @@ def weights_for_unseen(
     plan: Plan,
     guess: Adjustment,
     means: Sequence[np.ndarray],
-    shares: np.ndarray,
+    shares: Sequence[float],
     *,
     intercept: bool,
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -121,7 +121,7 @@ class _Fold:
             weights = fitted.weights(average([self.own, W], [trust, 1.0 - trust]), shift)
         else:
             means = [self.statistics.domain_mean(e) for e in self.chosen]
-            shares = np.full(len(means), 1.0 / len(means))
+            shares = [1.0 / len(means)] * len(means)
             unseen = (fitted, candidate.plan, W, means, shares)
             weights = weights_for_unseen(*unseen, intercept=intercept)
         return score_domain(self.problem, self.held_out, *weights)
