@@ -66,6 +66,20 @@ def test_sampled_means_take_more_away_than_true_ones_unless_the_penalty_grows_sl
     assert exact[1] < 0.5 * exact[0] < 0.1
 
 
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+@pytest.mark.parametrize("shift", [0.5, 6.0])
+@pytest.mark.parametrize(("d", "E", "rank"), [(6, 3, 2), (10, 6, 2), (20, 12, 3)])
+def test_the_exact_constraint_tends_to_the_populations_at_the_rate_of_the_noise(
+    d, E, rank, shift, law
+):
+    options = {"mean_rank": rank, "shift": shift, "law": law}
+    models = [LatentModel.draw(d, E, **options, random_state=k) for k in range(4)]
+    errors = [head_errors(m, Effort((2_000, 32_000), 1), seed=9).y for m in models]
+    few, many = np.median(errors, axis=0)
+    assert 2.0 < few / many < 8.0  # the root of 16 is 4
+    assert many < 0.05
+
+
 # -- Logistic regression --------------------------------------------------------------------------
 
 CASES = [

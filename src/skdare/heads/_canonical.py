@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -261,20 +261,22 @@ def _listed(labels: Iterable[Hashable]) -> str:
     return ", ".join(f"`{label}`" for label in labels)
 
 
-def _warn_of_offset(moments: Iterable[Moments], plan: Plan) -> None:
+def _warn_of_offset(moments: Collection[Moments], plan: Plan) -> None:
     """Say when the features' offset rules what knows an origin: the raw moment, the penalty."""
-    raw = plan.whitening.adjust and not plan.whitening.centered
-    if not raw and plan.form.mean_penalty == 0:
+    if plan.whitening.adjust and not plan.whitening.centered:
+        varied = float(np.mean([m.scale() / m.scale(centered=False) for m in moments]))
+        effect = "whitening by the raw second moment sees little else"
+    elif plan.form.mean_penalty != 0:
+        # Means that differ are what the penalty is for; one that all domains share is not.
+        means = np.stack([m.mean for m in moments])
+        variance = np.mean([m.scale() for m in moments]) + np.mean(means.var(axis=0))
+        varied = float(variance / (variance + np.mean(means.mean(axis=0) ** 2)))
+        effect = "mean_penalty gives up whatever lies along it"
+    else:
         return
-    spread = [m.scale() / m.scale(centered=False) for m in moments]
-    if np.mean(spread) < OFFSET:
-        effect = (
-            "whitening by the raw second moment sees little else"
-            if raw
-            else "mean_penalty gives up whatever lies along it"
-        )
+    if varied < OFFSET:
         warn(
-            f"the features vary little beside their mean ({np.mean(spread):.1%} of their second "
-            f"moment), and {effect}; standardise the features first (StandardScaler), or set "
-            "centered=True and mean_penalty=0"
+            f"the features vary little beside their mean ({varied:.1%} of their second moment), "
+            f"and {effect}; standardise the features first (StandardScaler), or set centered=True "
+            "and mean_penalty=0"
         )
