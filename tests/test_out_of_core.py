@@ -5,13 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import skdare
+from interrupts import ended
 from skdare.datasets import (
     ChunkedRows,
     DomainData,
@@ -187,9 +186,7 @@ except MemoryError:
 head = DAREClassifier().fit(table.X, table.y, domains=table.domains)
 print(head.score(table.X, table.y))
 """
-    run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
-    )
+    run = ended(script)
     assert run.returncode == 0, run.stderr
     assert float(run.stdout) > 0.6
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from interrupts import PATIENCE
 from made_records import air, failed, main_study, pacs, people, record
 from skdare.bench import Log, Record
 from skdare.report import FORMATS, _csv, text, write_report
@@ -251,7 +252,7 @@ def test_latex_compiles(mixed_report, tmp_path):
     page = rf"\documentclass{{article}}{packages}\begin{{document}}{body}\end{{document}}"
     (tmp_path / "page.tex").write_text(page, encoding="utf-8")
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-draftmode", "page.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
 
 
@@ -421,8 +422,9 @@ def show(browser: Any, path: Path, width: int, scheme: str) -> None:
     browser.get(path.as_uri())
     state = f"{path.as_uri()} complete"
     ready = "return location.href + ' ' + document.readyState"
-    deadline = time.monotonic() + 30
-    while browser.execute_script(ready) != state and time.monotonic() < deadline:
+    end = time.monotonic() + PATIENCE
+    while browser.execute_script(ready) != state:
+        assert time.monotonic() < end, f"the browser does not show {path}"
         time.sleep(0.05)
 
 
