@@ -483,6 +483,7 @@ def mortal(tmp_path_factory):
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["in memory", "store", "dask.array"])
 def test_a_worker_killed_in_a_fit_does_not_change_the_head(tmp_path, mortal, passes, way):
     data, (client, _) = problem(), mortal
@@ -499,6 +500,7 @@ def test_a_worker_killed_in_a_fit_does_not_change_the_head(tmp_path, mortal, pas
         assert held_by(client) == []
 
 
+@pytest.mark.slow
 def test_one_worker_left_is_enough_and_none_is_told(tmp_path, monkeypatch, passes):
     monkeypatch.setattr(_cluster, "WORKER_WAIT", 1.0)
     data = problem()
@@ -518,6 +520,7 @@ def test_one_worker_left_is_enough_and_none_is_told(tmp_path, monkeypatch, passe
         assert held_by(client) == []
 
 
+@pytest.mark.slow
 def test_a_lost_scheduler_is_told_and_nothing_is_changed(mortal, monkeypatch, passes):
     """The last test that uses these processes."""
     monkeypatch.setattr(_cluster, "SCHEDULER_WAIT", 1.0)

@@ -83,6 +83,7 @@ def test_finished_stores_are_left_alone(run, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npy")} == before
 
 
+@pytest.mark.slow
 def test_a_killed_extraction_goes_on_to_the_same_store(tmp_path):
     script = f"""
 from interrupts import stop_after

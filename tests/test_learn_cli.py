@@ -170,6 +170,7 @@ def test_a_run_whose_images_were_moved_goes_on(here):
     assert networks(here / "pictures.run") == before
 
 
+@pytest.mark.slow
 def test_interrupted_training_exits_with_130_and_goes_on_to_the_same_weights(here):
     arguments = ("train", here / "pictures", *SMALL, "--steps", "60", "--out")
     process = stopped(signal.SIGINT, NETWORK_DONE, *arguments, "cut.run")
@@ -354,6 +355,7 @@ def test_a_gpu_without_memory_is_a_mistake_and_other_faults_are_not(here, monkey
         failing("a fault of ours")
 
 
+@pytest.mark.slow
 def test_two_processes_train_as_one_and_only_the_first_speaks(here):
     held = ("--held-out", "art", "--no-ceilings")
     asked = ["train", str(here / "pictures"), *SMALL, *held]
@@ -584,6 +586,7 @@ def test_a_study_ends_with_a_report_and_a_figure_and_again_changes_nothing(here)
     assert changed <= {*files, "planned.json"}
 
 
+@pytest.mark.slow
 def test_a_killed_study_goes_on_to_the_same_records(here):
     arguments = ("reproduce", here / "study.toml", "--steps", "60", "--protocols", "paper,default")
     for place, trained, scored in ((NETWORK_DONE, 1, 0), (TRIAL_DONE, len(DOMAINS) + 1, 1)):

@@ -160,6 +160,7 @@ def test_a_pass_over_sorted_rows_reads_every_chunk_once():
     assert len(made) > 2 * passes
 
 
+@pytest.mark.slow
 def test_a_fit_needs_a_fraction_of_the_memory_of_its_rows(tmp_path):
     """240 MB of features, in a process that may have 150 MB beyond what imports take."""
     script = f"""

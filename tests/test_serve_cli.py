@@ -779,6 +779,7 @@ for size in ("small", "large"):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the resident set is read from /proc")
 def test_ten_times_the_rows_take_no_more_memory(folder):
     pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")

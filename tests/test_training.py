@@ -59,6 +59,7 @@ def test_a_training_taken_up_at_any_step_ends_with_the_same_weights(tmp_path, st
     assert same(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
 
 
+@pytest.mark.slow
 def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
     trainer(tmp_path / "whole")([WITHOUT_A])
     script = f"""
@@ -78,6 +79,7 @@ trainer({str(tmp_path / "killed")!r})([Job("a", 0)])
     assert same(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("micro", "network"), [(3, "None"), (None, "with_idle_parameter()")])
 def test_two_processes_have_the_losses_of_one(tmp_path, micro, network):
     script = tmp_path / "worker.py"
