@@ -2,18 +2,23 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # One BLAS thread: the tests are many small problems, and threads would only wait for each other.
 export OPENBLAS_NUM_THREADS = 1
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo test lint docs format clean
+.PHONY: demo test test-all lint docs format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/skdare demo
 
+# All but what is marked slow, which `make test-all` runs too.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(PYTEST) -m "not slow"
+
+test-all: $(VENV)/.test
+	$(PYTEST)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

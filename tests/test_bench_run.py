@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
 import warnings
 from dataclasses import replace
@@ -13,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from interrupts import heard
+from interrupts import PATIENCE, stopped_command
 from skdare.bench import (
     EXTRAS,
     TASKS,
@@ -66,7 +64,10 @@ def test_what_is_finished_is_on_file_whether_or_not_anyone_asks_for_it(tmp_path)
     plan, log = ask(trials=1, heads=["erm"]), Log(tmp_path)
     begun = run(plan, log)
     next(begun)
-    _wait_for(lambda: len(log.read()) == len(plan.trials))
+    end = time.monotonic() + PATIENCE
+    while len(log.read()) < len(plan.trials):
+        assert time.monotonic() < end, "not all of it came to be on file"
+        time.sleep(0.02)
     begun.close()
 
 
@@ -80,38 +81,18 @@ def test_a_torn_last_line_costs_its_own_trial_only(tmp_path):
     assert results(log.read()) == whole
 
 
-@pytest.fixture
-def begun(tmp_path):
-    """A bench of 480 trials in a process of its own, four of them finished."""
+def stopped_bench(folder, by: signal.Signals):
+    """A bench of 24 trials in a process of its own that stopped itself at the fourth."""
     data = table(n=400)
-    np.savez(tmp_path / "t.npz", X=data.X, y=data.y, domains=data.domains)
-    command = [sys.executable, "-m", "skdare.cli", "bench", "t.npz", "--trials", "40"]
-    command += ["--heads", "erm,irm,groupdro", "--with", "none", "--jobs", "2"]
-    with subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=heard,
-    ) as process:
-        path = tmp_path / "t.bench" / "records.jsonl"
-        _wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 4, process)
-        yield process
-        process.kill()
+    np.savez(folder / "t.npz", X=data.X, y=data.y, domains=data.domains)
+    asked = ["bench", "t.npz", "--trials", "2", "--heads", "erm,irm,groupdro"]
+    asked += ["--with", "none", "--jobs", "2"]
+    return stopped_command(by, "skdare.bench._log:Writer.append", 4, *asked, cwd=folder)
 
 
-def _wait_for(ready, process=None, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not ready():
-        assert process is None or process.poll() is None, "the process ended by itself"
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.02)
-
-
-def test_a_killed_process_loses_no_finished_trial_and_can_be_taken_up(begun, tmp_path):
-    begun.send_signal(signal.SIGKILL)
-    begun.wait()
+def test_a_killed_process_loses_no_finished_trial_and_can_be_taken_up(tmp_path):
+    process = stopped_bench(tmp_path, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL, process.stderr
     log = Log(tmp_path / "t.bench")
     kept = results(log.read())
     plan = bench_plan(
@@ -124,13 +105,12 @@ def test_a_killed_process_loses_no_finished_trial_and_can_be_taken_up(begun, tmp
     assert whole.items() <= now.items()
 
 
-def test_ctrl_c_ends_with_what_is_done_on_file(begun, tmp_path):
-    begun.send_signal(signal.SIGINT)
-    _, told = begun.communicate(timeout=60)
-    assert begun.returncode == 130
-    assert "stopped:" in told
-    assert "Traceback" not in told
-    assert f"{len(Log(tmp_path / 't.bench').read())} of 480" in told
+def test_ctrl_c_ends_with_what_is_done_on_file(tmp_path):
+    process = stopped_bench(tmp_path, signal.SIGINT)
+    assert process.returncode == 130, process.stderr
+    assert "stopped:" in process.stderr
+    assert "Traceback" not in process.stderr
+    assert f"{len(Log(tmp_path / 't.bench').read())} of 24" in process.stderr
 
 
 def test_a_second_process_may_not_write_to_the_same_run(tmp_path):

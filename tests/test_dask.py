@@ -20,6 +20,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import skdare
+from interrupts import PATIENCE
 from skdare.datasets import ChunkedRows, DomainData, StoreWriter, make_latent_domains, open_table
 from skdare.engines import DaskEngine, _cluster, _placing, _route, _spread
 from skdare.engines._tree import branches, root, total
@@ -96,12 +97,12 @@ def assert_same(found, want, rtol=1e-10):
 
 def held_by(client, expected: int = 0) -> list:
     """Everything that the scheduler knows of, once it has heard of what was dropped."""
-    for _ in range(100):
+    end = time.monotonic() + PATIENCE
+    while True:
         tasks = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
-        if len(tasks) == expected:
-            break
+        if len(tasks) == expected or time.monotonic() > end:
+            return tasks
         time.sleep(0.05)
-    return tasks
 
 
 @pytest.fixture
@@ -183,7 +184,9 @@ def test_the_head_does_not_depend_on_the_number_of_workers(tmp_path, cluster, cl
     found: dict[int, list] = {}
     for workers in (3, 1, 2):
         cluster.scale(workers)
+        end = time.monotonic() + PATIENCE
         while len(client.nthreads()) != workers:
+            assert time.monotonic() < end, "the cluster does not scale"
             time.sleep(0.02)
         found[workers] = [
             fit("DAREClassifier", data, engine="dask"),
@@ -448,12 +451,13 @@ def processes(folder: Path, *workers: str):
         for options in workers:
             start("worker", "--nthreads", "1", *options.split())
         while not known.exists():
+            assert scheduler.poll() is None, "the scheduler ended by itself"
             time.sleep(0.05)
         with (
             distributed.Client(scheduler_file=str(known), set_as_default=False) as client,
             client.as_current(),
         ):
-            client.wait_for_workers(len(workers), timeout=60)
+            client.wait_for_workers(len(workers), timeout=PATIENCE)
             yield client, scheduler
     finally:
         for process in reversed(started):
@@ -479,12 +483,13 @@ def mortal(tmp_path_factory):
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["in memory", "store", "dask.array"])
 def test_a_worker_killed_in_a_fit_does_not_change_the_head(tmp_path, mortal, passes, way):
     data, (client, _) = problem(), mortal
     X = data.X if way == "in memory" else WAYS[way](tmp_path, data)
     with client.as_current():
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=PATIENCE)
         want = fit("DAREClassifier", data, X, engine="dask")
         passes.clear()
         passes.before = lambda number: kill_workers(client, 1) if number == 5 else None
@@ -495,6 +500,7 @@ def test_a_worker_killed_in_a_fit_does_not_change_the_head(tmp_path, mortal, pas
         assert held_by(client) == []
 
 
+@pytest.mark.slow
 def test_one_worker_left_is_enough_and_none_is_told(tmp_path, monkeypatch, passes):
     monkeypatch.setattr(_cluster, "WORKER_WAIT", 1.0)
     data = problem()
@@ -514,6 +520,7 @@ def test_one_worker_left_is_enough_and_none_is_told(tmp_path, monkeypatch, passe
         assert held_by(client) == []
 
 
+@pytest.mark.slow
 def test_a_lost_scheduler_is_told_and_nothing_is_changed(mortal, monkeypatch, passes):
     """The last test that uses these processes."""
     monkeypatch.setattr(_cluster, "SCHEDULER_WAIT", 1.0)
@@ -525,10 +532,8 @@ def test_a_lost_scheduler_is_told_and_nothing_is_changed(mortal, monkeypatch, pa
         before = head.coef_.copy()
         passes.clear()
         passes.before = lambda number: scheduler.kill() if number == 5 else None
-        begin = time.monotonic()
         with pytest.raises(RuntimeError, match=r"the scheduler at tcp://\S+ is gone; the head"):
             head.fit(data.X, data.y, domains=data.domains)
-        assert time.monotonic() - begin < 30
     np.testing.assert_array_equal(head.coef_, before)
     np.testing.assert_array_equal(data.X, X)
     np.testing.assert_array_equal(data.y, y)

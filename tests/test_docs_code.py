@@ -35,6 +35,7 @@ from skdare.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "docs/tutorial.md", *sorted((ROOT / "docs/howto").glob("*.md"))]
+WHOLE_STUDIES = ("batch-effects", "reproduce-the-paper")
 FENCE = re.compile(
     r"^<!--\s*(?P<word>setup|file|needs|warns|not run)\b:?\s*(?P<rest>.*?)\s*-->$"
     r"|^```(?P<language>\S*)\n(?P<code>.*?)^```$",
@@ -131,7 +132,11 @@ def check_output(block: Block, printed: str) -> None:
     assert gap or not lines, f"line {block.line}: also printed: {lines[0]!r}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=pytest.mark.slow) if p.stem in WHOLE_STUDIES else p for p in PAGES],
+    ids=lambda page: page.stem,
+)
 def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict = {"__name__": "__main__"}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
+import signal
 import sys
-import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="features are read with torch")
+from interrupts import ended  # noqa: E402
 from skdare.datasets import read, read_fine_tuned, read_ids, reserve, store_info  # noqa: E402
 from skdare.features import Extractor, Job, TrainingFolder, backbone, jobs  # noqa: E402
 from skdare.features._network import Network  # noqa: E402
@@ -84,25 +83,20 @@ def test_finished_stores_are_left_alone(run, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npy")} == before
 
 
+@pytest.mark.slow
 def test_a_killed_extraction_goes_on_to_the_same_store(tmp_path):
     script = f"""
-import sys, time; sys.path.insert(0, {str(Path(__file__).parent)!r})
+from interrupts import stop_after
 from small_networks import images
+from skdare.datasets import StoreWriter
 from skdare.features import Extractor, backbone, _extract, _reader
 _extract._ROWS_PER_SHARD["cpu"] = 10
 _reader.CHUNK["cpu"] = 10
-slow = lambda rows: time.sleep(0.2)
-extractor = Extractor(images(), backbone("tiny"), device="cpu", progress=slow)
-extractor.pretrained({str(tmp_path / "k")!r})
+stop_after(StoreWriter, "append", 3, {int(signal.SIGKILL)})
+Extractor(images(), backbone("tiny"), device="cpu").pretrained({str(tmp_path / "k")!r})
 """
-    process = subprocess.Popen([sys.executable, "-c", script])
-    deadline = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < deadline:
-        if (tmp_path / "k" / "manifest.json").exists() and store_info(tmp_path / "k").rows >= 20:
-            break
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
+    process = ended(script)
+    assert process.returncode == -signal.SIGKILL, process.stderr
     found = store_info(tmp_path / "k")
     assert not found.finished
     assert 0 < found.rows < 90

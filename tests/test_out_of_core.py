@@ -5,13 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import skdare
+from interrupts import ended
 from skdare.datasets import (
     ChunkedRows,
     DomainData,
@@ -161,6 +160,7 @@ def test_a_pass_over_sorted_rows_reads_every_chunk_once():
     assert len(made) > 2 * passes
 
 
+@pytest.mark.slow
 def test_a_fit_needs_a_fraction_of_the_memory_of_its_rows(tmp_path):
     """240 MB of features, in a process that may have 150 MB beyond what imports take."""
     script = f"""
@@ -187,9 +187,7 @@ except MemoryError:
 head = DAREClassifier().fit(table.X, table.y, domains=table.domains)
 print(head.score(table.X, table.y))
 """
-    run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
-    )
+    run = ended(script)
     assert run.returncode == 0, run.stderr
     assert float(run.stdout) > 0.6
 

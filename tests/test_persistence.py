@@ -64,7 +64,10 @@ def test_every_fitted_attribute_comes_back(tmp_path, name):
     assert set(vars(again)) - {"_fitted_with"} == set(vars(head)) - {"_fitted_with"}
 
 
-@pytest.mark.parametrize("name", ADAPTABLE)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n.endswith("CV") else n for n in ADAPTABLE],
+)
 def test_a_loaded_head_adapts_diagnoses_and_rehearses_as_before(tmp_path, name):
     head, data = fitted(name)
     head.rehearse(data.X, data.y, domains=data.domains)

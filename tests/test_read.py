@@ -221,6 +221,22 @@ def test_a_file_of_another_kind_is_refused_by_name(suffix, content, tmp_path):
         read(path)
 
 
+def test_a_file_that_is_none_of_torch_s_is_refused_without_torch(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    (tmp_path / "a.pt").write_bytes(b"X,y,domain\n")
+    with pytest.raises(ValueError, match=r"a\.pt cannot be read as a dict of tensors"):
+        read(tmp_path / "a.pt")
+
+
+@pytest.mark.parametrize("kind", [{}, {"_use_new_zipfile_serialization": False}])
+def test_both_of_torch_s_formats_are_read(tmp_path, kind):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    data = table()
+    held = {"X": torch.tensor(data.X), "y": data.y.tolist(), "domain": data.domains.tolist()}
+    torch.save(held, tmp_path / "a.pt", **kind)
+    np.testing.assert_array_equal(read(tmp_path / "a.pt").X, data.X)
+
+
 @pytest.mark.parametrize(
     ("form", "package", "extra"),
     [

@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skdare
+from interrupts import PATIENCE, start
 from skdare import DAREClassifier, DARERegressor
 from skdare.cli import main
 from skdare.datasets import DomainData, make_latent_domains, write, write_store
@@ -731,30 +732,26 @@ def test_a_full_disk_is_a_failure_and_no_mistake(folder, monkeypatch):
 # -- processes ------------------------------------------------------------------------------------
 
 
-def process(*arguments, **more):
-    command = [sys.executable, "-m", "skdare.cli", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
-
-
 def test_a_reader_that_goes_away_is_no_error(folder):
     np.save("many.npy", np.zeros((200_000, 5)))
-    running = process("predict", "head.safetensors", "many.npy", "--proba")
+    running = start("-m", "skdare.cli", "predict", "head.safetensors", "many.npy", "--proba")
     assert running.stdout.readline() == b"id,prediction,proba_ill,proba_well\n"
     running.stdout.close()
     errors = running.stderr.read()
     running.stderr.close()
-    assert running.wait(60) == 141
+    assert running.wait(PATIENCE) == 141
     assert errors == b""
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 def test_control_c_exits_with_130_and_writes_nothing(folder):
-    running = process("predict", "head.safetensors", "-", "--out", "p.csv", stdin=subprocess.PIPE)
+    predict = ("-m", "skdare.cli", "predict", "head.safetensors", "-", "--out", "p.csv")
+    running = start(*predict, stdin=subprocess.PIPE)
     # The header has been read once it is asked for more; then Ctrl-C comes while it waits.
     running.stdin.write((",".join(NAMES) + "\n" + "1,2,3,4,5\n" * 100_000).encode())
     running.stdin.flush()
     running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
+    _, errors = running.communicate(timeout=PATIENCE)
     assert running.returncode == 130
     assert b"Traceback" not in errors
     assert not list(folder.glob("*p.csv*"))
@@ -782,6 +779,7 @@ for size in ("small", "large"):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the resident set is read from /proc")
 def test_ten_times_the_rows_take_no_more_memory(folder):
     pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")

@@ -174,6 +174,7 @@ def epigraph_minimum(objective):
 
 EVEN = np.full(3, 1 / 3)
 STEPS = {"exact": None, "exponentiated gradient": 3.0}
+SOLVED_ONCE = pytest.mark.xdist_group("minimax")  # where tests run side by side
 
 
 @pytest.fixture(scope="module", params=["classification", "binary", "regression"])
@@ -192,6 +193,7 @@ def solved(family):
     }
 
 
+@SOLVED_ONCE
 @pytest.mark.parametrize("rule", STEPS)
 def test_minimax_equals_the_epigraph_solved_by_brute_force(family, solved, rule):
     brute, (solution, _) = epigraph_minimum(family), solved[rule]
@@ -201,6 +203,7 @@ def test_minimax_equals_the_epigraph_solved_by_brute_force(family, solved, rule)
     np.testing.assert_allclose(solution.theta, brute.x[:-1], atol=1e-2)
 
 
+@SOLVED_ONCE
 @pytest.mark.parametrize("rule", STEPS)
 def test_the_worst_case_weights_certify_the_minimax(family, solved, rule):
     solution, q = solved[rule]
@@ -214,6 +217,7 @@ def test_the_worst_case_weights_certify_the_minimax(family, solved, rule):
     assert np.abs(family.weighted(q).value_and_gradient(solution.theta)[1]).max() < 1e-6
 
 
+@SOLVED_ONCE
 def test_exact_and_exponentiated_gradient_minimax_agree(solved):
     (exact, q), (slow, p) = solved["exact"], solved["exponentiated gradient"]
     np.testing.assert_allclose(slow.theta, exact.theta, atol=1e-2)

@@ -320,6 +320,7 @@ sys.exit(status)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_run_killed_at_any_moment_resumes_to_the_same_bytes(tmp_path):
     script = KILLED.format(tests=str(Path(__file__).parent), folder=str(tmp_path))

@@ -192,7 +192,9 @@ def stale_distances(head, X, options, chunk=40):
     return np.array(distances), adapter
 
 
-@pytest.mark.parametrize("shrinkage", [0.9, 0.05, "ledoit-wolf"])
+@pytest.mark.parametrize(
+    "shrinkage", [0.9, *(pytest.param(s, marks=pytest.mark.slow) for s in (0.05, "ledoit-wolf"))]
+)
 @pytest.mark.parametrize("half_life", [None, 300.0])
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize("form", FORMS)

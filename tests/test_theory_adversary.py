@@ -274,6 +274,7 @@ def test_up_to_an_error_of_one_the_worst_case_is_the_sum_of_two_lengths():
 # -- The chapter ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_chapter_gives_a_verdict_on_every_statement_and_finite_curves():
     chapter = adversary_chapter(seed=1, quick=True)
     verdicts = {claim.where: claim.told for claim in chapter.claims}

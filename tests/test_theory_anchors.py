@@ -110,6 +110,7 @@ def test_the_penalty_of_dare_pays_where_adjustments_fail(rng, spread, insured):
     assert (strict < free) is insured
 
 
+@pytest.mark.slow
 def test_chapter_is_whole_and_repeats_itself():
     chapter, again = anchors_chapter(3, quick=True), anchors_chapter(3, quick=True)
     assert [c.measured for c in chapter.claims] == [c.measured for c in again.claims]

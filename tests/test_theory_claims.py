@@ -17,6 +17,7 @@ from skdare.theory import _closed_form_samples as samples
 from skdare.theory._roots import eigen_root
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_sentence_is_confirmed_by_its_own_numbers(chapter, seed):
@@ -90,6 +91,7 @@ def _scaled(model, intercept):
     return type(found)(1.3 * found.coef, found.projection, 1.3 * found.scale, found.intercept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_quantity_is_not_confirmed(monkeypatch, wrong):
     chapter, (owner, name, instead), where = WRONG[wrong]

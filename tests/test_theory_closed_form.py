@@ -248,6 +248,7 @@ def test_no_linear_map_of_raw_features_fits_all_domains_better_than_pooled_least
 # -- The chapter ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_chapter_gives_a_verdict_on_every_statement_and_finite_curves():
     chapter = closed_form_chapter(seed=1, quick=True)
     verdicts = {claim.where: claim.told for claim in chapter.claims}

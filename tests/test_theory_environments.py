@@ -167,6 +167,7 @@ def test_the_risk_grows_with_the_new_mean_and_the_bound_does_not():
     assert far > 100 * none
 
 
+@pytest.mark.slow
 def test_chapter_is_whole_and_repeats_itself():
     chapter, again = environments_chapter(3, quick=True), environments_chapter(3, quick=True)
     assert [c.measured for c in chapter.claims] == [c.measured for c in again.claims]

@@ -200,6 +200,7 @@ def test_gains_that_fall_again_do_not_move_where_they_first_reach_zero(y, at):
     assert first_crossing(np.arange(len(y)), np.array(y)) == pytest.approx(at)
 
 
+@pytest.mark.slow
 def test_chapter_is_whole_and_repeats_itself():
     chapter, again = just_in_time_chapter(3, quick=True), just_in_time_chapter(3, quick=True)
     assert [c.measured for c in chapter.claims] == [c.measured for c in again.claims]

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +12,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="networks are trained with torch")
+from interrupts import ended  # noqa: E402
 from skdare.datasets import reserve  # noqa: E402
 from skdare.features import (  # noqa: E402
     Augmentation,
@@ -32,7 +30,7 @@ from skdare.features._draws import Sampler  # noqa: E402
 from skdare.features._network import Network  # noqa: E402
 from skdare.features._program import WARM_UPS, working  # noqa: E402
 from skdare.features._rows import Rows  # noqa: E402
-from small_networks import FAST, images, losses, poisoned, trainer  # noqa: E402
+from small_networks import FAST, images, losses, poisoned, trainer, two_processes  # noqa: E402
 
 WITHOUT_A = Job("a", 0)
 
@@ -61,34 +59,27 @@ def test_a_training_taken_up_at_any_step_ends_with_the_same_weights(tmp_path, st
     assert same(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
 
 
+@pytest.mark.slow
 def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
-    recipe = replace(FAST, steps=200, check_every=40)
-    trainer(tmp_path / "whole", recipe=recipe)([WITHOUT_A])
+    trainer(tmp_path / "whole")([WITHOUT_A])
     script = f"""
-import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
-from dataclasses import replace
 import torch; torch.set_num_threads({torch.get_num_threads()})
-from small_networks import FAST, trainer
-from skdare.features import Job, _active
+from interrupts import stop_after
+from small_networks import trainer
+from skdare.features import Job, TrainingFolder, _active
 _active.SAVE_EVERY = 0.0
-recipe = replace(FAST, steps=200, check_every=40)
-trainer({str(tmp_path / "killed")!r}, recipe=recipe)([Job("a", 0)])
+stop_after(TrainingFolder, "save_state", 1, {int(signal.SIGKILL)})
+trainer({str(tmp_path / "killed")!r})([Job("a", 0)])
 """
-    process = subprocess.Popen([sys.executable, "-c", script])
-    state = tmp_path / "killed" / WITHOUT_A.name / "state.pt"
-    deadline = time.monotonic() + 60
-    while not state.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process = ended(script)
+    assert process.returncode == -signal.SIGKILL, process.stderr
     assert TrainingFolder(tmp_path / "killed").record(WITHOUT_A) is None
     assert TrainingFolder(tmp_path / "killed").state(WITHOUT_A)["step"] > 0
-    trainer(tmp_path / "killed", recipe=recipe)([WITHOUT_A])
+    trainer(tmp_path / "killed")([WITHOUT_A])
     assert same(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
 
 
-# Not beside the tests of clusters: both look for free ports.
-@pytest.mark.xdist_group("processes")
+@pytest.mark.slow
 @pytest.mark.parametrize(("micro", "network"), [(3, "None"), (None, "with_idle_parameter()")])
 def test_two_processes_have_the_losses_of_one(tmp_path, micro, network):
     script = tmp_path / "worker.py"
@@ -106,11 +97,7 @@ dist.destroy_process_group()
 """,
         encoding="utf-8",
     )
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    for _ in range(3):
-        ran = subprocess.run([*command, str(script)], timeout=120, capture_output=True, text=True)
-        if "address already in use" not in ran.stderr.lower():
-            break
+    ran = two_processes(script)
     assert ran.returncode == 0, ran.stderr
     (two,) = TrainingFolder(tmp_path / "two").records()
     (one,) = trainer(tmp_path / "one")([WITHOUT_A])

@@ -23,6 +23,8 @@ _SAFETENSORS_DTYPES = {
     **{f"F{bits}": f"float{bits}" for bits in _WIDTHS[1:]},
     "BF16": "float32",
 }
+# How what torch saves begins: a zip archive, or, before torch 1.6, a pickle.
+_SAVED_BY_TORCH = (b"PK\x03\x04", b"\x80")
 
 
 def read_npz(path: Path) -> Contents:
@@ -152,6 +154,9 @@ def read_safetensors(path: Path) -> Contents:
 def read_torch(path: Path) -> Contents:
     """A dict of tensors or lists, loaded without running code from the file."""
     with reading(path, "a dict of tensors or lists (weights only)"):
+        with path.open("rb") as file:
+            if not file.read(4).startswith(_SAVED_BY_TORCH):
+                raise ValueError("neither a zip archive nor a pickle")
         held = {key: np.asarray(values) for key, values in load_tensors(path).items()}
     entries = {key: Entry(values.shape, values.dtype) for key, values in held.items()}
     return Contents(path, entries, lambda keys: [held[key] for key in keys])
