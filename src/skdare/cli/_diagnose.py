@@ -76,6 +76,7 @@ def diagnose(features: str, as_json: bool, page: str | None, **given: Any) -> No
             check_writable(page)
             refuse_inputs(page, features, *filter(None, [given["new"]]))
         from skdare.cli._question import asked_of
+        from skdare.persist import whole_file
 
         with notes():
             question = asked_of(features, given, _told)
@@ -92,7 +93,8 @@ def diagnose(features: str, as_json: bool, page: str | None, **given: Any) -> No
         if page is not None:
             new = Path(given["new"]).name if given["new"] else given["held_out"]
             title = f"{new}: a new domain for {features}"
-            Path(page).write_text(_page(found, title), encoding="utf-8")
+            with whole_file(Path(page)) as file:
+                file.write(_page(found, title).encode())
             click.echo(f"wrote {page}", err=True)
 
 

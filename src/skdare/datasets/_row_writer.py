@@ -139,18 +139,19 @@ def rows_to(
     # file that is gone.
     with (
         whole_file(path) as raw,
-        _encoded(raw, suffix) as file,
+        encoded(raw, path) as file,
         closing(_KINDS[suffix](file, path)) as writer,
     ):
         yield writer
 
 
 @contextmanager
-def _encoded(raw: BinaryIO, suffix: str) -> Iterator[Any]:
-    """What a writer writes to: text, packed or not, or bytes."""
+def encoded(raw: BinaryIO, path: Path) -> Iterator[Any]:
+    """What is written to a file of this name: text, packed or not, or bytes."""
+    suffix = path.suffix.lower()
     if suffix == ".parquet":
         yield raw
-    elif suffix.endswith(".gz"):
+    elif suffix == ".gz":
         with gzip.GzipFile("", "wb", fileobj=raw) as packed, _text(packed) as text:
             yield text
     else:

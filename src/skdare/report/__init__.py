@@ -8,6 +8,7 @@ from pathlib import Path
 
 from skdare._validation import check_choice
 from skdare.bench import Log, Record
+from skdare.persist import whole_file
 from skdare.report import _csv, _latex, _markdown, _text
 from skdare.report._csv import tidy
 from skdare.report._document import document
@@ -142,7 +143,6 @@ def _picture(plot: Plot, kind: str, caption: str) -> bytes:
 
 def _written(path: Path, content: str | bytes) -> Path:
     """The file, whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(content.encode() if isinstance(content, str) else content)
-    os.replace(part, path)
+    with whole_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
     return path
