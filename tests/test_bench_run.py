@@ -124,10 +124,11 @@ def test_a_killed_process_loses_no_finished_trial_and_can_be_taken_up(begun, tmp
     assert whole.items() <= now.items()
 
 
-def test_ctrl_c_ends_with_what_is_done_on_file(begun, tmp_path):
-    begun.send_signal(signal.SIGINT)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_termination_end_with_what_is_done_on_file(begun, tmp_path, number, code):
+    begun.send_signal(number)
     _, told = begun.communicate(timeout=60)
-    assert begun.returncode == 130
+    assert begun.returncode == code
     assert "stopped:" in told
     assert "Traceback" not in told
     assert f"{len(Log(tmp_path / 't.bench').read())} of 480" in told

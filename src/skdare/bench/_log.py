@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any, Self
 
 from skdare.bench._record import Record
+from skdare.datasets import natural
 from skdare.persist import lock, whole_file
 
 FILE, PLANNED = "records.jsonl", "planned.json"
@@ -38,7 +39,11 @@ class Log:
         self._planned = self.folder / PLANNED
 
     def read(self) -> list[Record]:
-        """Every whole record; a later one of the same trial replaces the earlier."""
+        """Every whole record; a later one of the same trial replaces the earlier.
+
+        Those of one data set and protocol are in the order of held-out domains and trials, and not
+        in that in which they finished.
+        """
         found: dict[str, Record] = {}
         for number, line in self._lines():
             try:
@@ -49,7 +54,14 @@ class Log:
                     "it was not written by skdare bench, or was changed since"
                 ) from error
             found[record.key] = record
-        return list(found.values())
+        begun: dict[tuple[str, str], int] = {}
+        for record in found.values():
+            begun.setdefault((record.data, record.protocol), len(begun))
+
+        def place(record: Record) -> tuple[Any, ...]:
+            return begun[record.data, record.protocol], natural(record.held_out), record.trial
+
+        return sorted(found.values(), key=place)
 
     def done(self, *, retry_failed: bool = False) -> set[str]:
         """Keys of the trials that need not be run again."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +66,9 @@ def adapt(
 
     ROWS are files as for `skdare predict`, read some rows at a time; labels in them are not looked
     at. HEAD stays as it is, and the new head goes to --out. With --state the rows seen so far are
-    kept in a file, so that the next call goes on with more; without --out only that is done.
+    kept in a file, so that the next call goes on with more; without --out only that is done. Calls
+    with the same --state wait for each other, but where the system has no locks (Windows, some
+    network drives): run one at a time there.
 
     \b
     Example:
@@ -79,12 +83,12 @@ def adapt(
                 check_free(path, head, *rows)
         if out is not None and state is not None and same_file(out, state):
             raise ValueError(f"--out and --state are both {out}; name two files")
-        resumed = state is not None and Path(state).exists()
-        if resumed:
-            _check_stream(str(state))
         import skdare
 
-        with notes(quiet):
+        with notes(quiet), _sole(state, quiet):
+            resumed = state is not None and Path(state).exists()
+            if resumed:
+                _check_stream(str(state))
             saved = Saved.read(head)
             if not hasattr(saved.head, "adapter"):
                 kind = type(saved.head).__name__
@@ -108,6 +112,19 @@ def adapt(
             "bytes": None if out is None else size(out),
         }
         click.echo(json.dumps(told, ensure_ascii=False) if as_json else _text(told))
+
+
+@contextmanager
+def _sole(state: str | None, quiet: bool) -> Iterator[None]:
+    """Within, no other call reads or writes the stream: one of them would lose its rows."""
+    from skdare.persist import turn
+
+    def told() -> None:
+        if not quiet:
+            click.echo(f"waiting for another process that adapts with {state}", err=True)
+
+    with nullcontext() if state is None else turn(Path(state), told):
+        yield
 
 
 def _check_stream(state: str) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skdare.cli._commands import exit_code
+
 if TYPE_CHECKING:
     from skdare.bench import Log, Plan, Record, Trial
 
@@ -24,7 +26,7 @@ def follow(plan: Plan, log: Log, *, jobs: int, retry_failed: bool, quiet: bool) 
         try:
             for _ in run(plan, log, jobs=jobs, retry_failed=retry_failed, started=bar.started):
                 bar.advance()
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             bar.stop()
             done = len(keys & log.done(retry_failed=retry_failed))
             click.echo(
@@ -34,7 +36,7 @@ def follow(plan: Plan, log: Log, *, jobs: int, retry_failed: bool, quiet: bool) 
             )
             sys.stdout.flush()
             # Not sys.exit: threads still in a fit would be torn down with the interpreter.
-            os._exit(130)
+            os._exit(exit_code(interrupt))
     _tell_failures([record for record in log.read() if record.key in keys])
 
 

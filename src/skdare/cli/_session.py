@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skdare.cli._commands import exit_code
 from skdare.cli._errors import mistakes
 from skdare.cli._meter import Meter
 
@@ -39,9 +40,9 @@ def learning() -> Iterator[None]:
     with mistakes():
         try:
             yield
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             click.echo("stopped; the same command goes on from what is on file", err=True)
-            sys.exit(130)
+            sys.exit(exit_code(interrupt))
         except ValueError as error:
             raise ValueError(_spelled(str(error))) from error
         except MemoryError as error:
