@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -14,7 +13,9 @@ from click.core import ParameterSource
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._quantities import number
 from skdare.cli._saved import Saved, check_adaptable, check_free, kind_of, same_file, size
+from skdare.cli._show import as_object
 from skdare.cli._table_options import FEATURE_KEY
+from skdare.cli._terminal import say
 
 _STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
 
@@ -111,7 +112,7 @@ def adapt(
             "rows_seen": adapter.n_seen_,
             "bytes": None if out is None else size(out),
         }
-        click.echo(json.dumps(told, ensure_ascii=False) if as_json else _text(told))
+        as_object(told) if as_json else say(*_lines(told))
 
 
 @contextmanager
@@ -121,7 +122,7 @@ def _sole(state: str | None, quiet: bool) -> Iterator[None]:
 
     def told() -> None:
         if not quiet:
-            click.echo(f"waiting for another process that adapts with {state}", err=True)
+            say(f"waiting for another process that adapts with {state}", err=True)
 
     with nullcontext() if state is None else turn(Path(state), told):
         yield
@@ -145,9 +146,9 @@ def _check_stream(state: str) -> None:
             )
 
 
-def _text(told: dict[str, Any]) -> str:
+def _lines(told: dict[str, Any]) -> list[str]:
     seen = f"{number(told['rows_seen'])} rows seen"
     if told["rows_seen"] != told["rows"]:
         seen += f", {number(told['rows'])} of them new"
     written = [f"wrote {told[name]}" for name in ("head", "state") if told[name]]
-    return "\n".join([seen, *written])
+    return [seen, *written]

@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from skdare.cli._terminal import say
+
 INTERRUPTED, UNREAD, TERMINATED = 130, 141, 143
 
 
@@ -98,7 +100,7 @@ def ending_quietly() -> Iterator[None]:
             os.dup2(nowhere.fileno(), sys.__stdout__.fileno())  # type: ignore[union-attr]
         sys.exit(UNREAD)
     except KeyboardInterrupt as interrupt:
-        click.echo("stopped", err=True)
+        say("stopped", err=True)
         sys.exit(exit_code(interrupt))
 
 

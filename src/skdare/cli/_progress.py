@@ -6,9 +6,9 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from skdare._safe_text import terminal_safe
 from skdare.cli._commands import exit_code
+from skdare.cli._terminal import say
 
 if TYPE_CHECKING:
     from skdare.bench import Log, Plan, Record, Trial
@@ -21,7 +21,7 @@ def follow(plan: Plan, log: Log, *, jobs: int, retry_failed: bool, quiet: bool) 
     keys = {plan.key(trial) for trial in plan.trials}
     done = len(keys & log.done(retry_failed=retry_failed))
     if done and not quiet:
-        click.echo(f"{done} of {len(keys)} trials are on file in {log.folder}", err=True)
+        say(f"{done} of {len(keys)} trials are on file in {log.folder}", err=True)
     with _Bar(len(keys), done, not quiet and sys.stderr.isatty()) as bar:
         try:
             for _ in run(plan, log, jobs=jobs, retry_failed=retry_failed, started=bar.started):
@@ -29,7 +29,7 @@ def follow(plan: Plan, log: Log, *, jobs: int, retry_failed: bool, quiet: bool) 
         except KeyboardInterrupt as interrupt:
             bar.stop()
             done = len(keys & log.done(retry_failed=retry_failed))
-            click.echo(
+            say(
                 f"stopped: {done} of {len(keys)} trials are on file in {log.folder}; "
                 "the same command goes on from there",
                 err=True,
@@ -47,7 +47,7 @@ def _tell_failures(ours: list[Record]) -> None:
     failed = [record for record in ours if record.status == "failed"]
     if failed:
         first = failed[0]
-        click.echo(
+        say(
             f"{len(failed)} of {len(ours)} trials failed; the first, {first.head} with "
             f"{first.held_out} held out: {first.reason}",
             err=True,
@@ -69,7 +69,7 @@ class _Bar:
         from rich.progress import TimeRemainingColumn as Remaining
 
         self.progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             Remaining(),
@@ -90,7 +90,8 @@ class _Bar:
     def started(self, trial: Trial) -> None:
         """Say what is being fitted."""
         if self.progress is not None:
-            self.progress.update(self.task, description=f"{trial.head}, {trial.held_out} held out")
+            shown = terminal_safe(f"{trial.head}, {trial.held_out} held out")
+            self.progress.update(self.task, description=shown)
 
     def advance(self) -> None:
         """Count one more."""
