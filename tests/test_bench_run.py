@@ -105,9 +105,10 @@ def test_a_killed_process_loses_no_finished_trial_and_can_be_taken_up(tmp_path):
     assert whole.items() <= now.items()
 
 
-def test_ctrl_c_ends_with_what_is_done_on_file(tmp_path):
-    process = stopped_bench(tmp_path, signal.SIGINT)
-    assert process.returncode == 130, process.stderr
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_termination_end_with_what_is_done_on_file(tmp_path, number, code):
+    process = stopped_bench(tmp_path, number)
+    assert process.returncode == code, process.stderr
     assert "stopped:" in process.stderr
     assert "Traceback" not in process.stderr
     assert f"{len(Log(tmp_path / 't.bench').read())} of 24" in process.stderr

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
 from itertools import pairwise
@@ -101,6 +102,31 @@ def test_the_same_records_give_the_same_bytes(mixed_report, tmp_path):
     assert len(again) == 5
     for path in again:
         assert path.read_bytes() == (mixed_report / path.name).read_bytes()
+
+
+def test_trials_that_finish_in_another_order_give_the_same_bytes(records, tmp_path):
+    records = [
+        replace(
+            r, values={**r.values, "option:l2": (0.1, 1e-05, 10.0)[i % 3], "split": f"s{i % 4}"}
+        )
+        for i, r in enumerate(records)
+    ]
+    sets = list(dict.fromkeys((r.data, r.protocol) for r in records))
+    folds = dict.fromkeys((r.data, r.protocol, r.held_out, r.trial) for r in records)
+    backwards = [
+        r
+        for one in sets
+        for fold in reversed(list(folds))
+        for r in records
+        if fold == (r.data, r.protocol, r.held_out, r.trial) and fold[:2] == one
+    ]
+    assert len(backwards) == len(records)
+    contents = []
+    for name, found in (("a", records), ("b", backwards)):
+        paths = write_report(run_of(found, tmp_path / name), formats=["md", "tex", "csv"])
+        contents.append({path.name: path.read_text() for path in paths})
+    assert contents[0] == contents[1]
+    assert "1e-05, 0.1, 10.0" in contents[0]["report.md"] or len(records) < 3
 
 
 @pytest.mark.parametrize("made", [True, False])

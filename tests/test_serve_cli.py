@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from interrupts import PATIENCE, start
 from skdare import DAREClassifier, DARERegressor
 from skdare.cli import main
 from skdare.datasets import DomainData, make_latent_domains, write, write_store
+from skdare.persist import turn
 
 # Python's own calls here give arrays to heads that know the names of columns.
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
@@ -743,22 +745,82 @@ def test_a_reader_that_goes_away_is_no_error(folder):
     assert errors == b""
 
 
+def wait_for(ready, running) -> None:
+    end = time.monotonic() + PATIENCE
+    while not ready():
+        assert running.poll() is None, "the process ended by itself"
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.02)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
-def test_control_c_exits_with_130_and_writes_nothing(folder):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_prediction_leaves_nothing(folder, number, code):
     predict = ("-m", "skdare.cli", "predict", "head.safetensors", "-", "--out", "p.csv")
     running = start(*predict, stdin=subprocess.PIPE)
-    # The header has been read once it is asked for more; then Ctrl-C comes while it waits.
     running.stdin.write((",".join(NAMES) + "\n" + "1,2,3,4,5\n" * 100_000).encode())
     running.stdin.flush()
-    running.send_signal(signal.SIGINT)
+    # It writes, and waits for more rows.
+    wait_for(lambda: list(folder.glob("*p.csv*")), running)
+    running.send_signal(number)
     _, errors = running.communicate(timeout=PATIENCE)
-    assert running.returncode == 130
-    assert b"Traceback" not in errors
+    assert running.returncode == code
+    assert errors == b"stopped\n"
     assert not list(folder.glob("*p.csv*"))
+
+
+def test_a_command_leaves_the_handler_of_termination_as_it_was(folder):
+    before = signal.getsignal(signal.SIGTERM)
+    ok("inspect", "head.safetensors")
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the system has no such lock")
+def test_processes_that_adapt_with_one_stream_lose_no_row(folder, parts):
+    _, new = parts
+    rows = np.array_split(new.X, 3)
+    for i, some in enumerate(rows):
+        np.save(f"{i}.npy", some)
+    arguments = ("--state", "s.stream", "--out", "w.safetensors", "--json")
+    running = [process("adapt", "head.safetensors", f"{i}.npy", *arguments) for i in range(3)]
+    found = []
+    for one in running:
+        output, errors = one.communicate(timeout=120)
+        assert one.returncode == 0, errors
+        found.append(json.loads(output))
+    assert sorted(one["rows"] for one in found) == sorted(map(len, rows))
+    assert max(one["rows_seen"] for one in found) == len(new.X)
+    assert len({one["rows_seen"] for one in found}) == 3
+    assert told("inspect", "s.stream")["rows"] == len(new.X)
+    # The adapted head is that of the last one as well.
+    assert told("inspect", "w.safetensors")["adapted_rows"] == len(new.X)
+    assert not list(folder.glob(".*"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the system has no such lock")
+def test_who_waits_for_a_stream_says_so_and_goes_on(folder):
+    def unexpected():
+        raise AssertionError("nobody has it")
+
+    with turn(Path("s.stream"), unexpected):
+        running = process("adapt", "head.safetensors", "ward7.npz", "--state", "s.stream")
+        assert running.stderr.readline().startswith(b"waiting for another process that adapts")
+        assert not Path("s.stream").exists()
+    output, errors = running.communicate(timeout=60)
+    assert running.returncode == 0, errors
+    assert b"120 rows seen" in output
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the system has no such lock")
+def test_the_lock_of_a_killed_process_holds_nobody_up(folder):
+    Path(".s.stream.lock").touch()
+    ok("adapt", "head.safetensors", "ward7.npz", "--state", "s.stream")
+    assert not Path(".s.stream.lock").exists()
 
 
 MEASURED = """
 import sys
+import time
 from pathlib import Path
 from click.testing import CliRunner
 from skdare.cli import main

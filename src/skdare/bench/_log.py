@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -11,6 +10,8 @@ from threading import Lock
 from typing import Any, Self
 
 from skdare.bench._record import Record
+from skdare.datasets import natural
+from skdare.persist import lock, whole_file
 
 FILE, PLANNED = "records.jsonl", "planned.json"
 
@@ -38,7 +39,11 @@ class Log:
         self._planned = self.folder / PLANNED
 
     def read(self) -> list[Record]:
-        """Every whole record; a later one of the same trial replaces the earlier."""
+        """Every whole record; a later one of the same trial replaces the earlier.
+
+        Those of one data set and protocol are in the order of held-out domains and trials, and not
+        in that in which they finished.
+        """
         found: dict[str, Record] = {}
         for number, line in self._lines():
             try:
@@ -49,7 +54,14 @@ class Log:
                     "it was not written by skdare bench, or was changed since"
                 ) from error
             found[record.key] = record
-        return list(found.values())
+        begun: dict[tuple[str, str], int] = {}
+        for record in found.values():
+            begun.setdefault((record.data, record.protocol), len(begun))
+
+        def place(record: Record) -> tuple[Any, ...]:
+            return begun[record.data, record.protocol], natural(record.held_out), record.trial
+
+        return sorted(found.values(), key=place)
 
     def done(self, *, retry_failed: bool = False) -> set[str]:
         """Keys of the trials that need not be run again."""
@@ -60,9 +72,8 @@ class Log:
         known = self._announced()
         name = json.dumps([data, protocol])
         known[name] = sorted({*known.get(name, []), *keys})
-        part = self._planned.with_suffix(".part")
-        part.write_text(json.dumps(known), encoding="utf-8")
-        os.replace(part, self._planned)
+        with whole_file(self._planned) as file:
+            file.write(json.dumps(known).encode("utf-8"))
 
     def unfinished(self) -> dict[tuple[str, str], int]:
         """How many trials of each data set and protocol were announced and are not on file."""
@@ -98,7 +109,7 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         self._file, self._turn = path.open("a+b"), Lock()
-        if not _lock(self._file.fileno()):
+        if lock(self._file.fileno()) is False:
             self._file.close()
             raise ValueError(
                 f"another process is writing to {path}; wait for it, or name another run"
@@ -118,22 +129,6 @@ class Writer:
     def __exit__(self, *exception: object) -> None:
         with self._turn:
             self._file.close()
-
-
-def _lock(descriptor: int) -> bool:
-    """Hold the file until it is closed, or the process ends in any way; False: another does.
-
-    Where the system has no such lock (Windows, some network drives) nothing is held.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
-    return True
 
 
 def _cut_torn_line(file: Any) -> None:

@@ -49,7 +49,8 @@ def main() -> None:
     """Linear predictors on frozen features that hold up on domains nobody has seen.
 
     Results go to stdout, progress and notes to stderr. The exit code is 0 where all went well, 2
-    for a mistake in what was given, 1 where something failed, and 130 after Ctrl-C.
+    for a mistake in what was given, 1 where something failed, 130 after Ctrl-C, and 143 after
+    SIGTERM.
 
     \b
     Example:

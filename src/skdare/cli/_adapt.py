@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from click.core import ParameterSource
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._quantities import number
 from skdare.cli._saved import Saved, check_adaptable, check_free, kind_of, same_file, size
+from skdare.cli._show import as_object
 from skdare.cli._table_options import FEATURE_KEY
+from skdare.cli._terminal import say
 
 _STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
 
@@ -64,7 +67,9 @@ def adapt(
 
     ROWS are files as for `skdare predict`, read some rows at a time; labels in them are not looked
     at. HEAD stays as it is, and the new head goes to --out. With --state the rows seen so far are
-    kept in a file, so that the next call goes on with more; without --out only that is done.
+    kept in a file, so that the next call goes on with more; without --out only that is done. Calls
+    with the same --state wait for each other, but where the system has no locks (Windows, some
+    network drives): run one at a time there.
 
     \b
     Example:
@@ -79,12 +84,12 @@ def adapt(
                 check_free(path, head, *rows)
         if out is not None and state is not None and same_file(out, state):
             raise ValueError(f"--out and --state are both {out}; name two files")
-        resumed = state is not None and Path(state).exists()
-        if resumed:
-            _check_stream(str(state))
         import skdare
 
-        with notes(quiet):
+        with notes(quiet), _sole(state, quiet):
+            resumed = state is not None and Path(state).exists()
+            if resumed:
+                _check_stream(str(state))
             saved = Saved.read(head)
             if not hasattr(saved.head, "adapter"):
                 kind = type(saved.head).__name__
@@ -107,7 +112,20 @@ def adapt(
             "rows_seen": adapter.n_seen_,
             "bytes": None if out is None else size(out),
         }
-        click.echo(json.dumps(told, ensure_ascii=False) if as_json else _text(told))
+        as_object(told) if as_json else say(*_lines(told))
+
+
+@contextmanager
+def _sole(state: str | None, quiet: bool) -> Iterator[None]:
+    """Within, no other call reads or writes the stream: one of them would lose its rows."""
+    from skdare.persist import turn
+
+    def told() -> None:
+        if not quiet:
+            say(f"waiting for another process that adapts with {state}", err=True)
+
+    with nullcontext() if state is None else turn(Path(state), told):
+        yield
 
 
 def _check_stream(state: str) -> None:
@@ -128,9 +146,9 @@ def _check_stream(state: str) -> None:
             )
 
 
-def _text(told: dict[str, Any]) -> str:
+def _lines(told: dict[str, Any]) -> list[str]:
     seen = f"{number(told['rows_seen'])} rows seen"
     if told["rows_seen"] != told["rows"]:
         seen += f", {number(told['rows'])} of them new"
     written = [f"wrote {told[name]}" for name in ("head", "state") if told[name]]
-    return "\n".join([seen, *written])
+    return [seen, *written]

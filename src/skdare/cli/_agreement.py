@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from skdare._safe_text import terminal_safe
+
 ALL = "(all rows)"
 
 
@@ -103,15 +105,16 @@ class Agreement:
             return 1.0 - tally.lost / tally.rows
         return 1.0 - tally.lost / tally.scatter if tally.scatter > 0 else None
 
-    def text(self) -> str:
+    def lines(self) -> list[str]:
         """A line a domain."""
         found = self.to_dict()["scores"]
-        width = max(len(str(one["domain"])) for one in found)
+        names = [terminal_safe(str(one["domain"])) for one in found]
+        width = max(map(len, names))
         lines = [f"{'domain':<{width}}  {'rows':>10}  {self.metric}"]
-        for one in found:
+        for name, one in zip(names, found, strict=True):
             score = "–" if one["score"] is None else f"{100 * one['score']:.1f} %"
-            lines.append(f"{one['domain']!s:<{width}}  {one['rows']:>10,}  {score}")
-        return "\n".join(lines)
+            lines.append(f"{name:<{width}}  {one['rows']:>10,}  {score}")
+        return lines
 
 
 def _tally(y: np.ndarray, lost: np.ndarray) -> _Tally:

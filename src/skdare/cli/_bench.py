@@ -12,6 +12,7 @@ from skdare.cli._errors import mistakes
 from skdare.cli._options import asked, named_scores, names, numbers, shared_options
 from skdare.cli._progress import follow
 from skdare.cli._show import as_object, show, statistics
+from skdare.cli._terminal import say
 
 if TYPE_CHECKING:
     from skdare.bench import DomainBedScores, Plan
@@ -138,8 +139,7 @@ def run_and_show(plan: Plan, given: dict[str, Any]) -> None:
     else:
         show(records)
     if not given["quiet"]:
-        click.echo(f"\nrecords: {log.path}", err=True)
-        click.echo(f"figures: skdare report {log.folder}", err=True)
+        say("", f"records: {log.path}", f"figures: skdare report {log.folder}", err=True)
 
 
 def _tell_task(plan: Plan) -> None:
@@ -152,4 +152,4 @@ def _tell_task(plan: Plan) -> None:
         said = f"{len(set(y.tolist()))} classes; if they are numbers, --task regression"
     else:
         said = "numbers; if they are classes, --task classification"
-    click.echo(f"y is taken as {said}", err=True)
+    say(f"y is taken as {said}", err=True)

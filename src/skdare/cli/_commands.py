@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -11,7 +13,18 @@ from typing import Any
 
 import click
 
-INTERRUPTED, UNREAD = 130, 141
+from skdare.cli._terminal import say
+
+INTERRUPTED, UNREAD, TERMINATED = 130, 141, 143
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command as Ctrl-C does, but for the exit code."""
+
+
+def exit_code(interrupt: KeyboardInterrupt) -> int:
+    """As a shell has it: 128 and the number of the signal."""
+    return TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
 
 
 class Late(Mapping):
@@ -69,7 +82,7 @@ class Commands(click.Group):
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with ending_quietly():
+        with ending_quietly(), hearing_termination():
             found = super().invoke(ctx)
             # Here, where a reader that has gone can still be told from a failure.
             sys.stdout.flush()
@@ -78,7 +91,7 @@ class Commands(click.Group):
 
 @contextmanager
 def ending_quietly() -> Iterator[None]:
-    """Without a trace where nobody reads on (exit code 141) or after Ctrl-C (130)."""
+    """No trace where nobody reads on (exit code 141), after Ctrl-C (130) or SIGTERM (143)."""
     try:
         yield
     except BrokenPipeError:
@@ -86,6 +99,27 @@ def ending_quietly() -> Iterator[None]:
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), sys.__stdout__.fileno())  # type: ignore[union-attr]
         sys.exit(UNREAD)
-    except KeyboardInterrupt:
-        click.echo("stopped", err=True)
-        sys.exit(INTERRUPTED)
+    except KeyboardInterrupt as interrupt:
+        say("stopped", err=True)
+        sys.exit(exit_code(interrupt))
+
+
+@contextmanager
+def hearing_termination() -> Iterator[None]:
+    """SIGTERM as an exception: files that are not yet whole are removed on its way."""
+
+    def raised(*_: object) -> None:
+        # Once is enough; a second one would come in the way of tidying up.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
+
+    # What ignores the signal, or handles it already, goes on to do so.
+    ours = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not ours or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGTERM, raised)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

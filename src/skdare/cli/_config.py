@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from skdare._safe_text import terminal_safe
+
 # Paths in a file are relative to that file.
 PATHS = ("features", "pretrained", "source", "cache", "out")
 # Tables that stand for repeated NAME=VALUE options.
@@ -34,7 +36,7 @@ def load_config(context: click.Context, parameter: click.Parameter, path: str) -
         if name not in known:
             close = get_close_matches(name, known, n=1)
             hint = f"did you mean `{close[0]}`?" if close else f"known are {', '.join(known)}"
-            raise click.BadParameter(f"{path} has an unknown key `{key}`; {hint}")
+            raise click.BadParameter(f"{path} has an unknown key `{terminal_safe(key)}`; {hint}")
         chosen = known[name]
         defaults[str(chosen.name)] = _as_given(name, value, chosen, Path(path).parent)
     context.default_map = {**(context.default_map or {}), **defaults}

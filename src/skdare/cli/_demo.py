@@ -11,6 +11,7 @@ from skdare.cli._errors import mistakes
 from skdare.cli._options import JOBS
 from skdare.cli._progress import follow
 from skdare.cli._show import JSON, as_object, show, statistics
+from skdare.cli._terminal import say
 
 
 @click.command()
@@ -42,7 +43,7 @@ def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
     with mistakes():
         for study in demonstration.STUDIES:
             if not quiet:
-                click.echo(f"{study.name}: {study.note}", err=True)
+                say(f"{study.name}: {study.note}", err=True)
             plan = study.plan(trials)
             follow(plan, log, jobs=jobs, retry_failed=False, quiet=quiet)
             keys |= {plan.key(trial) for trial in plan.trials}
@@ -54,8 +55,8 @@ def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
         formats = FORMATS if drawn else [name for name in FORMATS if name != "html"]
         written = write_report(out, None, formats)
     if not drawn:
-        click.echo("hint: pip install 'skdare[report]' for the page with figures", err=True)
+        say("hint: pip install 'skdare[report]' for the page with figures", err=True)
     if as_json:
         as_object({"folder": log.folder, **statistics(records), "files": written})
     else:
-        click.echo(f"\nopen {Path(written[0]).resolve()}")
+        say("", f"open {Path(written[0]).resolve()}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,9 @@ import click
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._preparing import PREPARATION, SET
 from skdare.cli._saved import refuse_inputs
+from skdare.cli._show import as_object
 from skdare.cli._table_options import table_options, with_options
+from skdare.cli._terminal import say, say_all
 
 _WIDEST = 100
 
@@ -76,6 +77,7 @@ def diagnose(features: str, as_json: bool, page: str | None, **given: Any) -> No
             check_writable(page)
             refuse_inputs(page, features, *filter(None, [given["new"]]))
         from skdare.cli._question import asked_of
+        from skdare.persist import whole_file
 
         with notes():
             question = asked_of(features, given, _told)
@@ -84,16 +86,17 @@ def diagnose(features: str, as_json: bool, page: str | None, **given: Any) -> No
             found = question.head.diagnose(question.new, **set_limits)
             labels = question.known()
         if as_json:
-            click.echo(json.dumps({**found.to_dict(), "labels": labels}, ensure_ascii=False))
+            as_object({**found.to_dict(), "labels": labels})
         else:
-            click.echo(found.text(min(shutil.get_terminal_size().columns - 1, _WIDEST)))
+            say_all(found.text(min(shutil.get_terminal_size().columns - 1, _WIDEST)))
             if labels is not None:
-                click.echo(f"\nits labels, not used above: {_sentence(labels)}")
+                say("", f"its labels, not used above: {_sentence(labels)}")
         if page is not None:
             new = Path(given["new"]).name if given["new"] else given["held_out"]
             title = f"{new}: a new domain for {features}"
-            Path(page).write_text(_page(found, title), encoding="utf-8")
-            click.echo(f"wrote {page}", err=True)
+            with whole_file(Path(page)) as file:
+                file.write(_page(found, title).encode())
+            say(f"wrote {page}", err=True)
 
 
 def _sentence(labels: dict[str, Any]) -> str:
@@ -102,7 +105,7 @@ def _sentence(labels: dict[str, Any]) -> str:
 
 
 def _told(domain: str) -> None:
-    click.echo(f"rehearsing without {domain}", err=True)
+    say(f"rehearsing without {domain}", err=True)
 
 
 def _page(found: Any, title: str) -> str:

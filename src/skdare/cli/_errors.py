@@ -13,6 +13,8 @@ from pathlib import Path
 
 import click
 
+from skdare.cli._terminal import say
+
 # The machine's failures, which no other argument would mend.
 _FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 # Options that messages of the bench begin with, under the names they have there.
@@ -53,9 +55,9 @@ def mistakes() -> Iterator[None]:
 
 def _tell(text: str) -> None:
     what, _, hint = text.partition("; ")
-    click.echo(f"error: {what}", err=True)
+    say(f"error: {what}", err=True)
     if hint:
-        click.echo(f"\nhint: {hint}", err=True)
+        say("", f"hint: {hint}", err=True)
 
 
 def _spelled(text: str) -> str:
@@ -80,4 +82,4 @@ def notes(quiet: bool = False) -> Iterator[None]:
         finally:
             for message in dict.fromkeys(str(warning.message) for warning in heard):
                 if not quiet:
-                    click.echo(f"note: {message}", err=True)
+                    say(f"note: {message}", err=True)

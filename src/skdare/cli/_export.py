@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +13,8 @@ import click
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._quantities import amount
 from skdare.cli._saved import Saved, refuse_inputs, size
+from skdare.cli._show import as_object
+from skdare.cli._terminal import say
 
 SUFFIXES = {
     "onnx": ".onnx",
@@ -63,7 +64,7 @@ def export(head: str, out: str, form: str | None, head_only: bool, as_json: bool
                 _WRITERS[form](found, file)
         told = {"file": out, "format": form, "bytes": size(out)}
         text = f"wrote {out}: {form}, {amount(size(out), 'byte')}"
-        click.echo(json.dumps(told, ensure_ascii=False) if as_json else text)
+        as_object(told) if as_json else say(text)
 
 
 def _form(out: str, asked: str | None) -> str:

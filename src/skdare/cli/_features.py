@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skdare._safe_text import terminal_safe
 from skdare.cli._errors import mistakes
 from skdare.cli._quantities import amount, listed
 from skdare.cli._show import JSON, as_object
 from skdare.cli._table_options import table_keys, table_options
+from skdare.cli._terminal import say
 
 if TYPE_CHECKING:
     from skdare.datasets import DomainData
@@ -49,7 +51,7 @@ def info(path: str, as_json: bool, **given: Any) -> None:
     """
     with mistakes():
         told = _of_store(path) if Path(path).is_dir() else _of_table(path, table_keys(given))
-        as_object(told) if as_json else click.echo(_text(told))
+        as_object(told) if as_json else say(*_text(told))
 
 
 @features.command()
@@ -85,14 +87,14 @@ def convert(source: str, target_path: str, dtype: str | None, as_json: bool, **g
         ids = read_ids(source) if Path(source).is_dir() else None
         write(target_path, data, dtype=dtype, ids=ids)
         if data.made is not None and not Path(target_path).is_dir():
-            click.echo("note: how the features were made is kept in feature stores only", err=True)
+            say("note: how the features were made is kept in feature stores only", err=True)
         kind = "store" if Path(target_path).is_dir() else "file"
         rows, d = data.X.shape
         if as_json:
             as_object({"path": target_path, "kind": kind, "rows": rows, "features": d})
         else:
             named = "feature store" if kind == "store" else kind
-            click.echo(f"wrote the {named} {target_path}: {_size(rows, d)}", err=True)
+            say(f"wrote the {named} {target_path}: {_size(rows, d)}", err=True)
 
 
 @features.command("verify")
@@ -120,14 +122,14 @@ def verify_store(path: str, as_json: bool) -> None:
     unfinished = [store for store, result in results.items() if not result.finished]
     total = sum(result.files for result in results.values())
     for store in unfinished:
-        click.echo(f"note: {store} is unfinished", err=True)
+        say(f"note: {store} is unfinished", err=True)
     if as_json:
         told = {"ok": not sentences, "files": total, "bad": sentences, "unfinished": unfinished}
         as_object(told)
     else:
-        click.echo("\n".join(sentences) if sentences else f"ok: {total} files")
+        say(*(sentences or [f"ok: {total} files"]))
     if sentences:
-        click.echo(f"error: {len(sentences)} of {total} files are bad", err=True)
+        say(f"error: {len(sentences)} of {total} files are bad", err=True)
         sys.exit(1)
 
 
@@ -186,7 +188,7 @@ def _counts(labels: Any) -> dict[Any, int]:
     return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
 
-def _text(told: dict[str, Any]) -> str:
+def _text(told: dict[str, Any]) -> list[str]:
     """Facts, how the features were made, and rows by domain."""
     size, classes = amount(told["bytes"], "byte"), told["classes"]
     facts = {"file": f"{told['path']}: {size}"}
@@ -204,15 +206,16 @@ def _text(told: dict[str, Any]) -> str:
     for i, (key, value) in enumerate((told["made"] or {}).items()):
         text = value if isinstance(value, str) else json.dumps(value)
         lines.append(f"{'' if i else 'made':<8}{key}: {text}")
-    return "\n".join([*lines, "", *_by_domain(told["domains"])])
+    return [*lines, "", *_by_domain(told["domains"])]
 
 
 def _by_domain(domains: list[dict[str, Any]]) -> list[str]:
-    width = max([6, *(len(str(one["domain"])) for one in domains)])
+    names = [terminal_safe(str(one["domain"])) for one in domains]
+    width = max([6, *map(len, names)])
     lines = [f"{'domain':<{width}}  {'rows':>10}  {'reserved':>10}"]
-    for one in domains:
+    for name, one in zip(names, domains, strict=True):
         aside = "–" if one["reserved"] is None else f"{one['reserved']:,}"
-        lines.append(f"{one['domain']!s:<{width}}  {one['rows']:>10,}  {aside:>10}")
+        lines.append(f"{name:<{width}}  {one['rows']:>10,}  {aside:>10}")
     return lines
 
 

@@ -9,6 +9,7 @@ import click
 from skdare.cli._bench_choices import PROTOCOLS
 from skdare.cli._errors import mistakes
 from skdare.cli._show import JSON, as_object
+from skdare.cli._terminal import say, say_all
 
 FILES = ("figure1.svg", "figure1.png")
 
@@ -52,7 +53,5 @@ def figure1(
         if as_json:
             as_object({"files": paths, "text": figure.text()})
             return
-        click.echo(figure.text())
-        click.echo()
-        for path in paths:
-            click.echo(path)
+        say_all(figure.text())
+        say("", *paths)

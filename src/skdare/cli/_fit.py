@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
@@ -13,7 +12,9 @@ from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._preparing import PREPARATION, SET
 from skdare.cli._quantities import amount, listed, number
 from skdare.cli._saved import check_free
+from skdare.cli._show import as_object
 from skdare.cli._table_options import WITHOUT_SPLIT, with_options
+from skdare.cli._terminal import say
 
 # By the name that the bench has for them; there `dare` is fitted without what adapting needs.
 HEADS = {
@@ -105,10 +106,10 @@ def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **given
 
             skdare.save(model, out, adaptable=given["adaptable"])
         told = fitting.summary(out) | {"seconds": round(time.perf_counter() - began, 3)}
-        click.echo(json.dumps(told, ensure_ascii=False) if as_json else _text(told))
+        as_object(told) if as_json else say(*_text(told))
 
 
-def _text(told: dict[str, Any]) -> str:
+def _text(told: dict[str, Any]) -> list[str]:
     """The summary for people."""
     lines = {
         "head": told["head"] + ("" if told["converged"] else " (not converged, see the note)"),
@@ -120,11 +121,11 @@ def _text(told: dict[str, Any]) -> str:
     }
     if told["preparation"]:
         lines["prepared"] = ", ".join(told["preparation"])
-    return "\n".join(f"{name:<10}{text}" for name, text in lines.items())
+    return [f"{name:<10}{text}" for name, text in lines.items()]
 
 
 def _told(domain: str) -> None:
-    click.echo(f"rehearsing without {domain}", err=True)
+    say(f"rehearsing without {domain}", err=True)
 
 
 def _silent(domain: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,8 @@ import click
 
 from skdare.cli._errors import mistakes
 from skdare.cli._quantities import amount, listed, number
+from skdare.cli._show import as_object
+from skdare.cli._terminal import say
 
 
 @click.command()
@@ -28,9 +29,7 @@ def inspect(path: str, as_json: bool) -> None:
     """
     with mistakes():
         told = described(path)
-        # Labels may be dates or scalars of NumPy, which JSON has no kind for.
-        shown = json.dumps(told, ensure_ascii=False, default=str) if as_json else _text(told)
-        click.echo(shown)
+        as_object(told) if as_json else say(*_text(told))
 
 
 def described(path: str) -> dict[str, Any]:
@@ -73,7 +72,7 @@ def _changed(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:
     return {n: v for n, v in parameters.items() if n not in usual or v != usual[n]}
 
 
-def _text(told: dict[str, Any]) -> str:
+def _text(told: dict[str, Any]) -> list[str]:
     size = f"{told['file']}, {amount(told['bytes'], 'byte')}, version {told['format_version']}"
     if told["kind"] != "head":
         options = ", ".join(f"{n}={v:g}" for n, v in told["options"].items() if v is not None)
@@ -107,6 +106,6 @@ def _classes(classes: list) -> str:
     return f"{len(classes)} classes: {listed(classes)}"
 
 
-def _lines(facts: dict[str, str]) -> str:
+def _lines(facts: dict[str, str]) -> list[str]:
     width = max(map(len, facts)) + 2
-    return "\n".join(f"{name:<{width}}{text}" for name, text in facts.items())
+    return [f"{name:<{width}}{text}" for name, text in facts.items()]

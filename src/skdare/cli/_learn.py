@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from skdare._safe_text import terminal_safe
 from skdare.cli._session import COLUMNS, learning, leave_processes, rank, refuse_processes, watching
 from skdare.cli._show import JSON, as_object
 from skdare.cli._study import (
@@ -22,6 +23,7 @@ from skdare.cli._study import (
     name_of,
 )
 from skdare.cli._table_options import with_options
+from skdare.cli._terminal import say
 
 if TYPE_CHECKING:
     from skdare.reproduce import Watcher
@@ -53,10 +55,10 @@ def train(source: str, out: str | None, as_json: bool, quiet: bool, **given: Any
         if rank() == 0 and as_json:
             as_object({"folder": study.folder, "networks": networks(records)})
         elif rank() == 0:
-            click.echo(table(records))
+            say(*table(records))
         if not quiet:
-            click.echo(f"\nnetworks: {study.folder}", err=True)
-            click.echo(f"features: skdare extract {study.folder}", err=True)
+            say("", f"networks: {study.folder}", err=True)
+            say(f"features: skdare extract {study.folder}", err=True)
 
 
 @click.command()
@@ -93,7 +95,7 @@ def extract(
         else:
             _refuse_given(f"{place} is no run; what it names is read", "source")
             paths = [_of_backbone(place, out, given, watcher)]
-        as_object({"stores": paths}) if as_json else click.echo("\n".join(map(str, paths)))
+        as_object({"stores": paths}) if as_json else say(*paths)
 
 
 def _is_given(name: str) -> bool:
@@ -171,11 +173,13 @@ def networks(records: list) -> list[dict[str, Any]]:
     return [{name: getattr(record, name) for name in told} for record in records]
 
 
-def table(records: list) -> str:
+def table(records: list) -> list[str]:
     """What was trained, a line a network."""
     from skdare.features import ceiling_scores
 
-    held = ["(none: a ceiling)" if r.held_out is None else r.held_out for r in records]
+    held = [
+        "(none: a ceiling)" if r.held_out is None else terminal_safe(r.held_out) for r in records
+    ]
     width = max(map(len, [*held, "held out"]))
     lines = [f"{'held out':<{width}}  trial  draw   step  validation  new, rest  new, aside"]
     for name, r in zip(held, records, strict=True):
@@ -190,4 +194,4 @@ def table(records: list) -> str:
     for (domain, trial), score in ceiling_scores(records).items():
         trials.setdefault(trial, []).append(f"{domain} {100 * score:.1f}")
     lines += [f"trained on all domains, trial {t}: {', '.join(s)}" for t, s in trials.items()]
-    return "\n".join(lines)
+    return lines

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from skdare._safe_text import terminal_safe
+
 
 class Meter:
     """A rich progress bar on stderr with a rate, or nothing where nobody watches.
@@ -35,7 +37,7 @@ class Meter:
                 return Text(f"{speed:,.0f} {unit}/s" if speed else "")
 
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f} %"),
             Rate(),
@@ -45,7 +47,7 @@ class Meter:
             transient=True,
             speed_estimate_period=60.0,
         )
-        self._task = self._progress.add_task(what, total=total)
+        self._task = self._progress.add_task(terminal_safe(what), total=total)
 
     def __enter__(self) -> Meter:
         if self._progress is not None:

@@ -23,6 +23,7 @@ from skdare.cli._bench_choices import (
 from skdare.cli._config import read_config
 from skdare.cli._show import JSON
 from skdare.cli._table_options import TABLE, option_name, spelled, table_keys
+from skdare.cli._terminal import say
 
 if TYPE_CHECKING:
     from skdare.bench import Data
@@ -192,7 +193,7 @@ def read_table(path: str, keys: dict[str, str | None], *, streamed: bool = False
         except ValueError as error:
             raise ValueError(spelled(error)) from error
     for warning in heard:
-        click.echo(f"note: {spelled(warning.message)}", err=True)
+        say(f"note: {spelled(warning.message)}", err=True)
     return table
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +10,8 @@ import click
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._quantities import number
 from skdare.cli._saved import Saved, refuse_inputs
-from skdare.cli._table_options import FEATURE_KEY
+from skdare.cli._table_options import FEATURE_KEY, SPREADSHEET_SAFE
+from skdare.cli._terminal import output, say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--score", is_flag=True, help="Compare with labels that ROWS have, by domain.")
 @click.option("--target", help="With --score: key or column of the labels.")
 @click.option("--domains", help="With --score: key or column of the domains.")
+@SPREADSHEET_SAFE
 @click.option("--json", "as_json", is_flag=True, help="JSON lines on stdout, one a row.")
 @click.option("--quiet", is_flag=True, help="No notes on stderr.")
 def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **given: Any) -> None:
@@ -43,7 +44,8 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **gi
     safetensors files or feature stores, read some rows at a time (a .pt file is loaded); - is CSV
     on stdin. Columns of a table are taken by the names that the head was fitted with. The columns
     written are id, prediction, with --proba proba_CLASS, and with --scores score_CLASS. A file
-    appears whole or not at all, in place of one that was there.
+    appears whole or not at all, in place of one that was there. On a terminal, characters of names
+    that would act on it are written out.
 
     With --score, accuracy or R² by domain goes to stderr; with --json it is one JSON object there.
 
@@ -57,6 +59,8 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **gi
         if out is not None:
             check_writable(out)
             refuse_inputs(out, head, *rows)
+        if given["spreadsheet_safe"] and (given["as_json"] or not _is_csv(out)):
+            raise ValueError("--spreadsheet-safe is for CSV; leave it out, or name --out FILE.csv")
         from skdare.datasets import rows_to
 
         with notes(quiet):
@@ -64,14 +68,19 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **gi
             columns = _Columns(saved, given)
             sources = saved.sources(rows, given["feature_key"], beside=columns.beside)
             kind = ".jsonl" if given["as_json"] else ".csv"
-            with rows_to(out or sys.stdout, kind=kind) as writer:
+            safe = given["spreadsheet_safe"]
+            with rows_to(out or output(), kind=kind, spreadsheet_safe=safe) as writer:
                 for chunk, X in saved.chunks(sources):
                     writer.write(columns.of(chunk, X))
                 columns.check()
         columns.tell(given["as_json"])
         if out is not None and not quiet:
             size = f"{number(columns.rows)} row{'s' * (columns.rows != 1)}"
-            click.echo(f"wrote {out}: {size}", err=True)
+            say(f"wrote {out}: {size}", err=True)
+
+
+def _is_csv(out: str | None) -> bool:
+    return out is None or out.lower().endswith((".csv", ".csv.gz"))
 
 
 class _Columns:
@@ -123,6 +132,7 @@ class _Columns:
     def tell(self, as_json: bool) -> None:
         """How well they agree, on stderr."""
         if self.agreement is not None:
-            found = self.agreement.to_dict()
-            told = json.dumps(found, ensure_ascii=False) if as_json else self.agreement.text()
-            click.echo(told, err=True)
+            if as_json:
+                click.echo(json.dumps(self.agreement.to_dict(), ensure_ascii=False), err=True)
+            else:
+                say(*self.agreement.lines(), err=True)

@@ -6,7 +6,9 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-import click
+from skdare._safe_text import terminal_safe
+from skdare.cli._commands import exit_code
+from skdare.cli._terminal import say
 
 if TYPE_CHECKING:
     from skdare.bench import Log, Plan, Record, Trial
@@ -19,22 +21,22 @@ def follow(plan: Plan, log: Log, *, jobs: int, retry_failed: bool, quiet: bool) 
     keys = {plan.key(trial) for trial in plan.trials}
     done = len(keys & log.done(retry_failed=retry_failed))
     if done and not quiet:
-        click.echo(f"{done} of {len(keys)} trials are on file in {log.folder}", err=True)
+        say(f"{done} of {len(keys)} trials are on file in {log.folder}", err=True)
     with _Bar(len(keys), done, not quiet and sys.stderr.isatty()) as bar:
         try:
             for _ in run(plan, log, jobs=jobs, retry_failed=retry_failed, started=bar.started):
                 bar.advance()
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             bar.stop()
             done = len(keys & log.done(retry_failed=retry_failed))
-            click.echo(
+            say(
                 f"stopped: {done} of {len(keys)} trials are on file in {log.folder}; "
                 "the same command goes on from there",
                 err=True,
             )
             sys.stdout.flush()
             # Not sys.exit: threads still in a fit would be torn down with the interpreter.
-            os._exit(130)
+            os._exit(exit_code(interrupt))
     _tell_failures([record for record in log.read() if record.key in keys])
 
 
@@ -45,7 +47,7 @@ def _tell_failures(ours: list[Record]) -> None:
     failed = [record for record in ours if record.status == "failed"]
     if failed:
         first = failed[0]
-        click.echo(
+        say(
             f"{len(failed)} of {len(ours)} trials failed; the first, {first.head} with "
             f"{first.held_out} held out: {first.reason}",
             err=True,
@@ -67,7 +69,7 @@ class _Bar:
         from rich.progress import TimeRemainingColumn as Remaining
 
         self.progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             Remaining(),
@@ -88,7 +90,8 @@ class _Bar:
     def started(self, trial: Trial) -> None:
         """Say what is being fitted."""
         if self.progress is not None:
-            self.progress.update(self.task, description=f"{trial.head}, {trial.held_out} held out")
+            shown = terminal_safe(f"{trial.head}, {trial.held_out} held out")
+            self.progress.update(self.task, description=shown)
 
     def advance(self) -> None:
         """Count one more."""

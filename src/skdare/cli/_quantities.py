@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from skdare._safe_text import terminal_safe
+
 _NAMED = 12
 
 
@@ -22,7 +24,7 @@ def amount(n: int, thing: str) -> str:
 
 
 def listed(names: Iterable) -> str:
-    """The first dozen, and how many more."""
-    all_names = [str(name) for name in names]
+    """The first dozen, safe on a terminal, and how many more."""
+    all_names = [terminal_safe(str(name)) for name in names]
     more = len(all_names) - _NAMED
     return ", ".join(all_names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -16,6 +16,7 @@ from skdare.cli._options import read_table, set_options
 from skdare.cli._preparing import check_whole, large_enough, preparation_of
 from skdare.cli._saved import Saved, check_adaptable, is_saved
 from skdare.cli._table_options import table_keys
+from skdare.cli._terminal import say
 from skdare.datasets import DomainData, guess_task, read_unlabelled
 from skdare.diagnosis import MIN_ROWS
 
@@ -94,7 +95,7 @@ def _of_saved(path: str, given: dict[str, Any]) -> Question:
     check_adaptable(saved, "diagnose")
     parts = [X for _, X in saved.chunks(saved.sources([given["new"]], given["feature_key"]))]
     if getattr(saved.head, "rehearsal_", None) is None:
-        click.echo(
+        say(
             f"note: {path} was not rehearsed, so distances are told only; fit it with --rehearse",
             err=True,
         )

@@ -8,6 +8,8 @@ from skdare.cli._bench_choices import FORMATS
 from skdare.cli._errors import mistakes
 from skdare.cli._options import names
 from skdare.cli._show import JSON, as_object
+from skdare.cli._table_options import SPREADSHEET_SAFE
+from skdare.cli._terminal import say
 
 
 @click.command()
@@ -20,8 +22,11 @@ from skdare.cli._show import JSON, as_object
     show_default=True,
     help="What to write, by commas.",
 )
+@SPREADSHEET_SAFE
 @JSON
-def report(run: str, out: str | None, formats: list[str], as_json: bool) -> None:
+def report(
+    run: str, out: str | None, formats: list[str], spreadsheet_safe: bool, as_json: bool
+) -> None:
     """Write the report of a run: one HTML page that opens offline, Markdown, LaTeX and CSV.
 
     The paths are printed, with --json as files.
@@ -33,5 +38,7 @@ def report(run: str, out: str | None, formats: list[str], as_json: bool) -> None
     with mistakes():
         from skdare.report import write_report
 
-        files = write_report(run, out, formats)
-        as_object({"files": files}) if as_json else click.echo("\n".join(map(str, files)))
+        if spreadsheet_safe and "csv" not in formats:
+            raise ValueError("--spreadsheet-safe is for CSV; leave it out, or add csv to --formats")
+        files = write_report(run, out, formats, spreadsheet_safe=spreadsheet_safe)
+        as_object({"files": files}) if as_json else say(*files)

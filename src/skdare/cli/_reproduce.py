@@ -20,6 +20,7 @@ from skdare.cli._session import learning, refuse_processes, watching
 from skdare.cli._show import JSON, as_object, show, statistics
 from skdare.cli._study import DTYPE, QUIET, SOURCE, TRAINING, asked_study
 from skdare.cli._table_options import with_options
+from skdare.cli._terminal import say
 
 if TYPE_CHECKING:
     from skdare.bench import Log, Record, Settings
@@ -99,7 +100,7 @@ def reproduce(
         run = asked_study(place, out or f"{stem}.run", given, watching(given["quiet"]))
         trained = run.train()
         if not as_json:
-            click.echo(table(trained))
+            say(*table(trained))
         run.extract()
         log, records = _bench(run, Path(study).stem, given)
         if not as_json:
@@ -109,7 +110,7 @@ def reproduce(
             told = {"folder": log.folder, "networks": networks(trained), **statistics(records)}
             as_object({**told, "files": files})
         else:
-            click.echo("\n".join(map(str, files)))
+            say(*files)
 
 
 def _check_bench(given: dict[str, Any]) -> None:
@@ -160,6 +161,6 @@ def _figure(log: Log, name: str, quiet: bool) -> list[Path]:
         figure = figure_one(summary, data=name, protocol=None)
     except ValueError as error:
         if not quiet:
-            click.echo(f"note: no first figure, as {error}", err=True)
+            say(f"note: no first figure, as {error}", err=True)
         return []
     return write_figure(figure, [log.folder / file for file in FILES])

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import click
-
+from skdare._safe_text import terminal_safe
+from skdare.cli._commands import exit_code
 from skdare.cli._errors import mistakes
 from skdare.cli._meter import Meter
+from skdare.cli._terminal import say
 
 if TYPE_CHECKING:
     from skdare.reproduce import Watcher
@@ -28,7 +29,7 @@ def watching(quiet: bool) -> Watcher:
     def say(text: str) -> None:
         if not quiet:
             # Not click.echo, which writes past a bar that is being drawn, into its line.
-            print(text, file=sys.stderr)
+            print(*map(terminal_safe, text.split("\n")), sep="\n", file=sys.stderr)
 
     return Watcher(say, lambda what, unit, total: Meter(what, unit, total, not quiet))
 
@@ -39,9 +40,9 @@ def learning() -> Iterator[None]:
     with mistakes():
         try:
             yield
-        except KeyboardInterrupt:
-            click.echo("stopped; the same command goes on from what is on file", err=True)
-            sys.exit(130)
+        except KeyboardInterrupt as interrupt:
+            say("stopped; the same command goes on from what is on file", err=True)
+            sys.exit(exit_code(interrupt))
         except ValueError as error:
             raise ValueError(_spelled(str(error))) from error
         except MemoryError as error:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skdare.cli._terminal import say_all
+
 if TYPE_CHECKING:
     from skdare.bench import Record
 
@@ -23,7 +25,7 @@ def show(records: Sequence[Record]) -> None:
     from skdare.summary import summarise
 
     width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
-    click.echo(text(summarise(records), width))
+    say_all(text(summarise(records), width))
 
 
 def statistics(records: Sequence[Record]) -> dict[str, Any]:
@@ -36,5 +38,5 @@ def statistics(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def as_object(told: dict[str, Any]) -> None:
-    """Print one JSON object, on one line; paths are text."""
+    """Print one JSON object, on one line; paths, dates and NumPy's scalars are text."""
     click.echo(json.dumps(told, ensure_ascii=False, default=str))

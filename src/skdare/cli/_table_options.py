@@ -11,6 +11,11 @@ import click
 FEATURE_KEY = click.option(
     "--feature-key", help="Key or columns of the features (a comma list, a glob)."
 )
+SPREADSHEET_SAFE = click.option(
+    "--spreadsheet-safe",
+    is_flag=True,
+    help="In CSV, an apostrophe before text that a spreadsheet would run (=, +, -, @).",
+)
 TABLE = [
     FEATURE_KEY,
     click.option("--target", help="Key or column of the target."),

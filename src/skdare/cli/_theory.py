@@ -11,6 +11,7 @@ from importlib.util import find_spec
 import click
 
 from skdare.cli._errors import check_writable, mistakes
+from skdare.cli._terminal import say, say_all
 
 _WIDEST = 132
 
@@ -49,7 +50,7 @@ def theory(quick: bool, seed: int, report: str | None, as_json: bool) -> None:
 
         width = min(shutil.get_terminal_size().columns, _WIDEST)
         if not as_json:
-            click.echo(theory_heading(width))
+            say_all(theory_heading(width))
         found = []
         for name, make in paper.CHAPTERS.items():
             if sys.stderr.isatty():
@@ -57,7 +58,7 @@ def theory(quick: bool, seed: int, report: str | None, as_json: bool) -> None:
             chapter = make(seed, quick)
             found.append(chapter)
             if not as_json:
-                click.echo(f"\n{chapter_text(chapter, width)}")
+                say_all(f"\n{chapter_text(chapter, width)}")
         if as_json:
             claims = [
                 {"chapter": chapter.title, **asdict(claim), "told": claim.told}
@@ -66,6 +67,6 @@ def theory(quick: bool, seed: int, report: str | None, as_json: bool) -> None:
             ]
             click.echo(json.dumps(claims, ensure_ascii=False))
         else:
-            click.echo(f"\n{theory_tally(found)}")
+            say_all(f"\n{theory_tally(found)}")
         if report is not None:
-            click.echo(f"wrote {write_theory(found, report)}", err=True)
+            say(f"wrote {write_theory(found, report)}", err=True)

@@ -15,6 +15,7 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 
+from skdare._safe_text import spreadsheet_safe as safe_field
 from skdare.datasets._contents import needing
 from skdare.persist import whole_file
 
@@ -74,6 +75,22 @@ class _Parquet(RowWriter):
             self._writer.close()
 
 
+class _SpreadsheetSafe(RowWriter):
+    """Rows in which no text is a formula, to another writer."""
+
+    def __init__(self, writer: RowWriter) -> None:
+        self._writer = writer
+
+    def write(self, columns: Columns) -> None:
+        self._writer.write({safe_field(name): _safe(c) for name, c in columns.items()})
+
+
+def _safe(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind in "biuf":
+        return values
+    return np.array([safe_field(value) for value in values.tolist()], dtype=object)
+
+
 _KINDS: dict[str, Any] = {
     ".csv": _Csv,
     ".csv.gz": _Csv,
@@ -97,7 +114,10 @@ def _suffix_of(path: Path) -> str:
 
 @contextmanager
 def rows_to(
-    target: str | Path | IO[str] | IO[bytes], *, kind: str | None = None
+    target: str | Path | IO[str] | IO[bytes],
+    *,
+    kind: str | None = None,
+    spreadsheet_safe: bool = False,
 ) -> Iterator[RowWriter]:
     """A writer of rows to a file, which appears whole or not at all, or to an open stream.
 
@@ -109,6 +129,9 @@ def rows_to(
         of text, stays open.
     kind : suffix, optional
         What to write to a stream: ``".csv"``, the default, ``".jsonl"`` or ``".parquet"``.
+    spreadsheet_safe : bool, default=False
+        Of CSV: put an apostrophe before text that begins with ``=``, ``+``, ``-``, ``@``, a tab or
+        the end of a line, which a spreadsheet would run as a formula. Numbers stay as they are.
 
     Examples
     --------
@@ -130,27 +153,35 @@ def rows_to(
             raise ValueError(
                 f"kind is {kind!r}, which no stream is written as; choose {', '.join(_STREAMED)}"
             )
+        _refuse_safe(spreadsheet_safe, kind or ".csv")
         with closing(_KINDS[kind or ".csv"](target, None)) as writer:
-            yield writer
+            yield _SpreadsheetSafe(writer) if spreadsheet_safe else writer
         return
     path = Path(target)
     suffix = _suffix_of(path)
+    _refuse_safe(spreadsheet_safe, suffix)
     # Closed in this order, also after an error: a Parquet writer that lives on would write to a
     # file that is gone.
     with (
         whole_file(path) as raw,
-        _encoded(raw, suffix) as file,
+        encoded(raw, path) as file,
         closing(_KINDS[suffix](file, path)) as writer,
     ):
-        yield writer
+        yield _SpreadsheetSafe(writer) if spreadsheet_safe else writer
+
+
+def _refuse_safe(asked: bool, suffix: str) -> None:
+    if asked and not suffix.startswith(".csv"):
+        raise ValueError(f"spreadsheet_safe is for CSV, and this is {suffix}; leave it out")
 
 
 @contextmanager
-def _encoded(raw: BinaryIO, suffix: str) -> Iterator[Any]:
-    """What a writer writes to: text, packed or not, or bytes."""
+def encoded(raw: BinaryIO, path: Path) -> Iterator[Any]:
+    """What is written to a file of this name: text, packed or not, or bytes."""
+    suffix = path.suffix.lower()
     if suffix == ".parquet":
         yield raw
-    elif suffix.endswith(".gz"):
+    elif suffix == ".gz":
         with gzip.GzipFile("", "wb", fileobj=raw) as packed, _text(packed) as text:
             yield text
     else:

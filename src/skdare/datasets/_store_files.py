@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -55,11 +53,8 @@ def save_rows(
 
 def save_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace the manifest in one step; until then the store is what it was."""
-    # The files it names must have their names on disk before it names them.
-    _sync_folder(folder)
     with whole_file(folder / MANIFEST) as file:
         file.write(manifest.to_json().encode("utf-8"))
-    _sync_folder(folder)
 
 
 def drop_orphans(folder: Path, manifest: Manifest) -> None:
@@ -68,38 +63,6 @@ def drop_orphans(folder: Path, manifest: Manifest) -> None:
     for path in folder.iterdir():
         if path.name not in named and _OURS.fullmatch(path.name):
             path.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":  # elsewhere a folder cannot be opened, and renaming is synchronous
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def lock_folder(folder: Path) -> int | None:
-    """A descriptor that holds a store until it is closed or the process ends.
-
-    Where the system has no such lock (Windows, some network drives) nothing is held.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        return None
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            raise ValueError(
-                f"{folder} is being written to; wait for that process, or choose another name"
-            ) from error
-        return None
-    return descriptor
 
 
 def damage(folder: Path, file: StoredFile, *, hashed: bool) -> str | None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from uuid import uuid4
 from weakref import finalize
 
 import numpy as np
@@ -19,11 +17,11 @@ from skdare.datasets._store_codes import blocks, codebook, encode
 from skdare.datasets._store_files import (
     drop_orphans,
     file_name,
-    lock_folder,
     save_manifest,
     save_rows,
 )
 from skdare.datasets._store_rows import Rows, Scheme
+from skdare.persist import lock_folder, whole_folder
 
 
 class Shards:
@@ -109,16 +107,6 @@ class Shards:
 
 def new_folder(path: Path, manifest: Manifest) -> None:
     """A store without rows, which appears whole or not at all."""
-    folder = beside(path)
-    folder.mkdir(parents=True)
-    try:
+    with whole_folder(path) as folder:
+        folder.mkdir()
         save_manifest(folder, manifest)
-        folder.rename(path)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def beside(path: Path) -> Path:
-    """A hidden name for what is not yet whole, in the same folder and so on the same disk."""
-    return path.with_name(f".{path.name}-{uuid4().hex}")

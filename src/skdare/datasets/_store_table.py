@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +14,10 @@ from skdare._array import RowReader, chunks
 from skdare.datasets._manifest import CODES, Manifest
 from skdare.datasets._roles import assemble
 from skdare.datasets._store_rows import Scheme
-from skdare.datasets._store_shards import Shards, beside
+from skdare.datasets._store_shards import Shards
 from skdare.datasets._store_writer import StoreWriter, refuse_existing
 from skdare.datasets._table import DomainData, guess_task
+from skdare.persist import whole_folder
 
 
 def write_store(
@@ -61,9 +61,9 @@ def write_store(
     dtype = data.X.dtype.name if dtype is None else dtype
     if rows_per_shard is None and not lazy:
         rows_per_shard = len(data.X)
-    folder = beside(path)
-    try:
-        with StoreWriter(
+    with (
+        whole_folder(path) as folder,
+        StoreWriter(
             folder,
             features=data.X.shape[1],
             dtype=dtype,
@@ -73,15 +73,12 @@ def write_store(
             feature_names=data.feature_names,
             made=data.made,
             rows_per_shard=rows_per_shard,
-        ) as writer:
-            for rows, X in _parts(data):
-                split = None if data.split is None else data.split[rows]
-                names = None if ids is None else ids[rows]
-                writer.append(X, data.y[rows], data.domains[rows], split, names)
-        folder.rename(path)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+        ) as writer,
+    ):
+        for rows, X in _parts(data):
+            split = None if data.split is None else data.split[rows]
+            names = None if ids is None else ids[rows]
+            writer.append(X, data.y[rows], data.domains[rows], split, names)
 
 
 def _parts(data: DomainData) -> Iterator[tuple[slice, np.ndarray]]:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from skdare.datasets._contents import needing
 from skdare.datasets._entries import IDS, LABEL_NAMES
 from skdare.datasets._manifest import CODES, DTYPES
+from skdare.datasets._row_writer import encoded
 from skdare.datasets._store_codes import blocks, refuse_beyond
-from skdare.datasets._store_shards import beside
 from skdare.datasets._store_table import checked_table, write_store
 from skdare.datasets._store_writer import refuse_existing
 from skdare.datasets._table import DomainData
+from skdare.persist import whole_file
 
 Table = dict[str, Any]
 
@@ -57,13 +56,9 @@ def write(path: str | Path, data: DomainData, *, dtype: str | None = None, ids: 
     if suffix in _UNWRITTEN:
         raise ValueError(f"{suffix} is only read; write .safetensors, or a feature store")
     table = _arrays(data, dtype, ids)
-    part = beside(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        _WRITERS[suffix](part, table, path)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        _WRITERS[suffix](file, table, path)
     return None
 
 
@@ -101,23 +96,21 @@ def _arrays(data: DomainData, dtype: str | None, ids: Any) -> Table:
     return {key: values for key, values in held.items() if values is not None}
 
 
-def _npz(part: Path, table: Table, path: Path) -> None:
-    with part.open("wb") as file:  # a path would be given another name
-        np.savez(file, **table)
+def _npz(file: BinaryIO, table: Table, path: Path) -> None:
+    np.savez(file, **table)
 
 
-def _csv(part: Path, table: Table, path: Path) -> None:
-    opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
+def _csv(file: BinaryIO, table: Table, path: Path) -> None:
     labels = [key for key in ("y", "domain", "split", "id") if key in table]
-    with opener(part, "wt", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
+    with encoded(file, path) as text:
+        writer = csv.writer(text)
         writer.writerow([*_column_names(table, path), *labels])
         for start, rows in blocks(table["X"]):
             beside = (table[key][start : start + len(rows)].tolist() for key in labels)
             writer.writerows([*x, *rest] for x, *rest in zip(rows.tolist(), *beside, strict=True))
 
 
-def _parquet(part: Path, table: Table, path: Path) -> None:
+def _parquet(file: BinaryIO, table: Table, path: Path) -> None:
     with needing("parquet", path):
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -128,13 +121,13 @@ def _parquet(part: Path, table: Table, path: Path) -> None:
         flat = pa.array(np.ascontiguousarray(X).ravel())
         columns = {"features": pa.FixedSizeListArray.from_arrays(flat, X.shape[1])}
     labels = {k: pa.array(table[k]) for k in ("y", "domain", "split", "id") if k in table}
-    pq.write_table(pa.table(columns | labels), part)
+    pq.write_table(pa.table(columns | labels), file)
 
 
-def _safetensors(part: Path, table: Table, path: Path) -> None:
+def _safetensors(file: BinaryIO, table: Table, path: Path) -> None:
     """Numbers only: text becomes codes, and its names metadata."""
     with needing("safetensors", path):
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
     arrays = {k: np.ascontiguousarray(v) for k, v in table.items() if k in ("X", "split")}
     names = {}
     for key, called in (("y", "classes"), ("domain", "domains")):
@@ -142,7 +135,8 @@ def _safetensors(part: Path, table: Table, path: Path) -> None:
         if arrays[key].dtype.kind == "U":
             present, arrays[key] = np.unique(table[key], return_inverse=True)
             names[called] = json.dumps(present.tolist())
-    save_file(arrays, part, metadata=names)
+    # Not save_file, which puts a file of its own, with a mode of its own, in the place of this one.
+    file.write(save(arrays, metadata=names))
 
 
 def _column_names(table: Table, path: Path) -> list[str]:
@@ -159,7 +153,7 @@ def _column_names(table: Table, path: Path) -> list[str]:
     return names
 
 
-_WRITERS: dict[str, Callable[[Path, Table, Path], None]] = {
+_WRITERS: dict[str, Callable[[BinaryIO, Table, Path], None]] = {
     ".npz": _npz,
     ".csv": _csv,
     ".csv.gz": _csv,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from skdare._safe_text import terminal_safe
 from skdare.diagnosis._finding import Finding
 from skdare.diagnosis._recommendation import Recommendation
 
@@ -44,10 +45,12 @@ class Diagnosis:
     def text(self, width: int = 88) -> str:
         """For a terminal."""
         lines = [f"a new domain, {_rows(self.rows)}", "", f"recommended: {self._action()}"]
-        lines += [*textwrap.wrap(self.recommendation.reason, width), ""]
+        lines += [*textwrap.wrap(terminal_safe(self.recommendation.reason), width), ""]
         for finding in self.findings:
             lines.append(f"{_MARKS[finding.level]:<3}{finding.question}")
-            lines += [f"   {line}" for line in textwrap.wrap(finding.answer, width - 3)]
+            lines += [
+                f"   {line}" for line in textwrap.wrap(terminal_safe(finding.answer), width - 3)
+            ]
             lines.append("")
         return "\n".join([*lines, _LEGEND])
 

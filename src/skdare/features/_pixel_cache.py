@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
+
+from skdare.persist import Partial, partial_file, whole_file
 
 _HEADER = 128
 
@@ -45,35 +46,27 @@ class PixelCache:
 
     def note(self, fingerprint: str, unreadable: Mapping[str, str]) -> None:
         """Keep why images cannot be read."""
-        part = self._part()
-        try:
-            part.write_text(json.dumps(unreadable, indent=1), encoding="utf-8")
-            part.replace(self._path(fingerprint, "unreadable.json"))
-        finally:
-            part.unlink(missing_ok=True)
+        with whole_file(self._path(fingerprint, "unreadable.json")) as file:
+            file.write(json.dumps(unreadable, indent=1).encode("utf-8"))
 
     @contextmanager
-    def written(self, blocks: Iterable[np.ndarray], rows: int) -> Iterator[Path]:
+    def written(self, blocks: Iterable[np.ndarray], rows: int) -> Iterator[Partial]:
         """A file of at most so many rows under a name of no meaning, gone unless it is kept."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._check_space(rows)
-        part = self._part()
-        try:
-            with part.open("wb") as file:
-                file.write(self._header(rows))
-                written = 0
-                for block in blocks:
-                    file.write(block.data)
-                    written += len(block)
-                file.seek(0)
-                file.write(self._header(written))
-            yield part
-        finally:
-            part.unlink(missing_ok=True)
+        with partial_file(self.folder / f".{self.size}") as partial:
+            partial.file.write(self._header(rows))
+            written = 0
+            for block in blocks:
+                partial.file.write(block.data)
+                written += len(block)
+            partial.file.seek(0)
+            partial.file.write(self._header(written))
+            yield partial
 
-    def keep(self, part: Path, fingerprint: str, rows: int) -> np.ndarray:
+    def keep(self, partial: Partial, fingerprint: str, rows: int) -> np.ndarray:
         """Give a file the name under which it is found again, and open it."""
-        part.replace(self._path(fingerprint, "npy"))
+        partial.keep(self._path(fingerprint, "npy"))
         pixels = self.load(fingerprint, rows)
         if pixels is None:
             raise OSError(f"{self._path(fingerprint, 'npy')} is gone or changed; run it again")
@@ -81,9 +74,6 @@ class PixelCache:
 
     def _path(self, fingerprint: str, suffix: str) -> Path:
         return self.folder / f"{fingerprint}-{self.size}.{suffix}"
-
-    def _part(self) -> Path:
-        return self.folder / f".{uuid4().hex}.part"
 
     def _header(self, rows: int) -> bytes:
         """The start of an npy file, of one length whatever the rows: it is written twice."""

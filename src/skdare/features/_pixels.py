@@ -121,11 +121,11 @@ def _decoded(decoder: _Decoder, store: PixelCache | None, fingerprints: _Fingerp
         if store is None:
             pixels = _gathered(blocks, len(collection.ids), decoder.size)
             return _Decoded(decoder.readable(), pixels, unreadable)
-        with store.written(blocks, len(collection.ids)) as part:
+        with store.written(blocks, len(collection.ids)) as partial:
             rest = decoder.readable()
             if unreadable:
                 store.note(fingerprints.of(collection), unreadable)
-            pixels = store.keep(part, fingerprints.of(rest), len(rest.ids))
+            pixels = store.keep(partial, fingerprints.of(rest), len(rest.ids))
             return _Decoded(rest, pixels, unreadable)
 
 

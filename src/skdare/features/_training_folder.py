@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skdare.datasets._store_files import lock_folder
 from skdare.features._recipe import Job
+from skdare.persist import lock_folder, whole_file
 
 SETTINGS, STATE, RECORD, WEIGHTS = "run.json", "state.pt", "record.json", "network.pt"
 
@@ -228,16 +228,8 @@ def _saved(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def _write(path: Path, content: bytes | memoryview) -> None:
-    """A file that takes the place of another once it is whole, and on the disk."""
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
+    with whole_file(path) as file:
+        file.write(content)
 
 
 def _shown(value: Any) -> str:

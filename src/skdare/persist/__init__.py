@@ -16,6 +16,7 @@ from skdare.persist._fields import (
     Size,
     Unfit,
 )
+from skdare.persist._lock import lock, lock_folder, turn
 from skdare.persist._structures import (
     ANYTHING,
     LABELS,
@@ -28,7 +29,7 @@ from skdare.persist._structures import (
     TupleOf,
 )
 from skdare.persist._tensor_file import VERSION, TensorFile, header_of
-from skdare.persist._whole_file import PARTIAL, whole_file
+from skdare.persist._whole_file import PARTIAL, Partial, partial_file, whole_file, whole_folder
 
 __all__ = [
     "ANYTHING",
@@ -49,6 +50,7 @@ __all__ = [
     "Maybe",
     "Named",
     "OneOf",
+    "Partial",
     "Record",
     "Saved",
     "Size",
@@ -56,5 +58,10 @@ __all__ = [
     "TupleOf",
     "Unfit",
     "header_of",
+    "lock",
+    "lock_folder",
+    "partial_file",
+    "turn",
     "whole_file",
+    "whole_folder",
 ]

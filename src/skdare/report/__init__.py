@@ -8,6 +8,7 @@ from pathlib import Path
 
 from skdare._validation import check_choice
 from skdare.bench import Log, Record
+from skdare.persist import whole_file
 from skdare.report import _csv, _latex, _markdown, _text
 from skdare.report._csv import tidy
 from skdare.report._document import document
@@ -51,6 +52,8 @@ def write_report(
     run_folder: str | os.PathLike[str],
     out: str | os.PathLike[str] | None = None,
     formats: Iterable[str] = FORMATS,
+    *,
+    spreadsheet_safe: bool = False,
 ) -> list[Path]:
     """Write the report of a run, and return the files.
 
@@ -66,6 +69,9 @@ def write_report(
     formats : iterable of "html", "md", "tex", "csv"
         ``report.FORMAT`` each; "csv" also writes ``records.csv``, a row a record. "html" needs
         ``pip install 'skdare[report]'``.
+    spreadsheet_safe : bool, default=False
+        In the CSV files, put an apostrophe before text that begins with ``=``, ``+``, ``-``, ``@``,
+        a tab or the end of a line, which a spreadsheet would run as a formula.
     """
     formats = list(formats)
     if not formats:
@@ -79,8 +85,8 @@ def write_report(
         "md": lambda: {"report.md": _markdown.render(document(summary, label))},
         "tex": lambda: {"report.tex": _latex.render(document(summary, label))},
         "csv": lambda: {
-            "report.csv": _csv.statistics(summary),
-            "records.csv": _csv.wide(records),
+            "report.csv": _csv.statistics(summary, safe=spreadsheet_safe),
+            "records.csv": _csv.wide(records, safe=spreadsheet_safe),
         },
     }
     rendered = [file for name in formats for file in contents[name]().items()]
@@ -142,7 +148,6 @@ def _picture(plot: Plot, kind: str, caption: str) -> bytes:
 
 def _written(path: Path, content: str | bytes) -> Path:
     """The file, whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(content.encode() if isinstance(content, str) else content)
-    os.replace(part, path)
+    with whole_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
     return path

@@ -6,7 +6,9 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from typing import Any
 
+from skdare._safe_text import spreadsheet_safe
 from skdare.bench import ABLATION, NETWORK, Record
 from skdare.summary.grid import Estimate, Grid, Sweep, estimate
 from skdare.summary.groups import Group, Summary
@@ -14,19 +16,27 @@ from skdare.summary.standing import Paired, RowTest, Standing
 
 COLUMNS = ("data", "protocol", "study", "metric", "x", "head", "held_out", "statistic", "value")
 AVERAGE, WORST, ACROSS, POOLED = "(average)", "(worst)", "(across domains)", "(all rows)"
+NUMBERS = ("x", "value")
 Row = tuple[str, ...]
 
 
-def statistics(summary: Summary) -> str:
-    """One row for each statistic of each head on each held-out domain."""
-    return _written([COLUMNS, *_tidy(summary)])
+def statistics(summary: Summary, *, safe: bool = False) -> str:
+    """One row for each statistic of each head on each held-out domain.
+
+    Where it is to be safe, no text in it is a formula to a spreadsheet.
+    """
+    rows: list[Row] = [COLUMNS]
+    for row in _tidy(summary):
+        named = zip(COLUMNS, row, strict=True)
+        rows.append(tuple(_field(text, safe and name not in NUMBERS) for name, text in named))
+    return _written(rows)
 
 
 def tidy(summary: Summary) -> list[dict[str, str | float | None]]:
     """The same as objects that JSON can hold, by the names of `COLUMNS`; numbers as numbers."""
 
     def plain(name: str, text: str) -> str | float | None:
-        if name not in ("x", "value"):
+        if name not in NUMBERS:
             return text
         try:
             return float(text) if text else None
@@ -44,15 +54,22 @@ def _tidy(summary: Summary) -> Iterator[Row]:
         yield from ((group.data, group.protocol, *rest) for rest in _group(group))
 
 
-def wide(records: Sequence[Record]) -> str:
-    """One row for each record, a column for each of its values but the packed test rows."""
+def wide(records: Sequence[Record], *, safe: bool = False) -> str:
+    """One row for each record, a column for each of its values but the packed test rows.
+
+    Where it is to be safe, no text in it is a formula to a spreadsheet.
+    """
     own = [f.name for f in fields(Record) if f.name != "values"]
     names = dict.fromkeys(n for r in records for n in r.values if n != "correct")
     rows: list[Row] = [(*own, *names)]
     for r in records:
         found = [*(getattr(r, name) for name in own), *(r.values.get(name) for name in names)]
-        rows.append(tuple("" if v is None else str(v) for v in found))
+        rows.append(tuple("" if v is None else str(_field(v, safe)) for v in found))
     return _written(rows)
+
+
+def _field(value: Any, safe: bool) -> Any:
+    return spreadsheet_safe(value) if safe else value
 
 
 def _written(rows: Sequence[Row]) -> str:

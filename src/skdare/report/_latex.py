@@ -2,6 +2,7 @@ r"""LaTeX: table environments with booktabs, marked as the paper's Table 1."""
 
 from __future__ import annotations
 
+from skdare._safe_text import terminal_safe
 from skdare.report._part import Document
 from skdare.report._table import Cell, Table, notes
 
@@ -84,7 +85,10 @@ def _tabular(table: Table) -> list[str]:
 
 
 def _line(cells: list[str]) -> str:
-    return f"    {' & '.join(cells)} \\\\"
+    line = " & ".join(cells)
+    # The end of the row before looks for a star or an option here, past the end of its line.
+    guard = "{}" if line.startswith(("[", "*")) else ""
+    return f"    {guard}{line} \\\\"
 
 
 def _cell(cell: Cell) -> str:
@@ -97,7 +101,7 @@ def _cell(cell: Cell) -> str:
 
 def escape(text: str) -> str:
     """Text that prints as it is."""
-    text = " ".join(text.split()).replace("σ̂", "\0")
+    text = terminal_safe(" ".join(text.split())).replace("σ̂", "\0")
     return "".join(_character(c) for c in text)
 
 

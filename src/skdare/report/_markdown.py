@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from skdare._safe_text import terminal_safe
 from skdare.report._part import Document, Part, Section
 from skdare.report._table import Cell, Table, notes
 
@@ -65,6 +66,7 @@ def _cell(cell: Cell) -> str:
 
 def _escape(text: str) -> str:
     """Text whose own characters mark nothing up."""
+    text = terminal_safe(" ".join(text.split()))
     for character in "\\`*_[]|<>#":
         text = text.replace(character, f"\\{character}")
-    return " ".join(text.split())
+    return text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from skdare._safe_text import terminal_safe
 from skdare.report._part import Document, Section
 from skdare.report._table import Cell, Table, notes
 
@@ -20,11 +21,11 @@ def render(document: Document, width: int) -> str:
 
 
 def _section(section: Section, width: int) -> str:
-    blocks = [section.title]
+    blocks = [terminal_safe(section.title)]
     for part in section.parts:
         tables = [table for table in part.tables if not table.detail]
         if tables and part.heading:
-            blocks.append(part.heading)
+            blocks.append(terminal_safe(part.heading))
         blocks += [_table(table, width) for table in tables]
     if section.verdict:
         blocks.append(_wrapped(" ".join(section.verdict), width))
@@ -32,7 +33,7 @@ def _section(section: Section, width: int) -> str:
 
 
 def _wrapped(text: str, width: int) -> str:
-    return textwrap.fill(text, width, break_on_hyphens=False)
+    return textwrap.fill(terminal_safe(text), width, break_on_hyphens=False)
 
 
 def _table(table: Table, width: int) -> str:
@@ -66,8 +67,9 @@ def _in_pieces(columns: list[list[str]], foot: int, width: int) -> list[str]:
 def _column(table: Table, i: int, parts: int) -> list[str]:
     """One column as strings of the same width, its head first."""
     cells = [row[i] for row in table.rows]
+    head = terminal_safe(table.columns[i])
     if not i or not any(_is_number(cell) for cell in cells):
-        texts = [table.columns[i], *map(str, cells)]
+        texts = [head, *(terminal_safe(str(cell)) for cell in cells)]
         wide = max(map(len, texts))
         return [text.ljust(wide) for text in texts]
     numbers = max(len(cell.spread.removeprefix("± ")) for cell in cells)
@@ -79,8 +81,8 @@ def _column(table: Table, i: int, parts: int) -> list[str]:
     texts = [
         " ".join(piece[k].rjust(wides[k]) for k in range(parts) if wides[k]) for piece in pieces
     ]
-    wide = max(map(len, [table.columns[i], *texts]))
-    return [text.rjust(wide) for text in [table.columns[i], *texts]]
+    wide = max(map(len, [head, *texts]))
+    return [text.rjust(wide) for text in [head, *texts]]
 
 
 def _padded(spread: str, wide: int) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from skdare.bench import ABLATION, LABELS, METRICS, NETWORK, Record
+from skdare.datasets import natural
 from skdare.summary.grid import Grid, Line, Sweep, gather, sweep
 from skdare.summary.standing import Standing, stand
 
@@ -223,11 +226,20 @@ def _conditions(records: Sequence[Record]) -> Conditions:
 
 
 def _distinct(values: Iterable[object]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(str(v) for v in values if v is not None))
+    """Each value once, numbers in their order and then text: trials finish in any order."""
+    return tuple(sorted({str(v) for v in values if v is not None}, key=_order))
+
+
+def _order(value: str) -> tuple[Any, ...]:
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    return math.isnan(number), 0.0 if math.isnan(number) else number, natural(value)
 
 
 def _occurring(records: Sequence[Record], prefix: str) -> dict[str, tuple[str, ...]]:
-    """Every value of every name that starts so, in order of appearance."""
+    """Every value of every name that starts so."""
     names = dict.fromkeys(n for r in records for n in r.values if n.startswith(prefix))
     return {
         name.removeprefix(prefix): _distinct(r.values.get(name) for r in records) for name in names
