@@ -79,10 +79,11 @@ def checked_header(cells: list[str], path: Path) -> list[str]:
     header[0] = header[0] or "index"
     if "" in header:
         raise ValueError(f"column {header.index('')} of {path} has no name; name it in the header")
-    return _distinct(header, path)
+    return distinct(header, path)
 
 
-def _distinct(names: list[str], path: Path) -> list[str]:
+def distinct(names: list[str], path: Path) -> list[str]:
+    """The names themselves, refused where two are alike."""
     name, times = Counter(names).most_common(1)[0] if names else ("", 0)
     if times > 1:
         raise ValueError(f"{path} has {times} columns called {name!r}; rename all but one")
@@ -145,7 +146,7 @@ def read_parquet(path: Path) -> Contents:
     with reading(path, "Parquet"), pq.ParquetFile(path) as file:
         schema = file.schema_arrow
         shapes = [_shape(file, column) for column in schema]
-    names = _distinct(schema.names, path)
+    names = distinct(schema.names, path)
     dtypes = [column_dtype(column_item(column.type)) for column in schema]
 
     def load(keys: list[str]) -> list[np.ndarray]:

@@ -12,6 +12,8 @@ from uuid import uuid4
 
 import numpy as np
 
+from skdare.persist import read_json
+
 _HEADER = 128
 
 
@@ -39,8 +41,9 @@ class PixelCache:
     def unreadable(self, fingerprint: str) -> dict[str, str]:
         """Why images could not be read in an earlier run, by id; nothing if none is known."""
         try:
-            return json.loads(self._path(fingerprint, "unreadable.json").read_text("utf-8"))
-        except (OSError, ValueError):
+            path = self._path(fingerprint, "unreadable.json")
+            return read_json(path, {str: str}, remedy="remove it")
+        except (OSError, ValueError):  # a cache: what cannot be read is made again
             return {}
 
     def note(self, fingerprint: str, unreadable: Mapping[str, str]) -> None:

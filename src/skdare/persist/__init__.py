@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skdare.persist._fields import (
+    ANY_NUMBER,
     FLAG,
     INTEGER,
     LABEL,
@@ -16,6 +17,8 @@ from skdare.persist._fields import (
     Size,
     Unfit,
 )
+from skdare.persist._json import check_shape, parse_json, read_json
+from skdare.persist._open_file import open_file
 from skdare.persist._structures import (
     ANYTHING,
     LABELS,
@@ -32,6 +35,7 @@ from skdare.persist._whole_file import PARTIAL, whole_file
 
 __all__ = [
     "ANYTHING",
+    "ANY_NUMBER",
     "FLAG",
     "INTEGER",
     "LABEL",
@@ -55,6 +59,10 @@ __all__ = [
     "TensorFile",
     "TupleOf",
     "Unfit",
+    "check_shape",
     "header_of",
+    "open_file",
+    "parse_json",
+    "read_json",
     "whole_file",
 ]
