@@ -13,8 +13,14 @@ from typing import Any
 import numpy as np
 
 from skdare._array import BlockReader
-from skdare.datasets._columns import column_dtype, column_item, column_values, distinct
-from skdare.datasets._contents import Contents, Entry, needing, reading
+from skdare.datasets._columns import (
+    column_dtype,
+    column_item,
+    column_values,
+    distinct,
+    table_values,
+)
+from skdare.datasets._contents import Contents, Entry, Key, needing, reading
 from skdare.datasets._roles import NAMES, assemble, decode
 from skdare.datasets._table import DomainData
 from skdare.persist import check_shape, read_json
@@ -187,8 +193,8 @@ def read_hugging_face(path: Path) -> Contents:
     distinct(table.column_names, path)
     classes = _classes(path / INFO)
 
-    def load(keys: list[str]) -> list[np.ndarray]:
-        return [one(key) for key in keys]
+    def load(keys: Sequence[Key]) -> list[np.ndarray]:
+        return table_values(table, keys, path, one)
 
     def one(key: str) -> np.ndarray:
         values = column_values(table.column(key), f"{key} in {path}")
