@@ -18,6 +18,7 @@ import pytest
 from skdare.datasets import (
     DomainData,
     _columns,
+    _csv_cells,
     fingerprint,
     guess_task,
     make_latent_domains,
@@ -442,7 +443,7 @@ def test_labels_in_text_are_numbers_only_where_all_are(cells, kind, text):
 
 
 def test_a_column_that_turns_into_text_late_is_text_throughout(text, monkeypatch):
-    monkeypatch.setattr(_columns, "_ROWS_AT_A_TIME", 2)
+    monkeypatch.setattr(_csv_cells, "_BYTES_AT_A_TIME", 8)
     path = text("a,code,y,site\n1,01,0,n\n2,02,1,s\n3,03,1,s\n4,x4,0,n\n5,05,1,n\n")
     contents = _columns.read_csv(path, lambda name: name in ("y", "site"))
     a, code = contents.load(["a", "code"])

@@ -782,7 +782,10 @@ def test_processes_that_adapt_with_one_stream_lose_no_row(folder, parts):
     for i, some in enumerate(rows):
         np.save(f"{i}.npy", some)
     arguments = ("--state", "s.stream", "--out", "w.safetensors", "--json")
-    running = [process("adapt", "head.safetensors", f"{i}.npy", *arguments) for i in range(3)]
+    running = [
+        start("-m", "skdare.cli", "adapt", "head.safetensors", f"{i}.npy", *arguments)
+        for i in range(3)
+    ]
     found = []
     for one in running:
         output, errors = one.communicate(timeout=120)
@@ -803,7 +806,9 @@ def test_who_waits_for_a_stream_says_so_and_goes_on(folder):
         raise AssertionError("nobody has it")
 
     with turn(Path("s.stream"), unexpected):
-        running = process("adapt", "head.safetensors", "ward7.npz", "--state", "s.stream")
+        running = start(
+            "-m", "skdare.cli", "adapt", "head.safetensors", "ward7.npz", "--state", "s.stream"
+        )
         assert running.stderr.readline().startswith(b"waiting for another process that adapts")
         assert not Path("s.stream").exists()
     output, errors = running.communicate(timeout=60)

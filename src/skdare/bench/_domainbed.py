@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from skdare.bench._given import Given, Place
+from skdare.persist import check_shape, parse_json
 
 RESULTS = "results.jsonl"
+_ARGS = {"algorithm": str, "dataset": str, "test_envs": [int], "trial_seed": int}
+_LINE = {"args": _ARGS, "step": int}
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,16 +50,17 @@ class _Check:
     outer: list[float]
 
     @classmethod
-    def of_line(cls, folder: Path, line: str) -> _Check:
-        held = json.loads(line)
+    def of_line(cls, folder: Path, line: bytes) -> _Check:
+        # A network that diverged has accuracies, or a loss, that are no numbers.
+        held = parse_json(line, _LINE, finite=False)
         args = held["args"]
         return cls(
             folder,
             algorithm=args["algorithm"],
             dataset=args["dataset"],
-            test_domains=list(args["test_envs"]),
-            trial=int(args["trial_seed"]),
-            step=int(held["step"]),
+            test_domains=args["test_envs"],
+            trial=args["trial_seed"],
+            step=held["step"],
             inner=_accuracies(held, "in"),
             outer=_accuracies(held, "out"),
         )
@@ -152,16 +155,15 @@ def _files(path: Path) -> list[Path]:
 
 def _checks(file: Path) -> Iterator[_Check]:
     """The lines of a run; the last of one that was killed may be half a line."""
-    lines = file.read_text(encoding="utf-8").splitlines()
+    lines = file.read_bytes().splitlines()
     for number, line in enumerate(lines):
         try:
             check = _Check.of_line(file.parent, line)
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             if number == len(lines) - 1:
                 return
             raise ValueError(
-                f"line {number + 1} of {file} is not what DomainBed writes; run it again, or move "
-                "its folder away"
+                f"line {number + 1} of {file} {error}; run it again, or move its folder away"
             ) from error
         if len(check.test_domains) == 1:
             yield check
@@ -169,7 +171,9 @@ def _checks(file: Path) -> Iterator[_Check]:
 
 def _accuracies(held: dict[str, Any], part: str) -> list[float]:
     keys = takewhile(held.__contains__, (f"env{e}_{part}_acc" for e in count()))
-    return [float(held[key]) for key in keys]
+    found = {key: held[key] for key in keys}
+    check_shape(found, {str: float})
+    return [float(score) for score in found.values()]
 
 
 def _of_one_kind(

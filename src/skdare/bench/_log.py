@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from io import TextIOWrapper
 from pathlib import Path
+from reprlib import repr as short
 from threading import Lock
 from typing import Any, Self
 
 from skdare.bench._record import Record
 from skdare.datasets import natural
-from skdare.persist import lock, whole_file
+from skdare.persist import lock, open_file, parse_json, read_json, whole_file
 
 FILE, PLANNED = "records.jsonl", "planned.json"
 
@@ -50,8 +52,8 @@ class Log:
                 record = Record.from_line(line)
             except ValueError as error:
                 raise ValueError(
-                    f"line {number} of {self.path} cannot be read ({error}); "
-                    "it was not written by skdare bench, or was changed since"
+                    f"line {number} of {self.path} {error}; it was not written by skdare bench, or "
+                    "was changed since"
                 ) from error
             found[record.key] = record
         begun: dict[tuple[str, str], int] = {}
@@ -70,30 +72,37 @@ class Log:
     def announce(self, data: str, protocol: str, keys: Iterable[str]) -> None:
         """Note what is to be run, so that a report can say what is missing."""
         known = self._announced()
-        name = json.dumps([data, protocol])
-        known[name] = sorted({*known.get(name, []), *keys})
+        known[data, protocol] = sorted({*known.get((data, protocol), []), *keys})
+        named = {json.dumps(name): planned for name, planned in known.items()}
         with whole_file(self._planned) as file:
-            file.write(json.dumps(known).encode("utf-8"))
+            file.write(json.dumps(named).encode("utf-8"))
 
     def unfinished(self) -> dict[tuple[str, str], int]:
         """How many trials of each data set and protocol were announced and are not on file."""
         done = self.done()
-        found = {}
-        for name, keys in self._announced().items():
-            data, protocol = json.loads(name)
-            found[data, protocol] = len(set(keys) - done)
-        return found
+        return {name: len(set(keys) - done) for name, keys in self._announced().items()}
 
-    def _announced(self) -> dict[str, list[str]]:
-        try:
-            return json.loads(self._planned.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+    def _announced(self) -> dict[tuple[str, str], list[str]]:
+        """Keys of the trials that were planned, by data set and protocol."""
+        if not self._planned.exists():
             return {}
+        remedy = "remove it, and run the bench again to plan what is missing"
+        planned = read_json(self._planned, {str: [str]}, remedy=remedy)
+        try:
+            names = {name: tuple(parse_json(name, [str])) for name in planned}
+        except ValueError as error:
+            raise ValueError(f"a name in {self._planned} {error}; {remedy}") from error
+        for name, parts in names.items():
+            if len(parts) != 2:
+                raise ValueError(
+                    f"{self._planned} names {short(name)}; a data set and a protocol are needed"
+                )
+        return {names[name]: keys for name, keys in planned.items()}
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         if not self.path.exists():
             return
-        with self.path.open(encoding="utf-8", errors="replace") as file:
+        with open_file(self.path) as raw, TextIOWrapper(raw, "utf-8", "replace") as file:
             for number, line in enumerate(file, 1):
                 if line.endswith("\n") and line.strip():
                     yield number, line

@@ -6,9 +6,12 @@ import base64
 import json
 import zlib
 from dataclasses import dataclass, field, fields
+from reprlib import repr as short
 from typing import Any, Self
 
 import numpy as np
+
+from skdare.persist import check_shape, parse_json
 
 SCHEMA = 1
 METRICS = {"classification": "accuracy", "regression": "r2"}
@@ -21,11 +24,20 @@ ABLATION = "ablation:"
 # The network that made the features, scored as it is: its study and its head.
 NETWORK = "network"
 
-_TYPES: dict[str, Any] = {
-    "trial": int,
-    "x": int | float | None,
-    "score": int | float | None,
-    "seconds": int | float,
+_PLAIN = str | int | float | bool | None
+_TYPES: dict[str, Any] = {"trial": int, "x": float | None, "score": float | None, "seconds": float}
+# Of other values those that are computed with.
+_KNOWN: dict[str, Any] = {
+    "n_test": int,
+    "correct": str | None,
+    "rmse": float | None,
+    **{f"score_{rows}": float | None for rows in TESTED_ON},
+}
+_WORDS = {
+    "task": tuple(METRICS),
+    "status": ("ok", "failed", "given"),
+    "uses": (NOTHING, UNLABELLED, LABELS),
+    "metric": (*METRICS.values(), "error", "cosine"),
 }
 
 
@@ -100,15 +112,19 @@ class Record:
     @classmethod
     def from_line(cls, line: str) -> Self:
         """The record that was written as this line."""
-        found = json.loads(line)
-        if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
-            raise ValueError(f"not a record of schema {SCHEMA}")
+        found = parse_json(line, {str: _PLAIN})
+        if found.pop("schema", None) != SCHEMA:
+            raise ValueError(f"is no record of schema {SCHEMA}")
         names = [f.name for f in fields(cls) if f.name != "values"]
-        for name in names:
-            if name not in found:
-                raise ValueError(f"a record without {name!r}")
-            if not isinstance(found[name], _TYPES.get(name, str)):
-                raise ValueError(f"a record with {name} {found[name]!r}")
+        check_shape(found, {name: _TYPES.get(name, str) for name in names})
+        check_shape(found, {name: kind for name, kind in _KNOWN.items() if name in found})
+        for name, words in _WORDS.items():
+            if found[name] not in words:
+                raise ValueError(
+                    f"has {name} {found[name]!r}, and one of {', '.join(words)} is needed"
+                )
+        if found.get("correct") is not None:
+            unpack_bits(found["correct"], found.get("n_test", 0))
         return cls(**{name: found.pop(name) for name in names}, values=found)
 
     @property
@@ -128,6 +144,13 @@ def pack_bits(flags: np.ndarray) -> str:
 
 
 def unpack_bits(text: str, n: int) -> np.ndarray:
-    """The first n booleans that `pack_bits` wrote."""
-    raw = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.uint8)
-    return np.unpackbits(raw, count=n).astype(bool)
+    """The n booleans that `pack_bits` wrote."""
+    packed = -(-n // 8)
+    try:
+        # One byte more than there should be tells that there are too many, however many there are.
+        raw = zlib.decompressobj().decompress(base64.b64decode(text), packed + 1)
+    except (ValueError, zlib.error):
+        raw = b""
+    if n < 1 or len(raw) != packed:
+        raise ValueError(f"has correct {short(text)}, and a packed flag for {n} rows is needed")
+    return np.unpackbits(np.frombuffer(raw, dtype=np.uint8), count=n).astype(bool)

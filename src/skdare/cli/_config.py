@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
+from reprlib import repr as short
 from typing import Any
 
 import click
@@ -27,8 +28,9 @@ def load_config(context: click.Context, parameter: click.Parameter, path: str) -
     """Make what the file says the defaults of this command; `parameter` named the file."""
     try:
         found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise click.BadParameter(f"{path} cannot be read as TOML: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise click.BadParameter(f"{path} cannot be read as TOML: {why}") from error
     known = {_spelling(p): p for p in context.command.params if p is not parameter}
     defaults: dict[str, Any] = {}
     for key, value in found.items():
@@ -38,7 +40,10 @@ def load_config(context: click.Context, parameter: click.Parameter, path: str) -
             hint = f"did you mean `{close[0]}`?" if close else f"known are {', '.join(known)}"
             raise click.BadParameter(f"{path} has an unknown key `{terminal_safe(key)}`; {hint}")
         chosen = known[name]
-        defaults[str(chosen.name)] = _as_given(name, value, chosen, Path(path).parent)
+        try:
+            defaults[str(chosen.name)] = _as_given(name, value, chosen, Path(path).parent)
+        except _Unfit as error:
+            raise click.BadParameter(f"{path} has `{name}` {error}") from None
     context.default_map = {**(context.default_map or {}), **defaults}
 
 
@@ -56,19 +61,22 @@ def _as_given(name: str, value: Any, parameter: click.Parameter, folder: Path) -
     if name in TABLES and isinstance(value, dict):
         return [f"{key}={_text(v)}" for key, v in _flat(value)]
     if isinstance(value, dict):
-        raise click.BadParameter(f"`{name}` is a table; it must be one value")
+        raise _Unfit("that is a table; it must be one value")
+    texts = [_text(item) for item in (value if isinstance(value, list) else [value])]
     if many:
-        return [_text(item) for item in value] if isinstance(value, list) else [_text(value)]
-    return ",".join(_text(item) for item in value) if isinstance(value, list) else value
+        return texts
+    return value if isinstance(value, bool) else ",".join(texts)
 
 
 def _places(name: str, value: Any, folder: Path) -> list[str]:
     """Paths beside the file; a table of them has a held-out domain for each."""
     if isinstance(value, dict):
-        return [f"{domain}={folder / str(place)}" for domain, place in value.items()]
+        if not all(isinstance(place, str) for place in value.values()):
+            raise _Unfit(f"{short(value)}; it must be a path, or a table of paths")
+        return [f"{domain}={folder / place}" for domain, place in value.items()]
     many = [value] if isinstance(value, str) else value
     if not isinstance(many, list) or not all(isinstance(place, str) for place in many):
-        raise click.BadParameter(f"`{name}` is {value!r}; it must be a path, or a table of paths")
+        raise _Unfit(f"{short(value)}; it must be a path, or a table of paths")
     return [str(folder / place) for place in many]
 
 
@@ -81,5 +89,15 @@ def _flat(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return pairs
 
 
+class _Unfit(ValueError):
+    """A value that no option can have."""
+
+
 def _text(value: Any) -> str:
+    """A value as it is written on the command line."""
+    if not isinstance(value, str | bool | int | float):
+        kind = type(value).__name__
+        raise _Unfit(f"{short(value)}, a {kind}; it must be text, a number, or true or false")
+    if isinstance(value, int) and value.bit_length() > 63:
+        raise _Unfit(f"{short(value)}; a whole number has at most 64 bits")
     return str(value).lower() if isinstance(value, bool) else str(value)

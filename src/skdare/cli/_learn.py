@@ -114,10 +114,8 @@ def _of_run(run: str, moved: str | None, given: dict[str, Any], watcher: Watcher
     from skdare.features import Recipe, Source, TrainingFolder
     from skdare.reproduce import Reproduction
 
-    settings = TrainingFolder(run).settings()
-    written = dict(settings["source"])
-    if "path" not in written:
-        raise ValueError(f"{run} does not say where its examples are; train it with `skdare train`")
+    folder = TrainingFolder(run)
+    settings, written = folder.settings(), folder.source()
     name, options = written.pop("backbone"), written.pop("options")
     written["skip_unreadable"] |= given["skip_unreadable"]
     written["cache"] = given["cache"] or written["cache"]

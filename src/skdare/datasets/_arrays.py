@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
 from skdare._array import load_tensors
 from skdare.datasets._contents import Contents, Entry, needing, reading
+from skdare.persist import check_shape, parse_json
 
 _WIDTHS = (8, 16, 32, 64)
 _SAFETENSORS_DTYPES = {
@@ -118,8 +118,7 @@ def read_safetensors(path: Path) -> Contents:
         shapes = {key: tuple(part.get_shape()) for key, part in parts.items()}
         named = (("target", "classes"), ("domains", "domains"))
         metadata = file.metadata() or {}
-    with reading(path, "safetensors with JSON lists of names"):
-        names = {role: json.loads(metadata[key]) for role, key in named if key in metadata}
+    names = {role: _names(metadata[key], key, path) for role, key in named if key in metadata}
     dtypes = {key: np.dtype(_SAFETENSORS_DTYPES.get(name, "V")) for key, name in stored.items()}
 
     def tensor(key: str) -> np.ndarray:
@@ -149,6 +148,19 @@ def read_safetensors(path: Path) -> Contents:
         names=names,
         stream=stream if plain else None,
     )
+
+
+def _names(text: str, key: str, path: Path) -> list[Any]:
+    """The labels that codes stand for: text, or numbers."""
+    try:
+        names = parse_json(text, list)
+        kinds = {float if type(name) in (int, float) else type(name) for name in names}
+        check_shape(names, [float if kinds == {float} else bool if kinds == {bool} else str])
+    except ValueError as error:
+        raise ValueError(
+            f"the metadata {key!r} of {path} {error}; a JSON list of names of one kind is needed"
+        ) from error
+    return names
 
 
 def read_torch(path: Path) -> Contents:

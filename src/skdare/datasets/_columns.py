@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from skdare.datasets._contents import Contents, Entry, needing, reading
-from skdare.datasets._roles import MISSING
+from skdare.datasets._contents import Contents, Entry, Key, needing, reading
+from skdare.datasets._csv_cells import (
+    TurnedToText,
+    csv_blocks,
+    csv_lines,
+    csv_numbers,
+    some_columns,
+)
 
-_DELIMITERS = ",;\t"
-_ROWS_AT_A_TIME = 4096
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _PADDED = re.compile(r"-?0[0-9]+")
 
@@ -25,44 +26,40 @@ _PADDED = re.compile(r"-?0[0-9]+")
 def read_csv(path: Path, is_label: Callable[[str], bool]) -> Contents:
     """Comma, semicolon or tab between cells, with a header; gzip where the name ends so.
 
-    Numbers are converted a few thousand rows at a time, so the text of a large file is never
-    held whole; the columns that ``is_label`` picks stay text until all their cells are known.
+    Numbers are converted some rows at a time, so the text of a large file is never held whole; the
+    columns that ``is_label`` picks stay text until all their cells are known.
     """
     header = csv_header(path)
-    text = {j for j, name in enumerate(header) if is_label(name)}
-    labels = frozenset(text)
-    blocks, late = csv_blocks(path, header, text)
-    if late:  # numbers at first, then text: read once more, keeping those cells as they are
-        blocks, _ = csv_blocks(path, header, text)
-    columns: dict[str, Any] = {}
-    for j, name in enumerate(header):
-        if j in text:
-            cells = [cell for block in blocks[j] for cell in block]
-            columns[name] = typed_labels(cells) if j in labels else cells
-        else:
-            columns[name] = np.concatenate(blocks[j] or [np.empty(0)])
-    # Text that is no label stays a list: one long cell would widen all rows of an array.
-    kinds = {name: getattr(column, "dtype", np.dtype(str)) for name, column in columns.items()}
-    entries = {name: Entry((len(column),), kinds[name]) for name, column in columns.items()}
-    return Contents(path, entries, lambda keys: [np.asarray(columns[k]) for k in keys], True)
-
-
-def csv_lines(path: Path) -> Iterator[list[str]]:
-    """Rows of cells, the header first; blank lines are left out."""
-    opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
-    with reading(path, "CSV in UTF-8"), opener(path, "rt", encoding="utf-8-sig", newline="") as f:
-        yield from csv_rows(f)
-
-
-def csv_rows(file: Iterator[str]) -> Iterator[list[str]]:
-    """Rows of cells of an open file, which need not be one that can be read twice."""
-    # The header alone tells the delimiter: further down, a comma may be a decimal point.
-    first = next(file, "")
+    labels = {j for j, name in enumerate(header) if is_label(name)}
+    text = set(labels)
     try:
-        delimiter = csv.Sniffer().sniff(first, _DELIMITERS).delimiter
-    except csv.Error:
-        delimiter = ","
-    yield from filter(None, csv.reader(chain([first], file), delimiter=delimiter, strict=True))
+        blocks = list(csv_blocks(path, len(header), text))
+    except TurnedToText:  # numbers at first: read once more, keeping those cells as they are
+        blocks = list(csv_blocks(path, len(header), text))
+    cells = {j: [cell for block in blocks for cell in block.text[j]] for j in sorted(text)}
+    # Text that is no label stays a list: one long cell would widen all rows of an array.
+    columns: dict[str, Any] = {
+        header[j]: typed_labels(found) if j in labels else found for j, found in cells.items()
+    }
+    numeric = [name for j, name in enumerate(header) if j not in text]
+    numbers = np.concatenate([block.numbers for block in blocks] or [np.empty((0, len(numeric)))])
+    place = {name: j for j, name in enumerate(numeric)}
+    rows = len(numbers)
+    kinds = {name: getattr(column, "dtype", np.dtype(str)) for name, column in columns.items()}
+    entries = {name: Entry((rows,), kinds.get(name, numbers.dtype)) for name in header}
+
+    def load(keys: Sequence[Key]) -> list[np.ndarray]:
+        return [matrix(key) if isinstance(key, tuple) else one(key) for key in keys]
+
+    def one(key: str) -> np.ndarray:
+        return np.asarray(columns[key]) if key in columns else numbers[:, place[key]]
+
+    def matrix(key: tuple[str, ...]) -> np.ndarray:
+        if not columns.keys().isdisjoint(key):
+            return np.column_stack([one(name) for name in key])
+        return some_columns(numbers, [place[name] for name in key])
+
+    return Contents(path, entries, load, True)
 
 
 def csv_header(path: Path) -> list[str]:
@@ -79,54 +76,15 @@ def checked_header(cells: list[str], path: Path) -> list[str]:
     header[0] = header[0] or "index"
     if "" in header:
         raise ValueError(f"column {header.index('')} of {path} has no name; name it in the header")
-    return _distinct(header, path)
+    return distinct(header, path)
 
 
-def _distinct(names: list[str], path: Path) -> list[str]:
+def distinct(names: list[str], path: Path) -> list[str]:
+    """The names themselves, refused where two are alike."""
     name, times = Counter(names).most_common(1)[0] if names else ("", 0)
     if times > 1:
         raise ValueError(f"{path} has {times} columns called {name!r}; rename all but one")
     return names
-
-
-def csv_blocks(path: Path, header: list[str], text: set[int]) -> tuple[list[list[Any]], bool]:
-    """Cells by column, in blocks of rows: numbers, or text; columns of text join ``text``."""
-    blocks: list[list[Any]] = [[] for _ in header]
-    late, lines, start = False, islice(csv_lines(path), 1, None), 0
-    while rows := list(islice(lines, _ROWS_AT_A_TIME)):
-        refuse_ragged(rows, header, path, start)
-        for j, cells in enumerate(zip(*rows, strict=True)):
-            numbers = None if j in text else csv_numbers(cells)
-            if numbers is None:
-                late |= j not in text and bool(blocks[j])
-                text.add(j)
-            blocks[j].append([c.strip() for c in cells] if numbers is None else numbers)
-        start += len(rows)
-    return blocks, late
-
-
-def refuse_ragged(rows: list[list[str]], header: list[str], path: Path, start: int) -> None:
-    """Every row has a cell for each column."""
-    ragged = next((i for i, row in enumerate(rows) if len(row) != len(header)), None)
-    if ragged is not None:
-        raise ValueError(
-            f"row {start + ragged} of {path} has {len(rows[ragged])} cells, but the header "
-            f"has {len(header)}; quote cells that hold the delimiter"
-        )
-
-
-def csv_numbers(cells: Sequence[str]) -> np.ndarray | None:
-    """Cells as float64 with NaN where they are missing, or None if one is no number."""
-    try:
-        values = np.fromiter(map(float, cells), np.float64, len(cells))
-    except ValueError:
-        known = ("nan" if cell.strip() in MISSING else cell for cell in cells)
-        try:
-            values = np.fromiter(map(float, known), np.float64, len(cells))
-        except ValueError:
-            return None
-    # Python reads 1_2 as 12; in a file it is a name.
-    return None if "_" in "".join(cells) else values
 
 
 def typed_labels(cells: list[str]) -> np.ndarray:
@@ -145,25 +103,24 @@ def read_parquet(path: Path) -> Contents:
     with reading(path, "Parquet"), pq.ParquetFile(path) as file:
         schema = file.schema_arrow
         shapes = [_shape(file, column) for column in schema]
-    names = _distinct(schema.names, path)
+    names = distinct(schema.names, path)
     dtypes = [column_dtype(column_item(column.type)) for column in schema]
 
-    def load(keys: list[str]) -> list[np.ndarray]:
+    def load(keys: Sequence[Key]) -> list[np.ndarray]:
         with reading(path, "Parquet"), pq.ParquetFile(path) as file:
-            table = file.read(columns=keys)
-        return [column_values(table.column(key), f"{key} in {path}") for key in keys]
+            table = file.read(columns=columns_in(keys))
+        return table_values(table, keys, path)
 
-    def stream(keys: list[str], rows: int) -> Iterator[list[np.ndarray]]:
+    def stream(keys: Sequence[Key], rows: int) -> Iterator[list[np.ndarray]]:
         # Neither ahead nor a row group at once: pages are read as rows are asked for.
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16) as file:
-            batches = file.iter_batches(rows, columns=keys, use_threads=False)
+            batches = file.iter_batches(rows, columns=columns_in(keys), use_threads=False)
             while True:
                 with reading(path, "Parquet"):
                     batch = next(batches, None)
                 if batch is None:
                     return
-                table = pa.Table.from_batches([batch])
-                yield [column_values(table.column(key), f"{key} in {path}") for key in keys]
+                yield table_values(pa.Table.from_batches([batch]), keys, path)
 
     entries = dict(zip(names, map(Entry, shapes, dtypes), strict=True))
     return Contents(path, entries, load, tabular=True, stream=stream)
@@ -216,6 +173,33 @@ def column_values(column: Any, what: str) -> np.ndarray:
     elif pa.types.is_boolean(column.type) and column.null_count:
         column = column.cast(pa.int8())
     return column.to_numpy()
+
+
+def columns_in(keys: Sequence[Key]) -> list[str]:
+    """The columns that keys stand for."""
+    return [name for key in keys for name in ((key,) if isinstance(key, str) else key)]
+
+
+def table_values(
+    table: Any, keys: Sequence[Key], path: Path, one: Callable[[str], np.ndarray] | None = None
+) -> list[np.ndarray]:
+    """What keys stand for in an Arrow table; ``one`` reads a column where that differs."""
+    read = one or (lambda name: column_values(table.column(name), f"{name} in {path}"))
+    return [read(key) if isinstance(key, str) else _matrix(table, key, read) for key in keys]
+
+
+def _matrix(table: Any, names: tuple[str, ...], read: Callable[[str], np.ndarray]) -> np.ndarray:
+    """Columns side by side."""
+    import pyarrow as pa
+
+    part = table.select(list(names))
+    kinds = set(part.schema.types)
+    # All in one go where Arrow can: of a hundred thousand columns each takes its time.
+    if len(kinds) == 1 and pa.types.is_floating(*kinds) and hasattr(pa.RecordBatch, "to_tensor"):
+        batches = part.combine_chunks().to_batches()
+        if len(batches) == 1:
+            return batches[0].to_tensor(null_to_nan=True).to_numpy()
+    return np.column_stack([read(name) for name in names])
 
 
 def cell_text(cell: Any) -> str:

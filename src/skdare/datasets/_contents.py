@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 _LISTED = 20
-Stream = Callable[[list[str], int], Iterator[list[np.ndarray]]]
+# An entry by its name, or columns of a table side by side, as one matrix.
+Key = str | tuple[str, ...]
+Stream = Callable[[list[Any], int], Iterator[list[np.ndarray]]]
 
 
 @dataclass(frozen=True)
@@ -33,21 +36,22 @@ class Entry:
 class Contents:
     """The entries of a file, and how to load some of them.
 
-    In a table (``tabular``) the features may be spread over many entries. ``names`` gives, by
+    In a table (``tabular``) the features may be spread over many entries, and a tuple of names asks
+    for these columns side by side. ``names`` gives, by
     role, the labels that integer codes stand for; ``made`` says how the features were made.
     ``stream`` visits entries some rows at a time, where the file can be read so.
     """
 
     path: Path
     entries: dict[str, Entry]
-    load: Callable[[list[str]], list[np.ndarray]]
+    load: Callable[[list[Any]], list[np.ndarray]]
     tabular: bool = False
     names: Mapping[str, Sequence[Any] | None] = field(default_factory=dict)
     feature_names: list[str] | None = None
     made: Mapping[str, Any] | None = None
     stream: Stream | None = None
 
-    def visit(self, keys: list[str], rows: int) -> Iterator[list[np.ndarray]]:
+    def visit(self, keys: list[Any], rows: int) -> Iterator[list[np.ndarray]]:
         """So many rows of these entries at a time, in order."""
         if self.stream is not None:
             yield from self.stream(keys, rows)
@@ -58,9 +62,9 @@ class Contents:
 
     def listing(self) -> str:
         """The entries with shapes and dtypes, for errors."""
-        shown = [f"{key} {entry}" for key, entry in self.entries.items()]
-        more = len(shown) - _LISTED
-        return (", ".join(shown[:_LISTED]) or "nothing") + (f" and {more} more" if more > 0 else "")
+        shown = [f"{key} {entry}" for key, entry in islice(self.entries.items(), _LISTED)]
+        more = len(self.entries) - _LISTED
+        return (", ".join(shown) or "nothing") + (f" and {more} more" if more > 0 else "")
 
 
 @contextmanager

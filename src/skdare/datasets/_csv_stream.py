@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
-from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 
-from skdare.datasets._columns import checked_header, csv_lines, csv_numbers, csv_rows, refuse_ragged
-from skdare.datasets._contents import Contents, Entry, reading
+from skdare.datasets._columns import checked_header, columns_in
+from skdare.datasets._contents import Contents, Entry, Key, reading
+from skdare.datasets._csv_cells import (
+    CsvBlock,
+    CsvLayout,
+    TurnedToText,
+    csv_lines,
+    csv_numbers,
+    csv_row_blocks,
+    csv_rows,
+    refuse_ragged,
+    row_blocks,
+    some_columns,
+)
 
 STDIN = "-"
 """In the place of a path: CSV on the standard input."""
 
-# Cells are Python's strings, of some sixty bytes each, until they are numbers.
-_MOST_CELLS = 1 << 16
+# So many rows, or cells, tell which columns are numbers.
 _LOOKED_AT = 100
+_MOST_CELLS = 1 << 19
 
 
 def stream_csv(path: Path, is_text: Callable[[str], bool]) -> Contents:
@@ -28,8 +39,8 @@ def stream_csv(path: Path, is_text: Callable[[str], bool]) -> Contents:
     with reading(shown, "CSV in UTF-8"):
         cells = next(lines, [])
     header = checked_header(cells, shown)
-    first = list(islice(lines, _LOOKED_AT))
-    refuse_ragged(first, header, shown, 0)
+    first = list(islice(lines, min(_LOOKED_AT, max(1, _MOST_CELLS // len(header)))))
+    refuse_ragged(first, len(header), shown, 0)
     cells_of = zip(*first, strict=True) if first else [()] * len(header)
     columns = dict(zip(header, cells_of, strict=True))
     kinds = {
@@ -38,46 +49,36 @@ def stream_csv(path: Path, is_text: Callable[[str], bool]) -> Contents:
     }
     place = {name: j for j, name in enumerate(header)}
 
-    def stream(keys: list[str], rows: int) -> Iterator[list[np.ndarray]]:
-        again = chain(first, lines) if str(path) == STDIN else islice(csv_lines(path), 1, None)
-        start, most = 0, min(rows, max(1, _MOST_CELLS // len(header)))
-        while block := list(islice(again, most)):
-            refuse_ragged(block, header, shown, start)
-            numeric = [place[k] for k in keys if kinds[k].kind == "f"]
-            numbers = _all_numbers(block, numeric)
-            columns = {} if numbers is None else dict(zip(numeric, numbers.T, strict=True))
-            yield [
-                columns[place[k]]
-                if place[k] in columns
-                else _column(block, place[k], k, kinds[k], shown, start)
-                for k in keys
-            ]
-            start += len(block)
+    def stream(keys: Sequence[Key], rows: int) -> Iterator[list[np.ndarray]]:
+        wanted = columns_in(keys)
+        text = {place[name] for name in wanted if kinds[name].kind == "U"}
+        numeric = sorted({place[name] for name in wanted} - text)
+        layout = CsvLayout(shown, len(header), text, numeric)
+        column = {j: i for i, j in enumerate(numeric)}
+
+        def taken(block: CsvBlock, key: Key) -> np.ndarray:
+            if isinstance(key, tuple):
+                if text.isdisjoint(map(place.__getitem__, key)):
+                    return some_columns(block.numbers, [column[place[name]] for name in key])
+                return np.column_stack([taken(block, name) for name in key])
+            j = place[key]
+            return np.array(block.text[j]) if j in text else block.numbers[:, column[j]]
+
+        start = 0
+        standard = row_blocks(chain(first, lines), len(header), rows)
+        for block_rows in standard if str(path) == STDIN else csv_row_blocks(path, len(header)):
+            try:
+                block = layout.parsed(block_rows, start)
+            except TurnedToText as found:
+                j, (row, cell) = min(found.cells.items())
+                raise ValueError(
+                    f"row {row} of {shown} has {cell!r} in column {header[j]!r}, and a number is "
+                    "needed; mend it, or choose other columns"
+                ) from None
+            arrays = [taken(block, key) for key in keys]
+            for at in range(0, block.rows, rows):
+                yield [values[at : at + rows] for values in arrays]
+            start += block.rows
 
     entries = {name: Entry((len(first),), kind) for name, kind in kinds.items()}
     return Contents(shown, entries, lambda keys: [], True, stream=stream)
-
-
-def _all_numbers(block: list[list[str]], places: list[int]) -> np.ndarray | None:
-    """Columns of numbers in one go, or None where some cell is no number: that is told apart."""
-    if len(places) < 2:
-        return None
-    cells = list(chain.from_iterable(map(itemgetter(*places), block)))
-    numbers = csv_numbers(cells)
-    return None if numbers is None else numbers.reshape(len(block), len(places))
-
-
-def _column(
-    block: list[list[str]], j: int, name: str, kind: np.dtype, path: Path, start: int
-) -> np.ndarray:
-    cells = [row[j] for row in block]
-    if kind.kind == "U":
-        return np.array([cell.strip() for cell in cells])
-    numbers = csv_numbers(cells)
-    if numbers is None:
-        bad = next(i for i, cell in enumerate(cells) if csv_numbers([cell]) is None)
-        raise ValueError(
-            f"row {start + bad} of {path} has {cells[bad]!r} in column {name!r}, and a number is "
-            "needed; mend it, or choose other columns"
-        )
-    return numbers

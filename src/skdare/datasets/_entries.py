@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from skdare._validation import warn
-from skdare.datasets._contents import Contents
+from skdare.datasets._contents import Contents, Key
 from skdare.datasets._roles import NAMES
 
 LABELS = ("target", "domains", "split")
 LABEL_NAMES = {name for role in LABELS for name in NAMES[role]}
+_WILD = frozenset("*?[")
 IDS = {"id", "index", "unnamed: 0", "__index_level_0__"}
 
 
@@ -76,8 +77,11 @@ def _rows(contents: Contents, key: str) -> tuple[int, ...]:
 
 def _called(contents: Contents, role: str, named: dict[str, str | None]) -> list[str]:
     """Entries that go by a name of the role, in the order of those names; no scalars."""
-    free = [k for k, e in contents.entries.items() if e.shape and k not in named.values()]
-    return [key for name in NAMES[role] for key in free if key.lower() == name]
+    places = {name: place for place, name in enumerate(NAMES[role])}
+    taken = set(named.values())
+    free = [k for k, e in contents.entries.items() if e.shape and k not in taken]
+    called = [key for key in free if key.lower() in places]
+    return sorted(called, key=lambda key: places[key.lower()])
 
 
 def _only(contents: Contents, role: str, candidates: list[str]) -> str | None:
@@ -105,7 +109,9 @@ def columns_of(contents: Contents, pattern: str | None, used: set[str]) -> list[
         return _numeric_columns(contents, used)
     chosen: dict[str, None] = {}
     for part in map(str.strip, pattern.split(",")):
-        matching = [k for k in contents.entries if fnmatchcase(k, part) and k not in used]
+        matching = []
+        if not _WILD.isdisjoint(part):
+            matching = [k for k in contents.entries if fnmatchcase(k, part) and k not in used]
         chosen |= dict.fromkeys(matching or [named_entry(contents, "features", part)])
     text = [key for key in chosen if not contents.entries[key].numeric]
     if text:
@@ -122,9 +128,10 @@ def _numeric_columns(contents: Contents, used: set[str]) -> list[str]:
         if contents.entries[key].numeric and len(contents.entries[key].shape) == 1
         if key.lower() not in LABEL_NAMES
     ]
-    left = [key for key in others if key not in set(chosen)]
     if not chosen:
         named_entry(contents, "features", None)
+    numeric = set(chosen)
+    left = [key for key in others if key not in numeric]
     if left:
         warn(
             f"{contents.path}: {', '.join(left[:5])}{' and others' * (len(left) > 5)} left out of "
@@ -135,10 +142,13 @@ def _numeric_columns(contents: Contents, used: set[str]) -> list[str]:
 
 def load_entries(contents: Contents, keys: list[str]) -> np.ndarray:
     """Entries as one array, side by side."""
-    loaded = contents.load(keys)
-    if len(keys) == 1 and (not contents.tabular or loaded[0].ndim == 2):
-        return loaded[0]
-    return np.column_stack(loaded)
+    return contents.load([side_by_side(contents, keys)])[0]
+
+
+def side_by_side(contents: Contents, keys: list[str]) -> Key:
+    """What to ask for to have entries as one array: columns of a table as a matrix."""
+    flat = contents.tabular and len(contents.entries[keys[0]].shape) == 1
+    return tuple(keys) if flat or len(keys) > 1 else keys[0]
 
 
 def feature_names_of(contents: Contents, keys: list[str]) -> list[str] | None:

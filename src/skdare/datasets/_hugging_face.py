@@ -6,7 +6,6 @@ holds Arrow streams beside a JSON file that names the classes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,20 @@ from typing import Any
 import numpy as np
 
 from skdare._array import BlockReader
-from skdare.datasets._columns import column_dtype, column_item, column_values
-from skdare.datasets._contents import Contents, Entry, needing, reading
+from skdare.datasets._columns import (
+    column_dtype,
+    column_item,
+    column_values,
+    distinct,
+    table_values,
+)
+from skdare.datasets._contents import Contents, Entry, Key, needing, reading
 from skdare.datasets._roles import NAMES, assemble, decode
 from skdare.datasets._table import DomainData
+from skdare.persist import check_shape, read_json
 
 INFO, STATE, SPLITS = "dataset_info.json", "state.json", "dataset_dict.json"
+_REMEDY = "write the folder again with save_to_disk"
 _ROWS = 8192  # of a block: 25 MB of 768 float32 features
 
 
@@ -166,29 +173,28 @@ def is_hugging_face(path: Path) -> bool:
 def read_hugging_face(path: Path) -> Contents:
     """A folder that ``save_to_disk`` wrote; only the columns that are chosen are loaded."""
     if (path / SPLITS).is_file():
-        with reading(path / SPLITS, "JSON"):
-            splits = json.loads((path / SPLITS).read_text(encoding="utf-8"))["splits"]
-        raise ValueError(
-            f"{path} holds the splits {', '.join(splits)}; give one, such as {path / splits[0]}"
-        )
+        splits = read_json(path / SPLITS, {"splits": [str]}, remedy=_REMEDY)["splits"]
+        such = f", such as {path / splits[0]}" if splits else ""
+        raise ValueError(f"{path} holds the splits {', '.join(splits) or 'none'}; give one{such}")
     with needing("parquet", path):
         import pyarrow as pa
+    state = read_json(path / STATE, {"_data_files": [{"filename": str}]}, remedy=_REMEDY)
+    # By name alone: what a file says must not lead out of its folder.
+    files = [path / Path(entry["filename"]).name for entry in state["_data_files"]]
+    for file in files:
+        if not file.is_file():
+            raise ValueError(f"{path / STATE} names {file.name}, which is no file; {_REMEDY}")
+    if not files:
+        raise ValueError(f"{path / STATE} names no data files; {_REMEDY}")
     with reading(path, "a dataset that save_to_disk wrote"):
-        info = json.loads((path / INFO).read_text(encoding="utf-8"))
-        state = json.loads((path / STATE).read_text(encoding="utf-8"))
-        # By name alone: what a file says must not lead out of its folder.
-        files = [path / Path(entry["filename"]).name for entry in state["_data_files"]]
         # Memory maps: what is not asked for is not read.
         parts = [pa.ipc.open_stream(pa.memory_map(str(file))).read_all() for file in files]
         table = pa.concat_tables(parts)
-    classes = {
-        key: kind["names"]
-        for key, kind in (info.get("features") or {}).items()
-        if isinstance(kind, dict) and kind.get("_type") == "ClassLabel"
-    }
+    distinct(table.column_names, path)
+    classes = _classes(path / INFO)
 
-    def load(keys: list[str]) -> list[np.ndarray]:
-        return [one(key) for key in keys]
+    def load(keys: Sequence[Key]) -> list[np.ndarray]:
+        return table_values(table, keys, path, one)
 
     def one(key: str) -> np.ndarray:
         values = column_values(table.column(key), f"{key} in {path}")
@@ -196,6 +202,18 @@ def read_hugging_face(path: Path) -> Contents:
 
     entries = {name: _entry(table, name, name in classes) for name in table.column_names}
     return Contents(path, entries, load, tabular=True)
+
+
+def _classes(path: Path) -> dict[str, list[str]]:
+    """Names of the classes, of the columns that hold numbers of classes."""
+    info = read_json(path, {"features": dict | None}, remedy=_REMEDY, finite=False)
+    kinds = {key: kind for key, kind in (info["features"] or {}).items() if isinstance(kind, dict)}
+    named = {key: kind for key, kind in kinds.items() if kind.get("_type") == "ClassLabel"}
+    try:
+        check_shape(named, {str: {"names": [str]}}, "features")
+    except ValueError as error:
+        raise ValueError(f"{path} {error}; {_REMEDY}") from error
+    return {key: kind["names"] for key, kind in named.items()}
 
 
 def _entry(table: Any, name: str, named: bool) -> Entry:

@@ -11,7 +11,7 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any
 
-from skdare.datasets._contents import reading
+from skdare.persist import parse_json, read_json
 
 MANIFEST = "manifest.json"
 DTYPES = ("float64", "float32", "float16", "uint8")
@@ -84,8 +84,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise ValueError(f"{folder} is no feature store; a folder with {MANIFEST} is needed")
     if not where.is_file():
         raise ValueError(f"{folder} is a folder without {MANIFEST}; a feature store has one")
-    with reading(where, "JSON"):
-        found = json.loads(where.read_text(encoding="utf-8"))
+    found = read_json(where, remedy="it is truncated or altered, so write the store again")
     return _believed(found, where)
 
 
@@ -95,17 +94,17 @@ def checked(manifest: Manifest, path: Path) -> Manifest:
         text = manifest.to_json()
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"made cannot be written as JSON ({error}); use plain values") from error
-    return _believed(json.loads(text), path)
+    return _believed(parse_json(text), path)
 
 
-def _believed(found: Any, where: Path) -> Manifest:
+def _believed(found: dict[str, Any], where: Path) -> Manifest:
     try:
         return _parsed(found)
     except ValueError as error:
         raise ValueError(f"{where} {error}") from error
 
 
-def _parsed(found: Any) -> Manifest:
+def _parsed(found: dict[str, Any]) -> Manifest:
     """Every value is checked: a manifest may be broken, or written to do harm."""
     version = _version(found)
     absent = [key for key in (*_KEYS, *("finished",)[: version - 1]) if key not in found]
@@ -134,11 +133,10 @@ def _parsed(found: Any) -> Manifest:
     return manifest
 
 
-def _version(found: Any) -> int:
-    given = found if isinstance(found, dict) else {}
-    if given.get("format") != _FORMAT:
-        raise ValueError(f"has format {short(given.get('format'))}; {_FORMAT!r} is needed")
-    version = given.get("version")
+def _version(found: dict[str, Any]) -> int:
+    if found.get("format") != _FORMAT:
+        raise ValueError(f"has format {short(found.get('format'))}; {_FORMAT!r} is needed")
+    version = found.get("version")
     if type(version) is not int or version < 1:
         raise ValueError(f"has version {short(version)}; a whole number up to {_VERSION} is needed")
     if version > _VERSION:

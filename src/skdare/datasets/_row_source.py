@@ -17,6 +17,7 @@ from skdare.datasets._entries import (
     feature_names_of,
     main_entry,
     named_entry,
+    side_by_side,
 )
 from skdare.datasets._read import is_csv, opened
 from skdare.datasets._roles import decode, features_matrix, refuse_infinity
@@ -150,11 +151,11 @@ class RowSource:
     def chunks(self, rows: int | None = None) -> Iterator[RowChunk]:
         """All rows, so many at a time; by default about 16 MB."""
         n = rows or rows_at_a_time(self.features)
-        keys, start = [*self._keys, *self._beside.values()], 0
-        for arrays in self._contents.visit(keys, n):
-            found, others = arrays[: len(self._keys)], arrays[len(self._keys) :]
+        features = side_by_side(self._contents, self._keys)
+        keys, start = [features, *self._beside.values()], 0
+        for found, *others in self._contents.visit(keys, n):
             what = f"features in {self._contents.path}"
-            X = features_matrix(found[0] if self._wide else np.column_stack(found), what)
+            X = features_matrix(found, what)
             X = X if self._order is None else X[:, self._order]
             refuse_infinity(X, what, None if self._wide else self._keys, start)
             beside = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from skdare.datasets._columns import typed_labels
 from skdare.datasets._contents import Contents
-from skdare.datasets._entries import choose, feature_names_of, is_label, places
+from skdare.datasets._entries import choose, feature_names_of, is_label, places, side_by_side
 from skdare.datasets._lazy import ChunkedRows
 from skdare.datasets._read import is_csv, stem
 from skdare.datasets._roles import assemble, decode, features_matrix, refuse_infinity
@@ -69,14 +69,14 @@ def stream_table(
 
     def matrices() -> Iterator[np.ndarray]:
         start = 0
-        for arrays in contents.visit(chosen, rows_at_a_time(_width(contents, chosen))):
-            wide = len(arrays) == 1 and arrays[0].ndim == 2
-            X = features_matrix(arrays[0] if wide else np.column_stack(arrays), where["features"])
+        key, most = side_by_side(contents, chosen), rows_at_a_time(_width(contents, chosen))
+        for (found,) in contents.visit([key], most):
+            X = features_matrix(found, where["features"])
             refuse_infinity(X, where["features"], names, start)
             yield X
             start += len(X)
 
-    kinds = np.result_type(*(contents.entries[key].dtype for key in chosen))
+    kinds = np.result_type(*{contents.entries[key].dtype for key in chosen})
     dtype = features_matrix(np.zeros((1, 1), kinds), where["features"]).dtype
     X = ChunkedRows(matrices, n, _width(contents, chosen), dtype)
     given = (checked.y, checked.domains, checked.split, checked.name, names)

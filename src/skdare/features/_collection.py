@@ -16,6 +16,7 @@ import numpy as np
 
 from skdare.datasets import natural
 from skdare.datasets._roles import MISSING
+from skdare.persist import open_file
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 # Formats in which another picture of the same shape has the same number of bytes.
@@ -68,7 +69,8 @@ class ImageFile:
     def read(self, archives: Archives) -> bytes:
         """All bytes of the file."""
         if self.member is None:
-            return Path(self.file).read_bytes()
+            with open_file(self.file) as file:
+                return file.read()
         return archives.read(self.file, self.member)
 
     def content(self) -> list[int]:
@@ -82,8 +84,9 @@ class ImageFile:
         if self.crc is not None:
             return [self.size, self.crc]
         try:
-            return [self.size, zlib.crc32(Path(self.file).read_bytes())]
-        except OSError:
+            with open_file(self.file) as file:
+                return [self.size, zlib.crc32(file.read())]
+        except (OSError, ValueError):
             return [self.size]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import torch
 from torch import nn
 
 from skdare.features._zoos import imported, torchvision_mismatch_named
+from skdare.persist import read_json
 
 _VOCABULARIES = (
     "tokenizer.json",
@@ -49,6 +49,12 @@ class Repository:
                 config = transformers.AutoConfig.from_pretrained(
                     self.name, trust_remote_code=False, **self.options
                 )
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            reason = str(error).strip().splitlines() or [type(error).__name__]
+            raise ValueError(
+                f"the config.json of {self.name} is none that transformers reads ({reason[0]}); "
+                "save the network again, or pass another"
+            ) from error
         except OSError as error:
             if self.options:
                 raise
@@ -66,10 +72,11 @@ class Repository:
             )
         return None if found is None else Path(found)
 
-    def json(self, name: str) -> Any:
-        """What a JSON file holds; None without one."""
+    def json(self, name: str, shape: Any = dict) -> Any:
+        """What a JSON file of this shape holds; None without one."""
         path = self.file(name)
-        return None if path is None else json.loads(path.read_text(encoding="utf-8"))
+        remedy = "save the network again, or pass another"
+        return None if path is None else read_json(path, shape, remedy=remedy)
 
     def model(self, config: Any, unused: tuple[str, ...] = ()) -> Any:
         """The network in float32 and evaluation mode, without its unused parts.

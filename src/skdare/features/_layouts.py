@@ -13,6 +13,7 @@ from skdare.datasets import natural
 from skdare.datasets._contents import reading
 from skdare.features._collection import IMAGE_SUFFIXES, Collection, ImageFile, Row, listed
 from skdare.features._tables import TABLES, read_table
+from skdare.persist import open_file
 
 _LAYOUT = "domain/class/image"
 _SYSTEM = {"__macosx", "thumbs.db", "desktop.ini"}
@@ -139,7 +140,7 @@ def _size(entry: os.DirEntry[str]) -> int:
 
 def _zip_listing(path: Path) -> _Listing:
     listing = _Listing(path, {}, [])
-    with reading(path, "zip"), ZipFile(path) as archive:
+    with open_file(path) as file, reading(path, "zip"), ZipFile(file) as archive:
         members = archive.infolist()
     for info in members:
         place = PurePosixPath(info.filename.lstrip("/"))

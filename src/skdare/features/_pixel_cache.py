@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skdare.persist import Partial, partial_file, whole_file
+from skdare.persist import Partial, partial_file, read_json, whole_file
 
 _HEADER = 128
 
@@ -40,8 +40,9 @@ class PixelCache:
     def unreadable(self, fingerprint: str) -> dict[str, str]:
         """Why images could not be read in an earlier run, by id; nothing if none is known."""
         try:
-            return json.loads(self._path(fingerprint, "unreadable.json").read_text("utf-8"))
-        except (OSError, ValueError):
+            path = self._path(fingerprint, "unreadable.json")
+            return read_json(path, {str: str}, remedy="remove it")
+        except (OSError, ValueError):  # a cache: what cannot be read is made again
             return {}
 
     def note(self, fingerprint: str, unreadable: Mapping[str, str]) -> None:

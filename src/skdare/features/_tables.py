@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from skdare.datasets._columns import cell_text, csv_blocks, csv_header
+from skdare.datasets._columns import cell_text, csv_header
 from skdare.datasets._contents import needing, reading
+from skdare.datasets._csv_cells import csv_blocks
 from skdare.datasets._roles import MISSING, NAMES
 from skdare.features._collection import Collection, ImageFile, Row, listed
 
@@ -83,8 +84,9 @@ def _called(role: str, header: list[str], given: Mapping[str, str | None]) -> li
 
 
 def _csv_cells(path: Path, header: list[str], columns: list[str]) -> dict[str, list[str]]:
-    blocks, _ = csv_blocks(path, header, set(range(len(header))))
-    return {c: [cell for block in blocks[header.index(c)] for cell in block] for c in columns}
+    blocks = list(csv_blocks(path, len(header), set(range(len(header)))))
+    places = {c: header.index(c) for c in columns}
+    return {c: [cell for b in blocks for cell in b.text[j]] for c, j in places.items()}
 
 
 def _parquet_header(path: Path) -> list[str]:

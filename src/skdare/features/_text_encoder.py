@@ -171,7 +171,7 @@ def _pooling(repository: Repository, asked: str | None) -> Pooling:
     """What sentence-transformers wrote into the folder, if it did; what was asked comes first."""
     modules = {
         part["type"].rpartition(".")[2]: part["path"]
-        for part in repository.json("modules.json") or ()
+        for part in repository.json("modules.json", [{"type": str, "path": str}]) or ()
     }
     unit = "Normalize" in modules
     if asked is not None or not modules:

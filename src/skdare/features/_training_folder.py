@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,32 @@ import torch
 from torch import Tensor
 
 from skdare.features._recipe import Job
-from skdare.persist import lock_folder, whole_file
+from skdare.persist import check_shape, lock_folder, read_json, whole_file
 
 SETTINGS, STATE, RECORD, WEIGHTS = "run.json", "state.pt", "record.json", "network.pt"
+_REMEDY = "remove it to do that part again, or train in another folder"
+_SOURCE = {
+    "path": str,
+    "backbone": str,
+    "options": dict,
+    "skip_unreadable": bool,
+    **dict.fromkeys(("cache", "image", "text", "label", "domain"), str | None),
+}
+_SETTINGS = {"examples": str, "weights": str, "recipe": {"aside": float, "precision": str}}
+_RECORD = {
+    "held_out": str | None,
+    "trial": int,
+    "draw": int,
+    "hyperparameters": dict,
+    "rule": str,
+    "step": int,
+    "value": float,
+    "accuracy": {str: float},
+    "last": {str: float},
+    "checks": [{"step": int, "accuracy": {str: float}}],
+    "network": str,
+    "made": dict,
+}
 
 
 @dataclass(frozen=True)
@@ -78,6 +101,8 @@ def ceiling_scores(records: Iterable[TrainingRecord]) -> dict[tuple[str, int], f
         for check in record.checks if record.held_out is None else ():
             for domain, score in check["accuracy"].items():
                 others = [v for name, v in check["accuracy"].items() if name != domain]
+                if not others:
+                    continue
                 place, value = (domain, record.trial), sum(others) / len(others)
                 if place not in best or value > best[place][0]:
                     best[place] = value, score
@@ -115,7 +140,7 @@ class TrainingFolder:
             _write(path, json.dumps({**settings, "source": source}, indent=1).encode())
             return
         self.refuse_other(settings)
-        earlier = _json(path)
+        earlier = self.settings()
         if source and earlier.get("source") != source:
             _write(path, json.dumps({**earlier, "source": source}, indent=1).encode())
 
@@ -141,7 +166,20 @@ class TrainingFolder:
             raise ValueError(
                 f"{self.folder} has no {SETTINGS}; make it with `skdare train`, or name a run"
             )
-        return _json(path)
+        return read_json(path, _SETTINGS, remedy=_REMEDY)
+
+    def source(self) -> dict[str, Any]:
+        """Where the examples of the run lie, and the backbone with its options."""
+        found = self.settings().get("source")
+        if not found:
+            raise ValueError(
+                f"{self.folder} does not say where its examples are; train it with `skdare train`"
+            )
+        try:
+            check_shape(found, _SOURCE, "source")
+        except ValueError as error:
+            raise ValueError(f"{self.folder / SETTINGS} {error}; {_REMEDY}") from error
+        return {name: found[name] for name in _SOURCE}
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -194,21 +232,10 @@ class TrainingFolder:
         return self.folder / job.name
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(
-            f"{path} is not JSON ({error}); remove it to do that part again"
-        ) from error
-
-
 def _record(path: Path) -> TrainingRecord:
-    names, found = {f.name for f in fields(TrainingRecord)}, _json(path)
-    if not names <= found.keys():
-        absent = ", ".join(sorted(names - found.keys()))
-        raise ValueError(f"{path} lacks {absent}; train in another folder, or remove it")
-    return TrainingRecord(**{name: found[name] for name in names})
+    # The loss of a network that diverged is no number.
+    found = read_json(path, _RECORD, remedy=_REMEDY, finite=False)
+    return TrainingRecord(**{name: found[name] for name in _RECORD})
 
 
 def _loaded(path: Path, *, mmap: bool = False) -> dict[str, Any]:

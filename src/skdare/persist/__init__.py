@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skdare.persist._fields import (
+    ANY_NUMBER,
     FLAG,
     INTEGER,
     LABEL,
@@ -16,7 +17,9 @@ from skdare.persist._fields import (
     Size,
     Unfit,
 )
+from skdare.persist._json import check_shape, parse_json, read_json
 from skdare.persist._lock import lock, lock_folder, turn
+from skdare.persist._open_file import open_file
 from skdare.persist._structures import (
     ANYTHING,
     LABELS,
@@ -33,6 +36,7 @@ from skdare.persist._whole_file import PARTIAL, Partial, partial_file, whole_fil
 
 __all__ = [
     "ANYTHING",
+    "ANY_NUMBER",
     "FLAG",
     "INTEGER",
     "LABEL",
@@ -57,10 +61,14 @@ __all__ = [
     "TensorFile",
     "TupleOf",
     "Unfit",
+    "check_shape",
     "header_of",
     "lock",
     "lock_folder",
+    "open_file",
+    "parse_json",
     "partial_file",
+    "read_json",
     "turn",
     "whole_file",
     "whole_folder",

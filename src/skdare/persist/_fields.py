@@ -75,19 +75,21 @@ class Field(ABC):
 
 @dataclass(frozen=True)
 class _Plain(Field):
-    """A number, text or flag; floats that are not finite as words."""
+    """A number, text or flag; floats that are not finite, where they may be, as words."""
 
     kinds: tuple[type, ...]
     called: str
+    finite: bool = True
 
     def write(self, value: Any, to: Arrays, name: str) -> Any:
         value = value.item() if isinstance(value, np.generic) else value
-        if type(value) not in self.kinds:
+        endless = type(value) is float and not math.isfinite(value)
+        if type(value) not in self.kinds or (endless and self.finite):
             raise Unfit(f"{name} is {value!r}, which cannot be saved; it must be {self.called}")
-        return str(value) if type(value) is float and not math.isfinite(value) else value
+        return str(value) if endless else value
 
     def read(self, node: Any, saved: Saved) -> Any:
-        if float in self.kinds and node in ("nan", "inf", "-inf"):
+        if not self.finite and node in ("nan", "inf", "-inf"):
             return float(node)
         if type(node) not in self.kinds or (type(node) is int and node.bit_length() > 63):
             raise saved.refuse(self.called)
@@ -262,7 +264,8 @@ def _text(values: list[str], saved: Saved) -> np.ndarray:
     return np.array(values, dtype=str)
 
 
-NUMBER = _Plain((int, float), "a number")
+NUMBER = _Plain((int, float), "a finite number")
+ANY_NUMBER = _Plain((int, float), "a number", finite=False)
 INTEGER = _Plain((int,), "a whole number")
 FLAG = _Plain((bool,), "true or false")
 TEXT = _Plain((str,), "text")

@@ -20,6 +20,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from skdare.persist._json import parse_json
+from skdare.persist._open_file import open_file
 from skdare.persist._whole_file import whole_file
 
 VERSION = 2
@@ -83,7 +85,7 @@ class TensorFile:
     @classmethod
     def read(cls, path: str | PathLike[str]) -> TensorFile:
         """A file that skdare wrote; one that is not, or is damaged, or newer, is refused."""
-        with Path(path).open("rb") as file:
+        with open_file(path) as file:
             outline = _outline(file, path)
             digest = hashlib.sha256(len(outline.text).to_bytes(8, "little") + outline.unsigned)
             arrays = {}
@@ -101,7 +103,7 @@ class TensorFile:
 
 def header_of(path: str | PathLike[str]) -> TensorFile:
     """The header alone, without any array; the checksum is not looked at."""
-    with Path(path).open("rb") as file:
+    with open_file(path) as file:
         outline = _outline(file, path)
     return TensorFile(outline.kind, outline.header, {}, outline.version)
 
@@ -131,12 +133,12 @@ def _outline(file: BinaryIO, path: str | PathLike[str]) -> _Outline:
         if size < 8 or length > min(size - 8, _LONGEST):
             raise _NotOurs("it has no header")
         text = file.read(length)
-        entries = json.loads(text)
-        metadata = entries.pop(_METADATA, None) if isinstance(entries, dict) else None
+        entries = _parsed(text)
+        metadata = entries.pop(_METADATA, None)
         if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:
             raise _NotOurs("it is none of skdare's")
-        digest, header = metadata.get(_DIGEST), json.loads(metadata[_HEADER])
-        if not isinstance(digest, str) or len(digest) != 64 or not isinstance(header, dict):
+        digest, header = metadata.get(_DIGEST), _parsed(metadata[_HEADER])
+        if not isinstance(digest, str) or len(digest) != 64:
             raise _NotOurs("its header is not whole")
         kind, version = header.pop("kind"), header.pop("version")
         if not isinstance(kind, str) or type(version) is not int or version < 2:
@@ -149,12 +151,19 @@ def _outline(file: BinaryIO, path: str | PathLike[str]) -> _Outline:
         arrays = list(_placed(entries, size - 8 - length))
     except _Newer:
         raise
-    except (_NotOurs, ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         why = error if isinstance(error, _NotOurs) else "its header is damaged"
         raise ValueError(
             f"{path} cannot be read: {why}; pass a file that save wrote, whole and unaltered"
         ) from error
     return _Outline(text, header, digest, arrays, kind, version)
+
+
+def _parsed(text: Any) -> Any:
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise _NotOurs(f"its header {error}") from error
 
 
 class _NotOurs(ValueError):
