@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hunting import MINUTES, SEED, Hunt
+from hunting import MINUTES, SEED, Hunt, Search
 
 FOLDER = Path(__file__).parent
 
@@ -52,6 +52,16 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture
 def hunt(request, tmp_path) -> Hunt:
     """The cases of a test: ``for case in hunt(rate=100): with case: ...``."""
+    return _hunt(request, tmp_path)
+
+
+@pytest.fixture
+def search(request, tmp_path) -> Search:
+    """A law that hypothesis tries to break: ``@search(rate=10, x=strategy) def law(x): ...``."""
+    return Search(_hunt(request, tmp_path))
+
+
+def _hunt(request, tmp_path) -> Hunt:
     config = request.config
     return Hunt(
         test=f"{request.node.path.name}::{request.node.name}",

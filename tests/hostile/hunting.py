@@ -10,17 +10,18 @@ import shutil
 import signal
 import traceback
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 
 SEED, MINUTES = 7, 3.0
 # Far beyond what any case takes, on any machine: a case that is not over by then hangs.
-SECONDS = 120
+SECONDS = 600
 
 
 @contextmanager
@@ -132,3 +133,37 @@ class Hunt:
                 f"--case {first.number}\nits files: {first.folder}"
             )
             yield first.failure
+
+
+@dataclass(frozen=True)
+class Search:
+    """A law that hypothesis tries to break, with as many examples as the budget pays for."""
+
+    hunt: Hunt
+
+    def __call__(self, rate: float, **strategies: Any) -> Callable[[Callable[..., None]], None]:
+        """A decorator that looks for a counterexample at once."""
+        from hypothesis import HealthCheck, Phase, given, settings
+        from hypothesis import seed as seeded
+
+        chosen = settings(
+            max_examples=self.hunt.count(rate),
+            deadline=None,
+            database=None,
+            # To explain takes longer than to find.
+            phases=[Phase.explicit, Phase.generate, Phase.shrink],
+            suppress_health_check=list(HealthCheck),
+        )
+
+        def look(law: Callable[..., None]) -> None:
+            seed = zlib.crc32(f"{self.hunt.seed} {self.hunt.test}".encode())
+            try:
+                seeded(seed)(chosen(given(**strategies)(law)))()
+            except Exception as error:
+                error.add_note(
+                    f"again: pytest tests/hostile/{self.hunt.test!r} --seed {self.hunt.seed} "
+                    f"--minutes {self.hunt.minutes:g}"
+                )
+                raise
+
+        return look

@@ -62,7 +62,8 @@ def read_or_refuse(look: Callable[[Path], Any], path: Path) -> Any:
     try:
         return look(path)
     except (ValueError, OSError) as error:
-        assert path.name in str(error), f"refused without the file's name: {error}"
+        if path.name not in str(error):
+            raise AssertionError(f"refused without the file's name: {error}") from error
         return None
 
 
