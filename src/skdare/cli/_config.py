@@ -65,7 +65,7 @@ def _places(name: str, value: Any, folder: Path) -> list[str]:
     if isinstance(value, dict):
         return [f"{domain}={folder / str(place)}" for domain, place in value.items()]
     many = [value] if isinstance(value, str) else value
-    if not isinstance(many, list) or not all(isinstance(place, str) for place in many):
+    if not isinstance(many, list) or not many or not all(isinstance(p, str) for p in many):
         raise click.BadParameter(f"`{name}` is {value!r}; it must be a path, or a table of paths")
     return [str(folder / place) for place in many]
 
