@@ -43,7 +43,7 @@ def config(name: str, rng: np.random.Generator) -> bytes:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_file_of_options_is_taken_or_refused_in_words(hunt, name):
-    for case in hunt(rate=200):
+    for case in hunt(rate=100):
         with case:
             path = case.folder / "a.toml"
             path.write_bytes(config(name, case.rng))
@@ -57,7 +57,7 @@ def test_a_file_of_options_is_taken_or_refused_in_words(hunt, name):
 
 def test_a_study_is_taken_or_refused_in_words(hunt):
     pytest.importorskip("torch", reason="networks are trained with torch")
-    for case in hunt(rate=100):
+    for case in hunt(rate=60):
         with case:
             path = case.folder / "study.toml"
             path.write_bytes(config("reproduce", case.rng))

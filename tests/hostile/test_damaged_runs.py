@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -51,10 +52,8 @@ def spoil_lines(content: bytes, rng: np.random.Generator) -> bytes:
             case 5:
                 return damaged(content, rng)
             case _:
-                try:
+                with suppress(ValueError, RecursionError):  # it was damaged before
                     lines[i] = json.dumps(forged(json.loads(lines[i]), rng)).encode()
-                except (ValueError, RecursionError):  # it was damaged before
-                    pass
         if not lines:
             break
     return b"\n".join(lines) + (b"\n" if rng.random() < 0.8 else b"")

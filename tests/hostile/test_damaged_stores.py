@@ -91,7 +91,7 @@ def spoil(store: Path, another: Path, rng: np.random.Generator) -> set[str]:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
 def test_a_spoiled_store_is_named_and_never_taken_for_whole(hunt, whole, another):
-    for case in hunt(rate=150):
+    for case in hunt(rate=70):
         with case:
             store = case.folder / "table"
             shutil.copytree(whole, store)

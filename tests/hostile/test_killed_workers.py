@@ -18,7 +18,7 @@ from test_dask import WAYS, fit, held_by, problem, processes  # noqa: E402
 
 # Not beside other tests of clusters: both look for free ports.
 pytestmark = pytest.mark.xdist_group("processes")
-HEADS = ["DAREClassifier", "ERMClassifier", "GroupDRORegressor"]
+HEADS = ["DAREClassifier", "GroupDRORegressor"]
 
 
 @pytest.fixture(autouse=True)

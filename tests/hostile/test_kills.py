@@ -57,7 +57,7 @@ def test_a_killed_bench_keeps_what_was_finished_and_ends_with_the_same_records(
     write(tmp_path / "t.npz", table())
     seconds = undisturbed(mortal, tmp_path)
     whole = results(Log(tmp_path / "whole" / "run").read())
-    for case in hunt(rate=3):
+    for case in hunt(rate=1):
         with case:
             mortal.survive(case.folder, seconds, case.rng)
             log = Log(case.folder / "run")
@@ -78,7 +78,7 @@ def test_a_killed_save_leaves_the_old_file_or_the_new(mortal, hunt, tmp_path):
         head.save(tmp_path / name)
     seconds = undisturbed(mortal, tmp_path)
     possible = {(tmp_path / name).read_bytes() for name in ("old", "new")}
-    for case in hunt(rate=10):
+    for case in hunt(rate=4):
         with case:
             path = case.folder / "head"
             path.write_bytes((tmp_path / "old").read_bytes())
@@ -91,7 +91,7 @@ def test_a_killed_save_leaves_the_old_file_or_the_new(mortal, hunt, tmp_path):
 def test_a_killed_store_is_sound_and_goes_on_to_the_same_bytes(mortal, hunt, tmp_path):
     seconds = undisturbed(mortal, tmp_path)
     whole = contents(tmp_path / "whole")
-    for case in hunt(rate=10):
+    for case in hunt(rate=4):
         with case:
             mortal.survive(case.folder, seconds, case.rng)
             if (case.folder / "table").exists():
@@ -105,7 +105,7 @@ def test_a_killed_store_is_sound_and_goes_on_to_the_same_bytes(mortal, hunt, tmp
 def test_a_killed_conversion_leaves_whole_files_or_none(mortal, hunt, tmp_path):
     write(tmp_path / "t.npz", table())
     seconds = undisturbed(mortal, tmp_path)
-    for case in hunt(rate=5):
+    for case in hunt(rate=1.5):
         with case:
             mortal.survive(case.folder, seconds, case.rng)
             for name in ("a.npz", "a.csv.gz", "a"):
@@ -126,7 +126,7 @@ def test_a_killed_adaptation_has_seen_all_rows_of_a_call_or_none(mortal, hunt, t
         np.save(tmp_path / f"rows-{call}.npy", rows)
     seconds = undisturbed(mortal, tmp_path)
     whole = contents(tmp_path / "whole")
-    for case in hunt(rate=5):
+    for case in hunt(rate=1.5):
         with case:
             mortal.survive(case.folder, seconds, case.rng)
             if (case.folder / "stream").exists():
@@ -145,7 +145,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(mortal, hunt, tmp_path):
 
     seconds = undisturbed(mortal, tmp_path)
     whole = weights(tmp_path / "whole" / "run")
-    for case in hunt(rate=3):
+    for case in hunt(rate=0.7):
         with case:
             mortal.survive(case.folder, seconds, case.rng)
             TrainingFolder(case.folder / "run").record(Job("a", 0))
@@ -158,7 +158,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(mortal, hunt, tmp_path):
 def test_a_killed_extraction_goes_on_to_the_same_bytes(mortal, hunt, tmp_path):
     seconds = undisturbed(mortal, tmp_path)
     whole = contents(tmp_path / "whole")
-    for case in hunt(rate=5):
+    for case in hunt(rate=1.5):
         with case:
             mortal.survive(case.folder, seconds, case.rng)
             if (case.folder / "store").exists():

@@ -61,7 +61,7 @@ def assert_finite(head, X) -> None:
 
 @pytest.mark.parametrize("name", HEADS)
 def test_a_head_is_finite_or_refuses_in_words(search, name):
-    @search(rate=14, head=heads(name), problem=problems(task_of(name)))
+    @search(rate=10, head=heads(name), problem=problems(task_of(name)))
     def law(head, problem):
         with np.errstate(all="ignore"):
             before = repr(problem.X)
@@ -75,7 +75,7 @@ def test_a_head_adapts_to_odd_rows_or_refuses_in_words(search, name, make):
     task = task_of(name)
     training = make(task)
 
-    @search(rate=8, head=heads(name), problem=problems(task))
+    @search(rate=5, head=heads(name), problem=problems(task))
     def law(head, problem):
         with np.errstate(all="ignore"):
             assume(fitted(head, Problem(training.X, training.y, training.domains, "fair")))
@@ -86,7 +86,7 @@ def test_a_head_adapts_to_odd_rows_or_refuses_in_words(search, name, make):
 
 @pytest.mark.parametrize("name", HEADS)
 def test_what_was_fitted_is_saved_and_comes_back_or_is_refused_before_it_is_written(search, name):
-    @search(rate=5, head=heads(name), problem=problems(task_of(name)))
+    @search(rate=3, head=heads(name), problem=problems(task_of(name)))
     def law(head, problem):
         with np.errstate(all="ignore"), tempfile.TemporaryDirectory() as folder:
             assume(fitted(head, problem) is not None)
@@ -134,7 +134,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", CONVEX)
 def test_a_head_does_not_depend_on(search, name, change):
-    @search(rate=3, problem=fair_problems(task_of(name)), seed=st.integers(0, 99))
+    @search(rate=1.5, problem=fair_problems(task_of(name)), seed=st.integers(0, 99))
     def law(problem, seed):
         order, unit, names = CHANGES[change](problem, np.random.default_rng(seed))
         X, y, domains = problem.X[order] * unit, problem.y[order], problem.domains[order]
@@ -147,7 +147,7 @@ def test_a_head_does_not_depend_on(search, name, change):
 
 @pytest.mark.parametrize("name", CONVEX)
 def test_a_row_twice_is_a_row_of_weight_two(search, name):
-    @search(rate=3, problem=fair_problems(task_of(name)), seed=st.integers(0, 99))
+    @search(rate=1.5, problem=fair_problems(task_of(name)), seed=st.integers(0, 99))
     def law(problem, seed):
         times = np.random.default_rng(seed).integers(1, 3, size=len(problem.y))
         rows = np.repeat(np.arange(len(times)), times)
@@ -171,7 +171,7 @@ def test_a_table_is_read_back_or_refused_before_it_is_written(search, suffix):
         pytest.importorskip(package, reason=f"{package} is not installed")
 
     @search(
-        rate=15,
+        rate=10,
         seed=st.integers(0, 99),
         n=st.integers(2, 12),
         classes=st.lists(NAMES, min_size=1, max_size=3, unique=True),

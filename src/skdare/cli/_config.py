@@ -62,7 +62,7 @@ def _as_given(name: str, value: Any, parameter: click.Parameter, folder: Path) -
 
 def _places(name: str, value: Any, folder: Path) -> list[str]:
     """Paths beside the file; a table of them has a held-out domain for each."""
-    if isinstance(value, dict):
+    if value and isinstance(value, dict):
         return [f"{domain}={folder / str(place)}" for domain, place in value.items()]
     many = [value] if isinstance(value, str) else value
     if not isinstance(many, list) or not many or not all(isinstance(p, str) for p in many):
