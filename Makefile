@@ -8,17 +8,21 @@ PYTEST = $(BIN)/python -m pytest -n 2 --dist loadgroup
 export OPENBLAS_NUM_THREADS = 1
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo test test-all lint docs format clean
+.PHONY: demo test test-all hostile lint docs format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/skdare demo
 
-# All but what is marked slow, which `make test-all` runs too.
+# All but what is marked slow, which `make test-all` runs too, and hostile.
 test: $(VENV)/.test
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not hostile"
 
 test-all: $(VENV)/.test
-	$(PYTEST)
+	$(PYTEST) -m "not hostile"
+
+# Damaged files, kills and odd data, from a fixed seed; for hours: HOSTILE="--seed 12 --minutes 120".
+hostile: $(VENV)/.test
+	$(PYTEST) tests/hostile -m hostile $(HOSTILE)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

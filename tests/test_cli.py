@@ -121,6 +121,8 @@ def test_options_come_from_a_file_and_the_command_line_overrules_it(features, tm
         (["bench", "f.npz", "--set", "dare.shrinkage=5"], "shrinkage is 5"),
         (["bench", "f.npz", "--out", "f.npz"], "f.npz"),
         (["bench", "f.npz", "--config", "number.toml"], "must be a path"),
+        (["bench", "f.npz", "--config", "list.toml"], "must be a path"),
+        (["bench", "f.npz", "--config", "table.toml"], "must be a path"),
         (["report", "f.npz", "--formats", ""], "no format is named"),
         (["ablate", "lamda", "f.npz"], "lambda"),
         (["ablate", "whitening", "f.npz", "--values", "1"], "sweeps nothing"),
@@ -133,6 +135,8 @@ def test_a_mistake_exits_with_two_and_says_what_to_do(features, tmp_path, argume
     (tmp_path / "wrong.toml").write_text("trails = 3\n")
     (tmp_path / "broken.toml").write_text("trials = \n")
     (tmp_path / "number.toml").write_text("features = 5\n")
+    (tmp_path / "list.toml").write_text("out = []\n")
+    (tmp_path / "table.toml").write_text("out = {}\n")
     result = run(*arguments)
     assert result.exit_code == 2
     assert message in result.stderr

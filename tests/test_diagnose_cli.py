@@ -159,6 +159,10 @@ def test_unlabelled_rows_are_read_from_any_file(files):
     np.save(infinite, np.full((3, 2), np.inf))
     with pytest.raises(ValueError, match="has infinity in row 0"):
         read_unlabelled(infinite)
+    for content in (b"", b"\x93NUMPY\x01\x00", infinite.read_bytes()[:-1], b"\0" * 200):
+        infinite.write_bytes(content)
+        with pytest.raises(ValueError, match=r"infinite\.npy"):
+            read_unlabelled(infinite)
 
 
 # -- The theory -----------------------------------------------------------------------------------

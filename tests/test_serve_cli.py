@@ -207,6 +207,14 @@ def test_a_table_is_streamed_as_it_is_read(folder, parts, monkeypatch):
         assert (found.feature_names, found.X.dtype) == (want.feature_names, want.X.dtype)
 
 
+def test_a_table_whose_rows_do_not_agree_is_refused_before_it_is_streamed(folder):
+    np.savez("short.npz", X=np.eye(5)[:3], y=[0, 1, 0, 1, 0], domain=list("aabbb"))
+    result = run("features", "convert", "short.npz", "store")
+    assert result.exit_code == 2
+    assert "rows do not agree: features 'X' in short.npz has 3" in result.stderr
+    assert not Path("store").exists()
+
+
 def test_a_file_becomes_a_store_some_rows_at_a_time(folder, parts):
     from skdare.datasets import fingerprint, read
 

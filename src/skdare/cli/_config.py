@@ -70,12 +70,12 @@ def _as_given(name: str, value: Any, parameter: click.Parameter, folder: Path) -
 
 def _places(name: str, value: Any, folder: Path) -> list[str]:
     """Paths beside the file; a table of them has a held-out domain for each."""
-    if isinstance(value, dict):
+    if value and isinstance(value, dict):
         if not all(isinstance(place, str) for place in value.values()):
             raise _Unfit(f"{short(value)}; it must be a path, or a table of paths")
         return [f"{domain}={folder / place}" for domain, place in value.items()]
     many = [value] if isinstance(value, str) else value
-    if not isinstance(many, list) or not all(isinstance(place, str) for place in many):
+    if not isinstance(many, list) or not many or not all(isinstance(p, str) for p in many):
         raise _Unfit(f"{short(value)}; it must be a path, or a table of paths")
     return [str(folder / place) for place in many]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skdare.datasets._arrays import read_npz, read_safetensors, read_torch
+from skdare.datasets._arrays import read_npy, read_npz, read_safetensors, read_torch
 from skdare.datasets._columns import read_csv, read_parquet
 from skdare.datasets._contents import Contents
 from skdare.datasets._entries import (
@@ -120,8 +120,6 @@ def read_unlabelled(
     """
     path = Path(path)
     where = f"features in {path}"
-    if path.suffix == ".npy" and path.exists():
-        return features_alone(np.load(path, allow_pickle=False), where)
     contents = opened(path)
     main = main_entry(contents, key)
     if main is not None:
@@ -138,7 +136,9 @@ def read_unlabelled(
 
 
 def opened(path: Path) -> Contents:
-    """What a file or a store holds, where no entry is named."""
+    """What a file or a store holds, where no entry is named; an ``.npy`` file holds features."""
+    if path.suffix.lower() == ".npy" and path.is_file():
+        return read_npy(path)
     return _open(path, dict.fromkeys(LABELS))
 
 

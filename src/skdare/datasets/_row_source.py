@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from skdare.datasets._arrays import read_npy
 from skdare.datasets._contents import Contents
 from skdare.datasets._csv_stream import STDIN, stream_csv
 from skdare.datasets._entries import (
@@ -189,9 +188,7 @@ def _is_csv(path: str | Path) -> bool:
 def opened_rows(path: str | Path, is_text: Callable[[str], bool]) -> Contents:
     """What a file holds; of CSV, only the first rows are looked at, and some columns are text."""
     if not _is_csv(path) or (str(path) != STDIN and not Path(path).is_file()):
-        file = Path(path)
-        is_array = file.suffix.lower() == ".npy" and file.is_file()
-        return read_npy(file) if is_array else opened(file)
+        return opened(Path(path))
     return stream_csv(Path(path), is_text)
 
 

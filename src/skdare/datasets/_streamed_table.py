@@ -62,8 +62,11 @@ def stream_table(
         if role != "features"
     }
     n = len(labels["target"])
-    # What labels must be is checked beside features that are none.
-    beside = {"features": np.broadcast_to(np.float32(0), (n, 1)), **labels}
+    # What labels must be is checked beside features that are none, but as many; how many rows of
+    # text there are only reading all of them tells, and each has a cell for every column.
+    shape = contents.entries[keys["features"][0]].shape
+    rows = n if is_csv(path) else int(np.prod(shape[:1]))
+    beside = {"features": np.broadcast_to(np.float32(0), (rows, 1)), **labels}
     checked = assemble(beside, where, stem(path))
     chosen, names = keys["features"], feature_names_of(contents, keys["features"])
 
