@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 
 import numpy as np
@@ -48,3 +49,13 @@ def test_a_stream_of_no_known_kind_is_refused(kind):
     chosen = rows_to(io.StringIO(), kind=kind)
     with pytest.raises(ValueError, match=r"choose \.csv, \.jsonl, \.parquet"), chosen:
         pass
+
+
+def test_a_label_with_a_carriage_return_stays_in_its_row(tmp_path):
+    labels = np.array(["a\rb", "a\nb", 'a"b', "plain"])
+    with rows_to(tmp_path / "p.csv") as rows:
+        rows.write({"label": labels, "score": np.arange(4)})
+    with (tmp_path / "p.csv").open(newline="") as file:
+        read = list(csv.DictReader(file))
+    assert [row["label"] for row in read] == labels.tolist()
+    assert (tmp_path / "p.csv").read_bytes().endswith(b"plain,3\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
@@ -15,6 +14,7 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 
+from skdare._safe_text import csv_writer
 from skdare._safe_text import spreadsheet_safe as safe_field
 from skdare.datasets._contents import needing
 from skdare.persist import whole_file
@@ -35,7 +35,8 @@ class RowWriter(ABC):
 
 class _Csv(RowWriter):
     def __init__(self, file: IO[str], path: Path | None) -> None:
-        self._writer, self._begun = csv.writer(file, lineterminator="\n"), False
+        self._writer = csv_writer(file)
+        self._begun = False
 
     def write(self, columns: Columns) -> None:
         if not self._begun:

@@ -148,6 +148,9 @@ def _picture(plot: Plot, kind: str, caption: str) -> bytes:
 
 def _written(path: Path, content: str | bytes) -> Path:
     """The file, whole or not at all."""
+    if isinstance(content, str):
+        # Half a character, which a name may have in JSON, is written out: UTF-8 has none.
+        content = content.encode(errors="backslashreplace")
     with whole_file(path) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(content)
     return path

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
-from skdare._safe_text import spreadsheet_safe
+from skdare._safe_text import csv_writer, spreadsheet_safe
 from skdare.bench import ABLATION, NETWORK, Record
 from skdare.summary.grid import Estimate, Grid, Sweep, estimate
 from skdare.summary.groups import Group, Summary
@@ -74,7 +73,7 @@ def _field(value: Any, safe: bool) -> Any:
 
 def _written(rows: Sequence[Row]) -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
+    csv_writer(out).writerows(rows)
     return out.getvalue()
 
 
