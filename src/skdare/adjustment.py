@@ -128,6 +128,15 @@ class Adjustment:
         return result
 
     @property
+    def trace(self) -> float:
+        """tr(W), without a common matrix."""
+        found = self.d * self.scale
+        if self.matrix is not None:
+            found += float(np.trace(to_numpy(self.matrix)))
+        U, weights = self.thin_columns()
+        return found + float(weights @ np.sum(U * U, axis=0))
+
+    @property
     def is_thin(self) -> bool:
         """Whether it is a scale, but for columns that are fewer than half of the features."""
         if self.matrix is not None or self.common is not None:

@@ -112,6 +112,16 @@ def adjusted_mean(W: Adjustment, moments: Moments) -> np.ndarray:
     return to_numpy(W.back(W.like(mean[:, None]))).astype(np.float64)[:, 0]
 
 
+def adjusted_variance(W: Adjustment, moments: Moments) -> float:
+    """Total variance of a domain after adjustment, ``tr(Wᵀ C W)``; of few rows, through them."""
+    if moments.factor is None:
+        dense = to_numpy(W.dense()).astype(np.float64)
+        return float(np.sum(to_numpy(moments.covariance_times(dense)) * dense))
+    rows = to_numpy(moments.factor)[:-1]
+    adjusted = to_numpy(W.back(W.like(rows.T))).astype(np.float64)
+    return float(np.sum(adjusted**2)) / moments.n
+
+
 def span(M: np.ndarray) -> np.ndarray:
     """An orthonormal basis of the columns."""
     Q, values, _ = np.linalg.svd(M, full_matrices=False)

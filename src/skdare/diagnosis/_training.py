@@ -17,6 +17,7 @@ from skdare._array import Array, like, to_numpy
 from skdare.adjustment import Adjustment, adjustment_error
 from skdare.diagnosis._geometry import (
     adjusted_mean,
+    adjusted_variance,
     adjustment_difference,
     span,
     spectral_norm,
@@ -155,7 +156,7 @@ class TrainingDomains:
         outside, B = delta - inside, self._told_apart
         # The estimated mean is off by a covariance of C/n.
         along_means = len(Q.T) * self._variance(self._guessed(Q), moments) if Q.size else 0.0
-        noise = (self._adjusted_variance(moments) - along_means) / moments.n
+        noise = (adjusted_variance(self.guess, moments) - along_means) / moments.n
         along = Q @ (Q.T @ B)
         moves = [
             self._moves(part, B, self._variance(self._guessed(weights), moments) / moments.n)
@@ -184,14 +185,6 @@ class TrainingDomains:
     def _guessed(self, V: np.ndarray) -> np.ndarray:
         """Weights on raw features, by the guess."""
         return to_numpy(self.guess.apply(self.guess.like(V))).astype(np.float64)
-
-    def _adjusted_variance(self, moments: Moments) -> float:
-        """Total variance of a domain after adjustment by the guess, ``tr(Wᵀ C W)``."""
-        if moments.factor is None:
-            W = to_numpy(self.guess.dense()).astype(np.float64)
-            return float(np.sum(to_numpy(moments.covariance_times(W)) * W))
-        rows = to_numpy(moments.factor)[:-1]
-        return float(np.sum(to_numpy(self.guess.back(self.guess.like(rows.T))) ** 2)) / moments.n
 
     @staticmethod
     def _variance(V: np.ndarray, moments: Moments) -> float:
