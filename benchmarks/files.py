@@ -1,10 +1,14 @@
 """Rows of every kind of file through `skdare predict`: rows a second, and peak resident memory.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/files.py
+    OPENBLAS_NUM_THREADS=1 python benchmarks/files.py --wide
 
 Each kind is measured at a number of rows and at ten times as many, each in a process of its own;
 memory is the peak beyond that of a process that reads 100 rows. A conversion holds up to 256 MiB,
 one shard of the store.
+
+With ``--wide``: tables of 500 rows and very many columns, as expression matrices have, read whole,
+and a head fitted to them. Seconds are the processor's, of one core.
 """
 
 from __future__ import annotations
@@ -91,14 +95,95 @@ def table(rows: int, features: int) -> None:
             )
 
 
+WIDE_ROWS = 500
+WIDE_KINDS = ("csv", "parquet", "npz", "npy", "safetensors", "store", "pt", "folder")
+
+
+def make_wide(path: str, features: int) -> None:
+    """A table of five domains; numbers have six digits, and rows repeat but for their first."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, features)).round(5)
+    labels = np.arange(WIDE_ROWS) % 2
+    domains = np.arange(WIDE_ROWS) * 5 // WIDE_ROWS
+    names = [f"gene_{j}" for j in range(features)]
+    whole = np.resize(X, (WIDE_ROWS, features)).astype(np.float32)
+    kind = path.rpartition(".")[2]
+    if kind == "csv":
+        lines = [",".join(map(str, row)) for row in X.tolist()]
+        with open(path, "w") as file:
+            file.write(",".join([*names, "y", "domain"]) + "\n")
+            for i in range(WIDE_ROWS):
+                file.write(f"{lines[i % 20]},{labels[i]},{domains[i]}\n")
+    elif kind == "npy":
+        np.save(path, whole)
+    elif kind == "pt":
+        import torch
+
+        held = {"X": torch.tensor(whole), "y": torch.tensor(labels)}
+        torch.save({**held, "domain": torch.tensor(domains)}, path)
+    elif kind == "folder":  # as save_to_disk of Hugging Face writes it
+        import pyarrow as pa
+
+        os.mkdir(path)
+        columns = dict(zip(names, whole.T, strict=True))
+        rows = pa.table({**columns, "y": labels, "domain": domains})
+        with pa.ipc.new_stream(f"{path}/data.arrow", rows.schema) as stream:
+            stream.write_table(rows)
+        Path(path, "dataset_info.json").write_text('{"features": {}}')
+        Path(path, "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}]}')
+    else:
+        write(path, DomainData(whole, labels, domains, None, "wide", names))
+
+
+def one_wide(path: str, what: str) -> None:
+    """Read a wide table in this process, or also fit to it; print seconds and peak."""
+    from skdare.datasets import read, read_unlabelled
+
+    began = time.process_time()
+    if path.endswith(".npy"):
+        read_unlabelled(path)
+    else:
+        data = read(path)
+        if what == "fit":
+            began = time.process_time()
+            DAREClassifier().fit(data.X, data.y, domains=data.domains).predict(data.X)
+    status = Path("/proc/self/status").read_text()
+    peak = next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line)
+    print(time.process_time() - began, peak / 1024)
+
+
+def wide_table() -> None:
+    """A line for each kind of file and width."""
+    print("| what | file | columns | size | seconds | peak memory |")
+    print("|---|---|---:|---:|---:|---:|")
+    for features in (20_000, 100_000):
+        for kind in WIDE_KINDS:
+            path = f"{features}.{kind}"
+            make_wide(path, features)
+            size = sum(f.stat().st_size for f in [Path(path), *Path(path).rglob("*")]) / 1e6
+            for what in ("read", *(["fit"] if kind == "npz" else [])):
+                script = [sys.executable, str(Path(__file__).resolve()), "--one-wide", path, what]
+                run = subprocess.run(script, capture_output=True, text=True, check=True)
+                seconds, peak = map(float, run.stdout.split()[-2:])
+                print(
+                    f"| {what} | {kind} | {features:,} | {size:,.0f} MB | {seconds:.2f} | "
+                    f"{peak:,.0f} MB |",
+                    flush=True,
+                )
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one-wide"]:
+        one_wide(*sys.argv[2:])
+        sys.exit()
     if sys.argv[1:2] == ["--one"]:
         one(sys.argv[2:])
         sys.exit()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--features", type=int, default=512)
+    parser.add_argument("--wide", action="store_true", help="tables of very many columns")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        table(given.rows, given.features)
+        wide_table() if given.wide else table(given.rows, given.features)

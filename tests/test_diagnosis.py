@@ -158,6 +158,30 @@ def moved(head, direction, n=5000):
     return rows - rows.mean(axis=0) + np.linalg.solve(head.adjustment_.dense(), target)
 
 
+@pytest.mark.parametrize("scale", [0.0, 0.5])
+@pytest.mark.parametrize("columns", [(5, 9), (0, 9), (5, 0)])
+def test_thin_adjustments_differ_as_their_matrices_do(columns, scale):
+    from skdare.adjustment import Adjustment, adjustment_error
+    from skdare.diagnosis._geometry import adjustment_difference, spectral_norm
+
+    rng, d = np.random.default_rng(0), 60
+
+    def thin(r, scale):
+        if not r:
+            return Adjustment(d, scale or 1.0)
+        U, Q = rng.normal(size=(d, r)), np.linalg.qr(rng.normal(size=(r, r - 1)))[0]
+        return Adjustment(d, scale, None, U, rng.uniform(0.1, 1.0, size=r - 1), Q)
+
+    own, guess = thin(columns[0], scale), thin(columns[1], 0.7)
+    dense = [Adjustment(d, 0.0, np.asarray(a.dense())) for a in (own, guess)]
+    D, V = adjustment_difference(own, guess), rng.normal(size=(d, 3))
+    full = adjustment_difference(*dense)
+    assert np.allclose(D @ V, full @ V)
+    assert np.allclose(D.T @ V, full.T @ V)
+    assert spectral_norm(D) == pytest.approx(np.linalg.norm(full, 2), rel=1e-3)
+    assert adjustment_error(guess, own) == pytest.approx(adjustment_error(*dense[::-1]))
+
+
 def test_a_shift_where_training_means_varied_is_covered_and_another_is_new():
     head, _ = fitted()
     M = adjusted_means(head)

@@ -127,6 +127,29 @@ class Adjustment:
             result = result + self.U @ self.weigh(namespace(self.U).matrix_transpose(self.U))
         return result
 
+    @property
+    def trace(self) -> float:
+        """tr(W), without a common matrix."""
+        found = self.d * self.scale
+        if self.matrix is not None:
+            found += float(np.trace(to_numpy(self.matrix)))
+        U, weights = self.thin_columns()
+        return found + float(weights @ np.sum(U * U, axis=0))
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether it is a scale, but for columns that are fewer than half of the features."""
+        if self.matrix is not None or self.common is not None:
+            return False
+        return self.U is None or 2 * self.U.shape[1] < self.d
+
+    def thin_columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of a thin one, U with Q merged into it and their weights, in float64 on the host."""
+        if self.U is None:
+            return np.empty((self.d, 0)), np.empty(0)
+        U, weights = (to_numpy(a).astype(np.float64) for a in (self.U, self.weights))
+        return (U if self.Q is None else U @ to_numpy(self.Q).astype(np.float64)), weights
+
     def to_numpy(self, common: np.ndarray | None = None) -> Adjustment:
         """The same as NumPy arrays on the host, without what only training needs.
 
@@ -308,8 +331,24 @@ def adjustment_error(guess: Adjustment, true: Adjustment) -> float:
     """
     if same_common(guess, true):
         guess, true = guess.inner, true.inner
+    if guess.is_thin and true.is_thin:
+        return _thin_error(guess, true)
     W = to_numpy(true.dense()).astype(np.float64)
     return float(np.sum((to_numpy(guess.dense(true)) - W) ** 2) / np.sum(W**2))
+
+
+def _thin_error(guess: Adjustment, true: Adjustment) -> float:
+    """``‖s I + U diag(w) Uᵀ‖² = d s² + 2 s Σ w ‖u‖² + wᵀ (K ∘ K) w`` with K = Uᵀ U, twice."""
+    (G, guessed), (T, weights) = guess.thin_columns(), true.thin_columns()
+    U = np.concatenate([G, T], axis=1)
+    K = U.T @ U
+
+    def squared_norm(scale: float, w: np.ndarray) -> float:
+        return float(true.d * scale**2 + 2.0 * scale * (w @ np.diagonal(K)) + w @ (K * K) @ w)
+
+    error = squared_norm(guess.scale - true.scale, np.concatenate([guessed, -weights]))
+    size = squared_norm(true.scale, np.concatenate([0.0 * guessed, weights]))
+    return max(error, 0.0) / size
 
 
 def same_common(a: Adjustment, b: Adjustment) -> bool:

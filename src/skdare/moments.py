@@ -141,6 +141,10 @@ class Moments:
             Powers(self.cubic, self.quartic), self.n, self.trace, delta * 0.0, Sd, delta
         )
 
+    def covariance_times(self, V: Array) -> Array:
+        """Covariance times vectors; of few rows, through the rows."""
+        return self._scatter_times(V) / self.n
+
     def _scatter_times(self, v: Array) -> Array:
         if self.factor is None:
             return self.scatter @ v

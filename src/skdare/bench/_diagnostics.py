@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import to_numpy, work_dtype
+from skdare._array import work_dtype
 from skdare.adjustment import Adjustment, adjustment_error, average
 from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS
 from skdare.bench._paper import OPTIONS
 from skdare.bench._scores import Measured
 from skdare.bench._trial import Settings
+from skdare.diagnosis._geometry import adjusted_variance
 from skdare.domain_statistics import Whitening
 from skdare.heads import fit_sharing
 
@@ -33,7 +34,7 @@ def measure_adjustment(
     whitening = Whitening.of_head(_dare(fold, options, settings))
     guess = average([_adjustment(fold, domain, whitening) for domain in fold.seen])
     if which == "averaged scalar":
-        scale = float(np.trace(to_numpy(guess.inner.dense()))) / guess.d
+        scale = guess.inner.trace / guess.d
         guess = Adjustment(guess.d, scale, common=guess.common)
     own = _adjustment(fold, fold.held_out, whitening)
     notes = {"option:shrinkage": whitening.shrinkage, "option:shrinkage_target": whitening.target}
@@ -83,8 +84,7 @@ def _spread(fold: Fold, domain: str, whitening: Whitening) -> float:
     if not whitening.adjust or whitening.target != "identity":
         return 1.0
     W = _adjustment(fold, domain, whitening)
-    C = fold.statistics(domain).moments.second_moment()
-    return float(np.sum(to_numpy(W.apply(W.like(C))) * to_numpy(W.dense()))) / W.d
+    return adjusted_variance(W, fold.statistics(domain).moments.to_numpy()) / W.d
 
 
 def _cosines(a: Mapping[Any, np.ndarray], b: Mapping[Any, np.ndarray]) -> list[float]:

@@ -273,6 +273,8 @@ def _plain_numbers(text: bytes, delimiter: bytes, count: int) -> np.ndarray | No
     """
     if not count:
         return np.empty(0)
+    if b"(" in text:  # C has numbers such as nan(1)
+        return None
     try:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv

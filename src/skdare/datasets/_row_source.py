@@ -21,9 +21,11 @@ from skdare.datasets._entries import (
 from skdare.datasets._read import is_csv, opened
 from skdare.datasets._roles import decode, features_matrix, refuse_infinity
 
-# Features of a chunk take about as many bytes.
+# Features of a chunk take about as many bytes; of very many features more, as each column of a
+# chunk takes its time however few rows it has.
 _CHUNK_BYTES = 1 << 24
 _MOST_ROWS = 1 << 14
+_LEAST_ROWS = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +180,7 @@ class RowSource:
 
 def rows_at_a_time(features: int) -> int:
     """How many rows a chunk has."""
-    return max(1, min(_MOST_ROWS, _CHUNK_BYTES // (8 * features)))
+    return max(_LEAST_ROWS, min(_MOST_ROWS, _CHUNK_BYTES // (8 * features)))
 
 
 def _is_csv(path: str | Path) -> bool:

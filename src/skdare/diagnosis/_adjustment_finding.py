@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 
 from skdare.adjustment import Adjustment, adjustment_error
 from skdare.diagnosis._finding import Finding, cannot_say, number
@@ -59,7 +60,7 @@ def adjustment_finding(
     training: TrainingDomains,
     rehearsal: Rehearsal | None,
     own: Callable[[np.ndarray], Adjustment],
-    D: np.ndarray | None,
+    D: np.ndarray | LinearOperator | None,
     n: int,
 ) -> Finding:
     """Beside each training domain and the guess of the others for it, at as many rows.

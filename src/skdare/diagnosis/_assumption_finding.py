@@ -7,6 +7,7 @@ canonical weights with and without the constraint.
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 
 from skdare.diagnosis._finding import Finding, cannot_say, number
 from skdare.diagnosis._geometry import span
@@ -15,7 +16,7 @@ from skdare.diagnosis._training import TrainingDomains
 NAME, QUESTION = "assumptions", "Do the assumptions of the paper's guarantee hold here?"
 
 
-def assumption_finding(training: TrainingDomains, D: np.ndarray | None) -> Finding:
+def assumption_finding(training: TrainingDomains, D: np.ndarray | LinearOperator | None) -> Finding:
     """B of assumption 2, and the two sides of assumption 3 by its lemma.
 
     Of the adjustments that the head uses, shrunk as they are; the paper's without shrinkage.

@@ -7,7 +7,7 @@ D (d, d) the adjustment's error Δ.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse.linalg import svds
+from scipy.sparse.linalg import LinearOperator, svds
 
 from skdare._array import symmetric_eigen, to_numpy
 from skdare.adjustment import Adjustment
@@ -49,13 +49,15 @@ def eigengap(S: np.ndarray) -> float:
     return gap if gap > _RTOL * values[-1] else 0.0
 
 
-def adjustment_difference(own: Adjustment, guess: Adjustment) -> np.ndarray:
+def adjustment_difference(own: Adjustment, guess: Adjustment) -> np.ndarray | LinearOperator:
     """The paper's Δ: the own adjustment undone, then the guess, minus the identity.
 
     What both have in common is undone, too. Directions that the own adjustment maps to zero were
-    without variance, and stay at zero.
+    without variance, and stay at zero. Of thin adjustments no (d, d) matrix is made.
     """
     own, guess = own.inner, guess.inner
+    if own.is_thin and guess.is_thin:
+        return _thin_difference(own, guess)
     values, vectors = symmetric_eigen(to_numpy(own.dense(guess)).astype(np.float64))
     kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
     inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
@@ -64,11 +66,43 @@ def adjustment_difference(own: Adjustment, guess: Adjustment) -> np.ndarray:
     return vectors @ (inverse[:, None] * (vectors.T @ guessed)) - within
 
 
-def spectral_norm(D: np.ndarray) -> float:
+def _thin_difference(own: Adjustment, guess: Adjustment) -> LinearOperator:
+    """Δ as a function of vectors: own is a scale but for the few directions Z of its columns."""
+    U, weights = own.thin_columns()
+    Z, R = np.linalg.qr(U)
+    values, turn = np.linalg.eigh(own.scale * np.eye(len(R)) + (R * weights) @ R.T)
+    noise = own.d * np.finfo(np.float64).eps * values.max(initial=own.scale)
+    Z, kept = Z @ turn, values > noise
+    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+    beyond = 1.0 / own.scale if own.scale > noise else 0.0
+    G, guessed = guess.thin_columns()
+
+    def guess_times(V: np.ndarray) -> np.ndarray:
+        return guess.scale * V + G @ (guessed[:, None] * (G.T @ V))
+
+    def undone(V: np.ndarray, within: np.ndarray, rest: float) -> np.ndarray:
+        return rest * V + Z @ ((within - rest)[:, None] * (Z.T @ V))
+
+    def forth(V: np.ndarray) -> np.ndarray:
+        V = V.reshape(own.d, -1)
+        return undone(guess_times(V), inverse, beyond) - undone(V, kept, float(beyond > 0))
+
+    def back(V: np.ndarray) -> np.ndarray:
+        V = V.reshape(own.d, -1)
+        return guess_times(undone(V, inverse, beyond)) - undone(V, kept, float(beyond > 0))
+
+    shape = (own.d, own.d)
+    return LinearOperator(shape, forth, back, forth, np.dtype(np.float64), back)
+
+
+def spectral_norm(D: np.ndarray | LinearOperator) -> float:
     """Largest singular value."""
-    if len(D) <= _LARGE or not D.any():
-        return float(np.linalg.norm(D, 2)) if len(D) <= _LARGE else 0.0
-    start = np.random.default_rng(0).standard_normal(len(D))
+    d = D.shape[0]
+    if isinstance(D, np.ndarray) and d <= _LARGE:
+        return float(np.linalg.norm(D, 2))
+    start = np.random.default_rng(0).standard_normal(d)
+    if not np.any(D @ start):
+        return 0.0
     return float(svds(D, k=1, v0=start, tol=1e-4, return_singular_vectors=False)[0])
 
 
@@ -76,6 +110,16 @@ def adjusted_mean(W: Adjustment, moments: Moments) -> np.ndarray:
     """Wᵀ μ, on the host."""
     mean = to_numpy(moments.mean).astype(np.float64)
     return to_numpy(W.back(W.like(mean[:, None]))).astype(np.float64)[:, 0]
+
+
+def adjusted_variance(W: Adjustment, moments: Moments) -> float:
+    """Total variance of a domain after adjustment, ``tr(Wᵀ C W)``; of few rows, through them."""
+    if moments.factor is None:
+        dense = to_numpy(W.dense()).astype(np.float64)
+        return float(np.sum(to_numpy(moments.covariance_times(dense)) * dense))
+    rows = to_numpy(moments.factor)[:-1]
+    adjusted = to_numpy(W.back(W.like(rows.T))).astype(np.float64)
+    return float(np.sum(adjusted**2)) / moments.n
 
 
 def span(M: np.ndarray) -> np.ndarray:

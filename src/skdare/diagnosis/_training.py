@@ -17,6 +17,7 @@ from skdare._array import Array, like, to_numpy
 from skdare.adjustment import Adjustment, adjustment_error
 from skdare.diagnosis._geometry import (
     adjusted_mean,
+    adjusted_variance,
     adjustment_difference,
     span,
     spectral_norm,
@@ -149,20 +150,19 @@ class TrainingDomains:
         """Of a domain with these moments, adjusted by the guess."""
         centre = self.means.mean(axis=1)
         # Directions of the differences, so that a common offset of all features does not count.
-        Q, W = span(self.means - centre[:, None]), to_numpy(self.guess.dense()).astype(np.float64)
-        C = to_numpy(moments.second_moment()).astype(np.float64)
+        Q = span(self.means - centre[:, None])
         delta = adjusted_mean(self.guess, moments) - centre
         inside = Q @ (Q.T @ delta)
         outside, B = delta - inside, self._told_apart
         # The estimated mean is off by a covariance of C/n.
-        WQ = W @ Q
-        noise = float(np.sum((C @ W) * W) - np.sum(WQ * (C @ WQ))) / moments.n
+        along_means = len(Q.T) * self._variance(self._guessed(Q), moments) if Q.size else 0.0
+        noise = (adjusted_variance(self.guess, moments) - along_means) / moments.n
         along = Q @ (Q.T @ B)
         moves = [
-            self._moves(part, B, self._variance(W @ weights, C) / moments.n)
+            self._moves(part, B, self._variance(self._guessed(weights), moments) / moments.n)
             for part, weights in ((inside, along), (outside, B - along), (delta, B))
         ]
-        spread = self._variance(W @ B, C) ** 0.5 or 1.0
+        spread = self._variance(self._guessed(B), moments) ** 0.5 or 1.0
         return MeanShift(
             float(inside @ inside),
             max(float(outside @ outside) - noise, 0.0),
@@ -182,10 +182,14 @@ class TrainingDomains:
         """Canonical weights without what is common to all classes, which changes nothing."""
         return self.B if self.B.shape[1] == 1 else self.B - self.B.mean(axis=1, keepdims=True)
 
+    def _guessed(self, V: np.ndarray) -> np.ndarray:
+        """Weights on raw features, by the guess."""
+        return to_numpy(self.guess.apply(self.guess.like(V))).astype(np.float64)
+
     @staticmethod
-    def _variance(V: np.ndarray, C: np.ndarray) -> float:
-        """Mean over columns of the variance of scores V within a domain of covariance C."""
-        return float(np.mean(np.sum(V * (C @ V), axis=0)))
+    def _variance(V: np.ndarray, moments: Moments) -> float:
+        """Mean over columns of the variance of scores V within a domain."""
+        return float(np.mean(np.sum(V * to_numpy(moments.covariance_times(V)), axis=0)))
 
 
 class _Moves(NamedTuple):

@@ -66,8 +66,10 @@ class StreamMoments:
     def add(self, X: Array) -> None:
         """Take more rows: any array, sparse matrix or reader of rows."""
         m = X.shape[0]
+        if self._keeps(X):
+            self.n_rows += m
+            return
         self.n_rows += m
-        self._keep(X)
         if isinstance(X, np.ndarray) and m < _GATHERED_ROWS:
             self._gathered.append(np.array(take(X, slice(0, m))))
             if sum(map(len, self._gathered)) >= _GATHERED_ROWS:
@@ -95,13 +97,21 @@ class StreamMoments:
         self._sums.add(rows, weight)
         self._sums.follow()
 
-    def _keep(self, X: Array) -> None:
-        """Keep the rows themselves while they are fewer than features and dense."""
-        if self._kept is None or self.n_rows >= self.d or sparse.issparse(X):
-            self._kept = None
-        else:
+    def _keeps(self, X: Array) -> bool:
+        """Keep rows themselves while they are fewer than features and dense; then sum them up.
+
+        Before that there is no (d, d) matrix.
+        """
+        if self._kept is None:
+            return False
+        if self.n_rows + X.shape[0] < self.d and not sparse.issparse(X):
             rows = to_numpy(take(X, slice(0, X.shape[0])))
             self._kept.append(np.array(rows, dtype=np.float64))
+            return True
+        rows, self._kept = np.concatenate([np.empty((0, self.d)), *self._kept]), None
+        for start in range(0, len(rows), _BLOCK_ROWS):
+            self._add_block(rows[start : start + _BLOCK_ROWS])
+        return False
 
     def moments(self) -> Moments:
         """On the host; of fewer rows than features, in terms of the rows themselves."""
@@ -127,10 +137,11 @@ class StreamMoments:
     def restore(self, numbers: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from a state."""
         self.n_rows = numbers["n_rows"]
+        self._kept = None
+        if numbers["keeps_rows"]:  # earlier versions summed them up at the same time
+            self._kept = [arrays["kept"]] if "kept" in arrays else []
+            return
         self._gathered = [arrays["gathered"]] if "gathered" in arrays else []
-        self._kept = [arrays["kept"]] if "kept" in arrays else []
-        if not numbers["keeps_rows"]:
-            self._kept = None
         if "point" in arrays:
             self._sums = RunningSums(arrays["point"])
             for name in _SUMS:
