@@ -156,7 +156,7 @@ class TrainingDomains:
         outside, B = delta - inside, self._told_apart
         # The estimated mean is off by a covariance of C/n.
         along_means = len(Q.T) * self._variance(self._guessed(Q), moments) if Q.size else 0.0
-        noise = (adjusted_variance(self.guess, moments) - along_means) / moments.n
+        noise = max(adjusted_variance(self.guess, moments) - along_means, 0.0) / moments.n
         along = Q @ (Q.T @ B)
         moves = [
             self._moves(part, B, self._variance(self._guessed(weights), moments) / moments.n)
@@ -189,7 +189,9 @@ class TrainingDomains:
     @staticmethod
     def _variance(V: np.ndarray, moments: Moments) -> float:
         """Mean over columns of the variance of scores V within a domain."""
-        return float(np.mean(np.sum(V * to_numpy(moments.covariance_times(V)), axis=0)))
+        # Rounding may leave less than nothing of the variance along a direction that has none.
+        found = np.mean(np.sum(V * to_numpy(moments.covariance_times(V)), axis=0))
+        return max(float(found), 0.0)
 
 
 class _Moves(NamedTuple):

@@ -264,7 +264,8 @@ def _listed(labels: Iterable[Hashable]) -> str:
 def _warn_of_offset(moments: Collection[Moments], plan: Plan) -> None:
     """Say when the features' offset rules what knows an origin: the raw moment, the penalty."""
     if plan.whitening.adjust and not plan.whitening.centered:
-        varied = float(np.mean([m.scale() / m.scale(centered=False) for m in moments]))
+        pairs = [(m.scale(), m.scale(centered=False)) for m in moments]
+        varied = float(np.mean([within / whole for within, whole in pairs if whole > 0]))
         effect = "whitening by the raw second moment sees little else"
     elif plan.form.mean_penalty != 0:
         # Means that differ are what the penalty is for; one that all domains share is not.
