@@ -212,3 +212,50 @@ def test_a_large_mean_costs_sums_of_float32_rows_no_digits(rows):
         np.testing.assert_allclose(
             found.scatter, exact.scatter, rtol=0, atol=2e-6 * np.abs(exact.scatter).max()
         )
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "sparse", "torch"])
+@pytest.mark.parametrize("rows", [3, 40, 9000])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_that_are_all_the_same_have_no_variance_to_the_bit(kind, rows, weighted):
+    row = np.array([0.1, 1e8 / 3, -7e-5, 0.0, 1.7e18 / 7]).astype(
+        "float32" if kind == "float32" else float
+    )
+    X, weight = np.tile(row, (rows, 1)), None
+    if weighted:
+        weight = np.random.default_rng(0).random(rows) + 0.1
+    held = X
+    if kind == "sparse":
+        held = sparse.csr_array(X)
+    if kind == "torch":
+        held = pytest.importorskip("torch").asarray(X)
+    moments = Moments.of(held, sample_weight=weight).to_numpy()
+    np.testing.assert_array_equal(moments.mean, row)
+    np.testing.assert_array_equal(moments.scatter, np.zeros((5, 5)))
+    assert not moments.varies()
+    parts = [Moments.of(X[:2]), Moments.of(X[2:])]
+    assert (parts[0] + parts[1]).trace == 0
+    light = FeatureMoments.of(held, slice(0, rows), np.ones(rows) if weight is None else weight)
+    np.testing.assert_array_equal(light.variances, np.zeros(5))
+
+
+@pytest.mark.parametrize("held", [np.asarray, sparse.csr_array])
+def test_variances_are_those_of_the_deviations_however_far_the_mean(held):
+    rng = np.random.default_rng(0)
+    X = 1e9 + rng.normal(size=(500, 6))
+    moments = Moments.of(held(X))
+    expected = (X - X.mean(axis=0)).var(axis=0)
+    np.testing.assert_allclose(moments.variances, expected, rtol=1e-6)
+    assert np.linalg.eigvalsh(Moments.of(X).scatter)[0] > 0
+
+
+@pytest.mark.parametrize("scale", [1e-25, 1e-18, 1e12, 1e17])
+@pytest.mark.parametrize("features", [4, 60])
+def test_float32_moments_are_those_of_float64_in_any_unit(features, scale):
+    X = (scale * np.random.default_rng(0).normal(size=(40, features))).astype(np.float32)
+    one, other = Moments.of(X), Moments.of(X.astype(float))
+    for name in ("mean", "scatter", "cubic", "quartic"):
+        ours, theirs = np.asarray(getattr(one, name)), np.asarray(getattr(other, name))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * np.abs(theirs).max())
+    pooled = [pooled_second_moment([m], centered=False) for m in (one, other)]
+    np.testing.assert_allclose(*pooled, rtol=1e-4, atol=1e-4 * np.abs(pooled[1]).max())

@@ -87,9 +87,9 @@ class RowReader(ABC):
     def ascending(self, index: Index) -> np.ndarray:
         """Some rows, by a slice without a step or by ascending numbers."""
 
-    def all_finite(self) -> bool:
-        """Whether every entry is finite, chunk by chunk."""
-        return is_finite(self, slice(0, self.shape[0]))
+    def all_within(self, limit: float) -> bool:
+        """Whether every entry is a number from -limit to limit, chunk by chunk."""
+        return is_within(self, slice(0, self.shape[0]), limit)
 
 
 class BlockReader(RowReader):
@@ -131,6 +131,9 @@ _TILE_COLUMNS = 12
 # A Gram matrix in four bands costs 5/8 of the whole product.
 _GRAM_BANDS = 4
 
+
+# Of features in float64: their variances, and the inverses of these, are normal numbers.
+SMALLEST_SPREAD = 1e-120
 
 _PRECISION = RLock()
 
@@ -354,6 +357,28 @@ def _is_floating(X: Array) -> bool:
     return bool(namespace(X).isdtype(X.dtype, "real floating"))
 
 
+def largest_feature(X: Array) -> float:
+    """What features may reach: their squares in the dtype of products, fourth powers in float64."""
+    return 1e70 if work_dtype(X) == float64(X) else 1e19
+
+
+def smallest_spread(X: Array) -> float:
+    """What features must vary by: the dtype of products then holds the inverse, and products."""
+    return SMALLEST_SPREAD if work_dtype(X) == float64(X) else 1e-30
+
+
+def largest_offset(X: Array) -> float:
+    """What the mean of a feature may be in units of what varies: products hold its square."""
+    return 1e100 if work_dtype(X) == float64(X) else 1e15
+
+
+def rounding_unit(X: Array) -> float:
+    """The relative distance of the numbers that X can hold; of integers, that of float64."""
+    if not _is_floating(X):
+        return float(np.finfo(np.float64).eps)
+    return float(namespace(X).finfo(X.dtype).eps)
+
+
 def is_real(X: Array) -> bool:
     """Whether an array holds real numbers."""
     if isinstance(X, RowReader):
@@ -361,20 +386,38 @@ def is_real(X: Array) -> bool:
     return bool(namespace(X).isdtype(X.dtype, ("bool", "integral", "real floating")))
 
 
-def all_finite(X: Array) -> bool:
-    """Whether every entry is finite, chunk by chunk."""
+def all_within(X: Array, limit: float) -> bool:
+    """Whether every entry is a number from -limit to limit, chunk by chunk."""
     if not _is_floating(X):
         return True
-    return X.all_finite() if isinstance(X, RowReader) else is_finite(X, slice(0, X.shape[0]))
+    if isinstance(X, RowReader):
+        return X.all_within(limit)
+    return is_within(X, slice(0, X.shape[0]), limit)
 
 
-def is_finite(X: Array, index: Index) -> bool:
-    """Whether every entry of the indexed rows is finite, chunk by chunk."""
+def is_within(X: Array, index: Index, limit: float) -> bool:
+    """Whether every entry of the indexed rows is a number from -limit to limit."""
     for _, rows in chunks(X, index):
         values = rows.data if sparse.issparse(rows) else rows
-        if not bool(namespace(values).all(namespace(values).isfinite(values))):
+        if 0 in values.shape:
+            continue
+        xp = namespace(values)
+        # Not-a-number is the largest and the smallest wherever there is one, and fails both.
+        if not (float(xp.max(values)) <= limit and float(xp.min(values)) >= -limit):
             return False
     return True
+
+
+def column_reach(X: Array) -> np.ndarray:
+    """The largest absolute entry of each column, on the host; NaN where there is one."""
+    reach = np.zeros(X.shape[1])
+    for _, rows in chunks(X, slice(0, X.shape[0])):
+        if sparse.issparse(rows):
+            top = abs(rows).max(axis=0).toarray().ravel()
+        else:
+            top = to_numpy(namespace(rows).max(namespace(rows).abs(rows), axis=0))
+        reach = np.maximum(reach, top)
+    return reach
 
 
 def chunk_rows(X: Array, *, columns: int | None = None) -> int:

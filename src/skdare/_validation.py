@@ -11,21 +11,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_feature_names, validate_data
+from sklearn.utils.validation import _check_feature_names, assert_all_finite, validate_data
 
 from skdare._array import (
     Array,
     Index,
     RowReader,
-    all_finite,
+    all_within,
+    column_reach,
     compact,
     is_foreign,
     is_real,
+    largest_feature,
     to_numpy,
 )
 
 _PACKAGE = str(Path(__file__).parent)
 FEATURE_DTYPES = [np.float64, np.float32, np.float16]
+# Weights of rows beyond these would leave nothing of the other rows.
+_WEIGHTS = 1e-30, 1e30
+# Squares of targets, and weights in their units, stay far from the ends of float64.
+LARGEST_TARGET, SMALLEST_TARGET = 1e100, 1e-100
 
 Labels = Collection[Hashable]
 """One label a row: a list, an array, a column of a data frame."""
@@ -45,22 +51,24 @@ def check_features(estimator: Any, X: Array, *, reset: bool, min_rows: int = 1) 
     Rows that lie elsewhere stay there, and are looked through once, chunk by chunk.
     """
     if not is_foreign(X) and not isinstance(X, RowReader):
-        return validate_data(
+        X = validate_data(
             estimator,
             X,
             reset=reset,
             accept_sparse="csr",
             dtype=FEATURE_DTYPES,
+            ensure_all_finite=False,  # one look finds both what is no number and what is too large
             ensure_min_samples=min_rows,
         )
+        _check_reach(estimator, X)
+        return X
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead; X is rows by features")
     if X.shape[0] < min_rows or X.shape[1] < 1:
         raise ValueError(f"X has shape {tuple(X.shape)}; at least {min_rows} rows are needed")
     if not is_real(X):
         raise ValueError(f"X has dtype {X.dtype}; features must be real numbers")
-    if not all_finite(X):
-        raise ValueError("Input X contains NaN or infinity; impute or drop those rows first")
+    _check_reach(estimator, X)
     if reset:
         estimator.n_features_in_ = int(X.shape[1])
         _check_feature_names(estimator, np.empty((1, X.shape[1])), reset=True)
@@ -70,6 +78,30 @@ def check_features(estimator: Any, X: Array, *, reset: bool, min_rows: int = 1) 
             f"{estimator.n_features_in_} features as input"
         )
     return X
+
+
+def _check_reach(estimator: Any, X: Array) -> None:
+    """Refuse entries that are no numbers, and name the first column whose powers would overflow."""
+    limit = largest_feature(X)
+    if all_within(X, limit):
+        return
+    reach = column_reach(X)
+    if not np.isfinite(reach).all():
+        if not is_foreign(X) and not isinstance(X, RowReader):  # in scikit-learn's own words
+            assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
+        raise ValueError("Input X contains NaN or infinity; impute or drop those rows first")
+    column = int(np.flatnonzero(reach > limit)[0])
+    raise ValueError(
+        f"{feature_name(estimator, column)} reaches {reach[column]:.1e} in absolute value, and "
+        f"powers of {X.dtype} features overflow beyond {limit:.0e}; divide it by a constant, or "
+        "standardise it"
+    )
+
+
+def feature_name(estimator: Any, column: int) -> str:
+    """A feature by its name, where the estimator was given names, else by its number."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return f"feature {column}" if names is None else f"feature {names[column]!r}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,13 +217,32 @@ def check_weights(sample_weight: Array | None, n: int) -> np.ndarray:
         raise ValueError("sample_weight has negative entries; weights must be zero or more")
     if not weight.any():
         raise ValueError("sample_weight is zero for every row; at least one must be positive")
+    low, high = _WEIGHTS
+    if not low <= weight.max() <= high:
+        raise ValueError(
+            f"the largest sample_weight is {weight.max():.1e}; it must be from {low:.0e} to "
+            f"{high:.0e}, so multiply or divide all of them"
+        )
     return weight
 
 
 def check_finite_targets(y: np.ndarray) -> None:
-    """Numbers are finite; labels of other kinds pass."""
+    """Numbers are finite, and dates are dates; labels of other kinds pass."""
+    if y.dtype.kind in "mM" and np.any(np.isnat(y)):
+        raise ValueError("Input y contains NaT, which is no date; drop those rows first")
     if np.issubdtype(y.dtype, np.floating) and not np.all(np.isfinite(y)):
         raise ValueError("Input y contains NaN or infinity; drop those rows first")
+
+
+def check_numbers(y: np.ndarray) -> None:
+    """Targets of a regression are finite, and their squares are numbers other than zero."""
+    check_finite_targets(y)
+    reach = float(np.max(np.abs(y)))
+    if reach > LARGEST_TARGET or 0 < reach < SMALLEST_TARGET:
+        raise ValueError(
+            f"y reaches {reach:.1e} in absolute value, and numbers from {SMALLEST_TARGET:.0e} to "
+            f"{LARGEST_TARGET:.0e} can be fitted; multiply or divide y by a constant"
+        )
 
 
 def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:

@@ -293,7 +293,10 @@ def _stacked(pairs: Sequence[tuple[Adjustment, float]]) -> Array:
         if signed.shape[0]:
             root = (sign * xp.take(weights, signed)) ** 0.5
             A = xp.take(rows, signed, axis=0) * root[:, None]
-            result = result + sign * as_float64(xp.matrix_transpose(A) @ A)
+            # In a unit in which float32 holds the squares; a power of two, so that none changes.
+            unit = 2.0 ** int(np.frexp(float(xp.max(xp.abs(A))))[1])
+            A = A / unit
+            result = result + sign * unit**2 * as_float64(xp.matrix_transpose(A) @ A)
     return result
 
 

@@ -17,6 +17,8 @@ from skdare._array import (
     like,
     namespace,
     on_accelerator,
+    rounding_unit,
+    smallest_spread,
     to_numpy,
     work_dtype,
 )
@@ -38,6 +40,10 @@ from skdare.row_sums import FeatureMoments
 # The most that one pass brings back of moments from a worker.
 _PASS_BYTES = 1 << 30
 SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
+
+
+class RowsAlike(ValueError):
+    """Rows that do not differ, so that there is no second moment to adjust by."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,20 @@ class Whitening:
         """As a head's options say."""
         return cls(head.adjust, head.centered, head.shrinkage, head.shrinkage_target)
 
+    def can_invert(self, moments: Moments, X: Array | None = None) -> bool:
+        """Whether the shrunk second moment has an inverse root that is more than rounding.
+
+        The raw identity is something to invert even where rows do not differ. X are the rows, or
+        such as they are.
+        """
+        centered = self.centered
+        if self.target == "identity" and moments.shrinkage(self.shrinkage, centered=centered) > 0:
+            return True
+        if X is None:
+            return moments.varies(centered=centered)
+        eps, smallest = rounding_unit(X), smallest_spread(X)
+        return moments.varies(centered=centered, eps=eps, smallest=smallest)
+
     def of_moments(
         self,
         moments: Moments,
@@ -79,8 +99,11 @@ class Whitening:
         """
         rho, centered = moments.shrinkage(self.shrinkage, centered=self.centered), self.centered
         scale = moments.scale(centered=centered)
-        if not scale > 0:
-            raise ValueError("these rows are all the same; adjusting needs rows that differ")
+        if not self.can_invert(moments):
+            raise RowsAlike(
+                "these rows are all the same, or differ by no more than rounding; adjusting needs "
+                "rows that differ, so use the head as it is"
+            )
         target = "identity" if common is not None else self.target
         if rho == 1.0:
             return Adjustment(moments.d, ridge_of(rho, target, scale) ** -0.5, common=common)

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from skdare._array import (
+    SMALLEST_SPREAD,
     Array,
     Index,
     as_float64,
@@ -30,6 +31,7 @@ from skdare.row_sums import (
     STACK,
     Powers,
     RunningSums,
+    in_fitting_dtype,
     point_near_mean,
     shifted_powers,
     total,
@@ -42,6 +44,9 @@ SHRINKAGE_RULES = ("ledoit-wolf", "oas")
 # The square of the share that one row must hold of the total variance to be called an outlier.
 _DOMINATED = 0.25
 _MANY_ROWS = 20
+# Second moments whose squares are normal numbers.
+_SMALLEST_SQUARED = 1e-150
+EPS = float(np.finfo(np.float64).eps)
 NO_ROWS = "moments need at least one row of positive weight"
 
 
@@ -198,6 +203,17 @@ class Moments:
         square = 0.0 if centered else float(xp.sum(self.mean * self.mean))
         return (self.trace / self.n + square) / self.d
 
+    def varies(
+        self, *, centered: bool = True, eps: float = EPS, smallest: float = SMALLEST_SPREAD
+    ) -> bool:
+        """Whether there is a second moment to invert, and it is more than rounding.
+
+        Rows that are all the same have no covariance, and zeros no second moment. ``eps`` is the
+        rounding unit of the rows, ``smallest`` what they must differ by.
+        """
+        square = float(namespace(self.mean).sum(self.mean * self.mean)) / self.d
+        return self.scale(centered=centered) > max(smallest**2, eps**2 * square)
+
     def shrinkage(self, rule: float | str, *, centered: bool = True) -> float:
         """The strength of shrinkage towards ``(tr/d) I`` that a rule asks for.
 
@@ -208,6 +224,11 @@ class Moments:
         if not isinstance(rule, str):
             return float(rule)
         d, n = self.d, self.n
+        if 0 < self.scale(centered=centered) < _SMALLEST_SQUARED:
+            raise ValueError(
+                f"the squares of second moments vanish, and shrinkage={rule!r} is made of them; "
+                "multiply the features by a constant, or set shrinkage to a number"
+            )
         scale, norm = self.scale(centered=centered), self._squared_norm(centered)
         spread = norm - d * scale**2
         if spread <= 0:
@@ -279,17 +300,21 @@ def weighted_second_moment(
     """``Σ w S`` in float64, in one (d, d) accumulator; many few rows in one product."""
     first = moments[0].mean
     pool = as_float64(first[:, None] * first[None, :]) * 0.0
+    pairs = list(zip(moments, weights, strict=True))
+    # In a unit in which float32 holds the squares; a power of two, so that no digit changes.
+    scale = sum(w * m.scale(centered=centered) for m, w in pairs if m.factor is not None)
+    unit = 2.0 ** round(0.5 * np.log2(scale)) if scale > 0 else 1.0
     thin: list[Array] = []
-    for m, w in zip(moments, weights, strict=True):
+    for m, w in pairs:
         if m.factor is None:
             pool += w * m.second_moment(centered=centered)
             continue
         rows = m.factor[:-1, :] if centered else m.factor
-        thin.append(rows * (w / m.n) ** 0.5)
+        thin.append(rows * ((w / m.n) ** 0.5 / unit))
         if sum(part.shape[0] for part in thin) >= STACK:
-            pool += as_float64(gram(_stack(thin, thin[0])))
+            pool += unit**2 * as_float64(gram(_stack(thin, thin[0])))
             thin = []
-    return pool + as_float64(gram(_stack(thin, thin[0]))) if thin else pool
+    return pool + unit**2 * as_float64(gram(_stack(thin, thin[0]))) if thin else pool
 
 
 def _stack(parts: Sequence[Array], beside: Array) -> Array:
@@ -310,8 +335,8 @@ def _of_few_rows(rows: Array, sample_weight: Array | None) -> Moments:
     Z = rows - like(mean, rows)
     rest = weighted_sum(Z, ones) / n
     Z, mean = Z - like(rest, rows), mean + rest
-    norms = as_float64(namespace(Z).sum(Z * Z, axis=1))
-    cubic, quartic = weighted_sum(Z, ones * norms), total(ones * norms * norms)
+    fitting, norms = in_fitting_dtype(Z)
+    cubic, quartic = weighted_sum(fitting, ones * norms), total(ones * norms * norms)
     if weight is not None:
         Z = Z * like(weight**0.5, rows)[:, None]
     factor = _stack([Z, mean[None, :] * n**0.5], Z)

@@ -30,6 +30,7 @@ from skdare._array import (
     products_of,
     to_numpy,
     transposed_product,
+    work_dtype,
 )
 from skdare.adjustment import Adjustment
 from skdare.losses import Loss
@@ -38,6 +39,8 @@ from skdare.thin_rows import ThinRows
 
 # Below this many parameters a quadratic's (m, m) Hessian is cheaper than its iterations.
 DIRECT_SIZE = 1000
+# Weights whose products with float32 rows are sure to fit float32.
+_HELD = 1e-25, 1e15
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,11 +394,24 @@ def linear_scores(X: Array, index: Index, V: np.ndarray, b: np.ndarray | float) 
 
 def score_chunks(X: Array, index: Index, V: Array, b: np.ndarray | float) -> Iterator[Array]:
     """X V + b, chunk by chunk."""
-    V, b = like(V, X), like(b if is_foreign(b) else np.atleast_1d(b), X, float64(X))
+    unit = _unit_of(V, X)
+    V = like(V if unit == 1.0 else V / unit, X)
+    b = like(b if is_foreign(b) else np.atleast_1d(b), X, float64(X))
     for _, rows in chunks(X, index, columns=V.shape[1]):
         with products_of(X):
-            F = affine(rows, V, b)
-        yield F
+            F = affine(rows, V, b if unit == 1.0 else 0.0 * b)
+        yield F if unit == 1.0 else as_float64(F) * unit + b
+
+
+def _unit_of(V: Array, X: Array) -> float:
+    """One, or the power of two in which products with X can hold these weights.
+
+    Weights on float32 rows need not fit float32: those of small features or large targets.
+    """
+    if not isinstance(V, np.ndarray) or work_dtype(X) == float64(X):
+        return 1.0
+    top = float(np.max(np.abs(V), initial=0.0))
+    return 1.0 if _HELD[0] < top < _HELD[1] or top == 0 else 2.0 ** int(np.frexp(top)[1])
 
 
 def predicted_columns(X: Array, index: Index, V: Array, b: np.ndarray | float) -> np.ndarray:

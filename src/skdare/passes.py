@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from skdare._array import Array, Index, RowReader, is_finite
+from skdare._array import Array, Index, RowReader, is_within
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +55,14 @@ class SpreadRows(RowReader):
     def route(self, parts: Sequence[Part]) -> Route:
         """A way through parts, some of which are of these rows."""
 
-    def all_finite(self) -> bool:
-        """Whether every entry is finite, looked at where the rows lie."""
+    def all_within(self, limit: float) -> bool:
+        """Whether every entry is a number from -limit to limit, looked at where the rows lie."""
         whole = Part(self, slice(0, self.shape[0]), ())
-        return not any(visit_once(_count_not_finite, [whole]))
+        return not any(route([whole]).run(_count_beyond, [limit]))
 
 
-def _count_not_finite(part: Part, _: None) -> int:
-    return int(not is_finite(part.X, part.index))
+def _count_beyond(part: Part, limit: float) -> int:
+    return int(not is_within(part.X, part.index, limit))
 
 
 class _Local(Route):

@@ -17,6 +17,9 @@ from skdare._array import Array, as_float64, like, namespace, symmetric_eigen
 from skdare.adjustment import Adjustment, cut_off
 from skdare.moments import Moments
 
+# Weights in float32 that leave room for their products.
+_HELD = 1e-25, 1e25
+
 
 @dataclass(frozen=True, eq=False)
 class RowSpectrum:
@@ -97,9 +100,21 @@ class RowSpectrum:
             f = xp.where(present, values, one) ** -0.5 / xp.where(present, self.values, one)
         f = xp.where(present, f, 0.0 * f) / self.n
         own = None if root_weight is None else self._own(scale, f, root_weight)
-        weights = like(f, self.rows, self.rows.dtype)
-        U = xp.matrix_transpose(self.rows)
+        U, weights = self._columns(f)
         return Adjustment(d, scale, None, U, weights, self.Q, self.common, own)
+
+    def _columns(self, f: Array) -> tuple[Array, Array]:
+        """The rows as columns, and f in their dtype.
+
+        Where float32 cannot hold f, which goes with the third power of the rows' unit, columns
+        are a copy in a unit in which it can.
+        """
+        rows, unit = self.rows, 1.0
+        top = float(namespace(f).max(namespace(f).abs(f)))
+        if rows.dtype != self.values.dtype and not _HELD[0] < top < _HELD[1] and top > 0:
+            unit = 2.0 ** round(np.log2(self.scale * self.n) / 2)
+            rows = rows / unit
+        return namespace(rows).matrix_transpose(rows), like(f * unit**2, rows, rows.dtype)
 
     def _own(self, scale: float, f: np.ndarray, root: np.ndarray) -> np.ndarray:
         """``A`` with ``X W B = A (X C B)``: ``s I + L K M N``.

@@ -28,6 +28,9 @@ from skdare._array import (
 
 # Rows of several domains that are multiplied together: one large product, little memory.
 STACK = 2048
+# Squared lengths of float32 rows within which the sums of their third powers fit float32, and of
+# the squares of single features keep their digits.
+_FITTING = 1e-20, 1e20
 
 
 def total(values: Array) -> float:
@@ -50,39 +53,110 @@ def weighted_mean(rows: Array, weight: Array | None) -> Array:
 
 
 def point_near_mean(rows: Array, weight: Array | None) -> Array:
-    """The mean as the rows' dtype has it, in float64: differences to it are then exact."""
-    return as_float64(like(weighted_mean(rows, weight), rows))
+    """The mean as the rows' dtype has it, in float64: differences to it are then exact.
 
-
-def squared_distances(rows: Array, point: Array) -> Array:
-    """‖x - point‖² of each row, in float64; dense rows are deviations already."""
+    Taken from the first row on, so that a feature that is the same in every row has exactly this
+    value, and deviates by exactly zero: its variance is then no rounding, and never negative.
+    """
     if sparse.issparse(rows):
-        squares = np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
-        return np.maximum(squares - 2.0 * (rows @ point) + point @ point, 0.0)
+        first = rows[[0]].toarray().ravel().astype(np.float64)
+        ones = np.ones(rows.shape[0])
+        weight = ones if weight is None or not total(weight) > 0 else weight
+        offset = FeatureSums.of_sparse(rows, first, weight).linear / total(weight)
+    else:
+        first = as_float64(rows[0, :])
+        offset = weighted_mean(rows - rows[:1, :], weight)
+    return as_float64(like(first + offset, rows))
+
+
+def in_fitting_dtype(deviations: Array) -> tuple[Array, Array]:
+    """Deviations, and the square of each one's length in float64.
+
+    Deviations in float32 whose powers it cannot hold come back in float64.
+    """
+    norms = squared_lengths(deviations)
+    if deviations.dtype == float64(deviations):
+        return deviations, norms
+    top = float(namespace(norms).max(norms))
+    if _FITTING[0] < top < _FITTING[1]:
+        return deviations, norms
+    deviations = as_float64(deviations)
+    return deviations, squared_lengths(deviations)
+
+
+def squared_lengths(rows: Array) -> Array:
+    """‖x‖² of each row, in float64."""
     if on_accelerator(rows):  # in one kernel, without a copy of the rows
         return as_float64(namespace(rows).linalg.vector_norm(rows, axis=1)) ** 2
-    return as_float64(namespace(rows).vecdot(rows, rows))
+    with np.errstate(over="ignore"):
+        return as_float64(namespace(rows).vecdot(rows, rows))
 
 
-def deviation_sum(rows: Array, point: Array, weight: Array) -> Array:
-    """Σ w (x - point); dense rows are deviations already."""
-    summed = weighted_sum(rows, weight)
-    return summed - total(weight) * point if sparse.issparse(rows) else summed
+class FeatureSums(NamedTuple):
+    """Σ w (x - point) and Σ w (x - point)² of each feature, in float64."""
+
+    linear: Array
+    square: Array
+
+    @classmethod
+    def of_deviations(cls, Z: Array, weight: Array) -> FeatureSums:
+        """Of dense rows less the point; in float64 where float32 cannot hold the squares."""
+        with np.errstate(over="ignore"):
+            square = weighted_sum(Z * Z, weight)
+        if Z.dtype != float64(Z):
+            top = float(namespace(square).max(square))
+            if not _FITTING[0] < top < _FITTING[1]:
+                return cls.of_deviations(as_float64(Z), weight)
+        return cls(weighted_sum(Z, weight), square)
+
+    @classmethod
+    def of_sparse(cls, rows: Array, point: np.ndarray, weight: np.ndarray) -> FeatureSums:
+        """Of sparse rows, by their entries: a feature that is always at the point has exact zeros.
+
+        Expanding the square would leave the rounding of the products instead.
+        """
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
+        d, columns = rows.shape[1], rows.indices
+        each = np.repeat(weight, np.diff(rows.indptr))
+        Z = rows.data.astype(np.float64) - point[columns]
+        stored = np.bincount(columns, minlength=d)
+        absent = np.maximum(weight.sum() - np.bincount(columns, each, d), 0.0)
+        absent[stored == rows.shape[0]] = 0.0
+        return cls(
+            np.bincount(columns, each * Z, d) - absent * point,
+            np.bincount(columns, each * Z * Z, d) + absent * point**2,
+        )
 
 
-def deviation_gram(rows: Array, point: Array, weight: Array | None) -> Array:
-    """Σ w (x - point)(x - point)ᵀ in the rows' dtype, of sparse rows in float64.
+class _SparseChunk:
+    """Sums over sparse rows about a point, without a dense copy of them."""
 
-    Dense rows are deviations already.
-    """
-    root = None if weight is None else weight**0.5
-    if not sparse.issparse(rows):
-        return gram(rows if root is None else rows * like(root[:, None], rows))
-    rows = rows.astype(np.float64)
-    ones = np.ones(rows.shape[0]) if weight is None else weight
-    outer = (rows.T @ ones)[:, None] * point[None, :]
-    scaled = rows if root is None else sparse.diags_array(root) @ rows
-    return gram(scaled) - outer - outer.T + total(ones) * (point[:, None] * point[None, :])
+    def __init__(self, rows: Array, point: np.ndarray, weight: np.ndarray | None) -> None:
+        self.rows, self.point = rows.astype(np.float64), point
+        self.weight = np.ones(rows.shape[0]) if weight is None else weight
+        self.sums = FeatureSums.of_sparse(self.rows, point, self.weight)
+        squares = np.asarray(self.rows.multiply(self.rows).sum(axis=1)).ravel()
+        norms = squares - 2.0 * (self.rows @ point) + point @ point
+        self.norms = np.maximum(norms, 0.0)
+
+    def sum(self, weight: np.ndarray) -> np.ndarray:
+        """Σ w (x - point)."""
+        summed: np.ndarray = self.rows.T @ weight - weight.sum() * self.point
+        return summed
+
+    def gram(self) -> np.ndarray:
+        """Σ w (x - point)(x - point)ᵀ; its diagonal is that of `FeatureSums`."""
+        weight, point = self.weight, self.point
+        outer = (self.rows.T @ weight)[:, None] * point[None, :]
+        G: np.ndarray = gram(sparse.diags_array(weight**0.5) @ self.rows)
+        G += weight.sum() * (point[:, None] * point[None, :]) - outer - outer.T
+        still = self.sums.square == 0
+        G[still] = 0.0
+        G[:, still] = 0.0
+        np.fill_diagonal(G, self.sums.square)
+        return G
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,14 +185,10 @@ class FeatureMoments:
             point = point_near_mean(rows, weight) if not n else point
             n += total(weight)
             if sparse.issparse(rows):
-                sums = rows.T @ weight
-                square = square + rows.multiply(rows).T @ weight - 2 * point * sums
-                square = square + total(weight) * point**2
-                linear = linear + sums - total(weight) * point
+                sums = FeatureSums.of_sparse(rows, point, weight)
             else:
-                Z = rows - like(point, rows)
-                square = square + weighted_sum(Z * Z, weight)
-                linear = linear + weighted_sum(Z, weight)
+                sums = FeatureSums.of_deviations(rows - like(point, rows), weight)
+            linear, square = linear + sums.linear, square + sums.square
         squares = to_numpy(square - linear**2 / n)
         return cls(n, to_numpy(point + linear / n), np.maximum(squares, 0.0))
 
@@ -146,7 +216,8 @@ def shifted_powers(
 ) -> Powers:
     """The same about ``point + δ``; ``linear`` is Σ z and ``Sd`` is Σ z zᵀδ about the old point.
 
-    With z' = z - δ and ‖z'‖² = ‖z‖² - 2 z·δ + ‖δ‖², expand each power and sum.
+    With z' = z - δ and ‖z'‖² = ‖z‖² - 2 z·δ + ‖δ‖², expand each power and sum. Whatever rounding
+    leaves of the quartic sum, it is at least the squared sum of the ‖z'‖² over n.
     """
     square, cross = total(delta * delta), total(linear * delta)
     cubic = powers.cubic - 2 * Sd + square * linear - (trace - 2 * cross + n * square) * delta
@@ -158,7 +229,8 @@ def shifted_powers(
         + 2 * square * trace
         - 4 * square * cross
     )
-    return Powers(cubic, quartic)
+    spread = trace - 2 * cross + n * square
+    return Powers(cubic, max(quartic, spread * spread / n))
 
 
 class RunningSums:
@@ -180,18 +252,26 @@ class RunningSums:
 
     def add(self, rows: Array, weight: Array | None) -> None:
         """Add a chunk of rows; a sparse chunk stays sparse, a dense one is centred once."""
-        point = self.point
-        if not sparse.issparse(rows):
-            rows, point = rows - like(point, rows), point * 0.0
-        norms = squared_distances(rows, point)
+        if sparse.issparse(rows):
+            self._add_sparse(_SparseChunk(rows, self.point, weight))
+            return
+        Z, norms = in_fitting_dtype(rows - like(self.point, rows))
         ones = norms * 0.0 + 1.0 if weight is None else weight
         heavy = ones * norms
         self.n += total(ones)
-        self.linear = self.linear + deviation_sum(rows, point, ones)
-        self.cubic = self.cubic + deviation_sum(rows, point, heavy)
+        self.linear = self.linear + weighted_sum(Z, ones)
+        self.cubic = self.cubic + weighted_sum(Z, heavy)
         self.quartic += total(heavy * norms)
         # A float32 product is added as it is: a float64 copy would be one more (d, d) matrix.
-        self.square += deviation_gram(rows, point, weight)
+        self.square += gram(Z if weight is None else Z * like(weight**0.5, Z)[:, None])
+
+    def _add_sparse(self, chunk: _SparseChunk) -> None:
+        heavy = chunk.weight * chunk.norms
+        self.n += total(chunk.weight)
+        self.linear = self.linear + chunk.sums.linear
+        self.cubic = self.cubic + chunk.sum(heavy)
+        self.quartic += total(heavy * chunk.norms)
+        self.square += chunk.gram()
 
     def decay(self, factor: float) -> None:
         """Let every row so far count ``factor`` times what it did."""
@@ -221,4 +301,14 @@ class RunningSums:
         # S - zδᵀ - δzᵀ + nδδᵀ with z = nδ.
         root = delta * self.n**0.5
         scatter = self.square - root[:, None] * root[None, :]
-        return self.n, self.point + delta, scatter, *powers
+        return self.n, self.point + delta, without_negative(scatter), *powers
+
+
+def without_negative(scatter: Array) -> Array:
+    """A scatter whose diagonal rounding made negative somewhere, with zeros there instead."""
+    xp = namespace(scatter)
+    diagonal = xp.linalg.diagonal(scatter)
+    if not float(xp.min(diagonal)) < 0:
+        return scatter
+    kept = xp.astype(diagonal >= 0, scatter.dtype)
+    return scatter * kept[:, None] * kept[None, :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS, Entry
 from skdare.bench._scores import Fit, score
 from skdare.bench._trial import Settings
+from skdare.domain_statistics import RowsAlike
 from skdare.heads import fit_sharing
 
 # Looser than the heads' own, as only the order of a few strengths is asked for.
@@ -65,8 +67,15 @@ def choose_l2(fold: Fold, entry: Entry, options: Mapping[str, Any], settings: Se
         head = entry.make(fold.task, **{**options, "tol": CHOICE_TOL, "warm_start": True})
         for g, l2 in enumerate(grid):
             head.set_params(l2=l2)
-            fit_sharing(head, fold.shared, inner.X, inner.y, inner.domains)
-            fitted = head.adapt(outer.X) if entry.adapts else head
+            try:
+                fit_sharing(head, fold.shared, inner.X, inner.y, inner.domains)
+            except RowsAlike:  # without this domain no feature varies, and it says nothing
+                scores[:, e] = np.nan
+                break
+            fitted = head
+            if entry.adapts:
+                with suppress(RowsAlike):  # to rows that do not differ nobody can adapt
+                    fitted = head.adapt(outer.X)
             scores[g, e] = score(fold.task, outer.y, fitted.predict(outer.X))
     # An R² below -1, or none at all, counts as -1, so that one domain does not drown the rest.
     bounded = np.maximum(np.nan_to_num(scores, nan=-1.0), -1.0)

@@ -31,7 +31,10 @@ def measure_adjustment(
     would come to: strong shrinkage makes both errors small.
     """
     whitening = Whitening.of_head(_dare(fold, options, settings))
-    guess = average([_adjustment(fold, domain, whitening) for domain in fold.seen])
+    adjustable = [d for d in fold.seen if whitening.can_invert(fold.statistics(d).moments)]
+    if not adjustable:
+        raise ValueError("the rows of every training domain are all the same; none is adjusted")
+    guess = average([_adjustment(fold, domain, whitening) for domain in adjustable])
     if which == "averaged scalar":
         scale = float(np.trace(to_numpy(guess.inner.dense()))) / guess.d
         guess = Adjustment(guess.d, scale, common=guess.common)
@@ -66,6 +69,8 @@ def measure_alignment(
     for domain in fold.seen:
         rows = fold.training_rows(domain)
         if fold.task == "classification" and len(np.unique(rows.y)) < 2:
+            continue
+        if not fold.statistics(domain).moments.varies():
             continue
         head.set_params(l2=settings.ceiling_l2 * _spread(fold, domain, Whitening.of_head(head)))
         fit_sharing(head, fold.shared, rows.X, rows.y, rows.domains)

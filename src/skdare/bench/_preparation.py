@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdare._array import rounding_unit
 from skdare._validation import check_choice, check_number
 
 PROJECTIONS = ("random", "pca")
@@ -57,9 +58,13 @@ class Preparation:
         if self.impute is not None:
             X = np.where(np.isnan(X), _medians(X[train]), X)
         if self.standardize:
-            spread = X[train].std(axis=0, dtype=np.float64)
-            spread[spread == 0] = 1.0
-            X = ((X - X[train].mean(axis=0, dtype=np.float64)) / spread).astype(X.dtype)
+            known = X[train]
+            mean = known.mean(axis=0, dtype=np.float64)
+            spread = known.std(axis=0, dtype=np.float64)
+            # What varies by no more than rounding is constant, and would become noise.
+            still = spread <= rounding_unit(X) * np.abs(mean)
+            spread[still | (known.min(axis=0) == known.max(axis=0))] = 1.0
+            X = ((X - mean) / spread).astype(X.dtype)
         return X if self.clip is None else np.clip(X, -self.clip, self.clip)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ from skdare.adjustment import adjustment_error
 from skdare.diagnosis._rehearsal import Rehearsal, Rehearsed
 from skdare.diagnosis._task import Classes, Numbers, Reading, Task, read
 from skdare.diagnosis._training import TrainingDomains
-from skdare.domain_statistics import DomainStatistics, Shared
+from skdare.domain_statistics import DomainStatistics, RowsAlike, Shared
 
 # Share of the rows of every other domain that a rehearsal does not train on: what one is used to
 # is read there. Two rows of a domain are always left, for its covariance.
@@ -92,8 +93,8 @@ class Rehearsing:
             )
         if not found:
             raise ValueError(
-                "without any one of the domains the others have a single class; rehearse with "
-                "domains that have several"
+                "without any one of the domains the others have a single class, or rows that are "
+                "all the same; rehearse with domains that have several"
             )
         return Rehearsal(found, self.task)
 
@@ -122,7 +123,8 @@ class Rehearsing:
             if self.classes is None or len(np.unique(left)) > 1:
                 if self.progress is not None:
                     self.progress(self.training.names[e])
-                yield self._one(e, others)
+                with suppress(RowsAlike):  # without this domain no feature varies
+                    yield self._one(e, others)
 
     def _train(self, e: int) -> np.ndarray:
         return self.numbers[e][~self._aside[e]]
@@ -176,13 +178,16 @@ class Rehearsing:
         self, head: Any, rows: Array, y: np.ndarray, found: Reading
     ) -> tuple[dict[int, float], float | None]:
         """Scores after adapting, and the disagreement where all rows were used."""
-        if head.adaptation_ is None or len(y) < 2:
-            return {}, None
         scores: dict[int, float] = {}
+        disagreement = None
+        if head.adaptation_ is None or len(y) < 2:
+            return scores, disagreement
         for some in self._samples(len(y)):
-            values = read(head.adapt(take(rows, some)), rows).values
-            scores[len(some)] = self.task.score(values, y)
-        return scores, self.task.disagreement(found.values, values)
+            with suppress(RowsAlike):  # to rows that do not differ nobody can adapt
+                values = read(head.adapt(take(rows, some)), rows).values
+                scores[len(some)] = self.task.score(values, y)
+                disagreement = self.task.disagreement(found.values, values)
+        return scores, disagreement if len(y) in scores else None
 
     @staticmethod
     def _samples(n: int) -> Iterator[np.ndarray]:
@@ -210,10 +215,12 @@ class Rehearsing:
         others = self.training.without(e)
         if not others.whitening.adjust or rows.shape[0] < 2:
             return {}
-        return {
-            len(some): adjustment_error(others.guess, own_adjustment(others, rows, some))
-            for some in self._samples(rows.shape[0])
-        }
+        errors = {}
+        for some in self._samples(rows.shape[0]):
+            with suppress(RowsAlike):
+                own = own_adjustment(others, rows, some)
+                errors[len(some)] = adjustment_error(others.guess, own)
+        return errors
 
 
 def own_adjustment(training: TrainingDomains, rows: Array, numbers: np.ndarray) -> Any:

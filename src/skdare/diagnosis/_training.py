@@ -156,7 +156,7 @@ class TrainingDomains:
         outside, B = delta - inside, self._told_apart
         # The estimated mean is off by a covariance of C/n.
         WQ = W @ Q
-        noise = float(np.sum((C @ W) * W) - np.sum(WQ * (C @ WQ))) / moments.n
+        noise = max(float(np.sum((C @ W) * W) - np.sum(WQ * (C @ WQ))), 0.0) / moments.n
         along = Q @ (Q.T @ B)
         moves = [
             self._moves(part, B, self._variance(W @ weights, C) / moments.n)
@@ -185,7 +185,8 @@ class TrainingDomains:
     @staticmethod
     def _variance(V: np.ndarray, C: np.ndarray) -> float:
         """Mean over columns of the variance of scores V within a domain of covariance C."""
-        return float(np.mean(np.sum(V * (C @ V), axis=0)))
+        # Rounding may leave less than nothing of the variance along a direction that has none.
+        return max(float(np.mean(np.sum(V * (C @ V), axis=0))), 0.0)
 
 
 class _Moves(NamedTuple):

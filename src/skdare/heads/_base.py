@@ -21,6 +21,7 @@ from skdare._validation import (
     check_features,
     check_number,
     check_weights,
+    feature_name,
     warn,
 )
 from skdare.domain_statistics import Shared
@@ -133,20 +134,31 @@ class Head(Exporting, BaseEstimator, ABC):
         statistics = Statistics(problem, shared if self._needs_domains else None)
         self._solve(problem, statistics)
         self._warn_of_scales(statistics.variances(range(len(problem.index))))
+        self._warn_of_constant_domains(statistics)
         self.domains_ = labels
         for name in ("adapted_rows_", "adapted_mean_"):
             self.__dict__.pop(name, None)
+
+    @staticmethod
+    def _warn_of_constant_domains(statistics: Statistics) -> None:
+        """Say which domains have rows that are all the same."""
+        names = [repr(label) for label in statistics.constant_domains()]
+        if names:
+            more = f" (and of {len(names) - 1} more)" if len(names) > 1 else ""
+            warn(
+                f"the rows of domain {names[0]}{more} are all the same, and nothing can be learnt "
+                "of how it varies; look at how it was recorded, or leave it out"
+            )
 
     def _warn_of_scales(self, variances: np.ndarray) -> None:
         """Say when one feature sets the unit in which all others are penalised."""
         top = int(variances.argmax())
         share = variances[top] / variances.sum()
         if share > 0.5 and variances[top] > 25 * np.median(variances):
-            names = getattr(self, "feature_names_in_", None)
-            name = f"feature {top}" if names is None else f"feature {names[top]!r}"
             warn(
-                f"{name} holds {share:.0%} of the variance of all features, and l2 treats the "
-                "others as small beside it; standardise the features first (StandardScaler)"
+                f"{feature_name(self, top)} holds {share:.0%} of the variance of all features, and "
+                "l2 treats the others as small beside it; standardise the features first "
+                "(StandardScaler)"
             )
 
     @abstractmethod

@@ -254,7 +254,8 @@ def _listed(labels: Iterable[Hashable]) -> str:
 
 def _warn_of_offset(moments: Iterable[Moments]) -> None:
     """Say when the raw second moment sees the features' offset and little else."""
-    spread = [m.scale() / m.scale(centered=False) for m in moments]
+    pairs = [(m.scale(), m.scale(centered=False)) for m in moments]
+    spread = [within / whole for within, whole in pairs if whole > 0]
     if np.mean(spread) < OFFSET:
         warn(
             f"the features vary little beside their mean ({np.mean(spread):.1%} of their second "

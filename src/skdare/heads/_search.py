@@ -10,7 +10,7 @@ import numpy as np
 
 from skdare._array import length
 from skdare.adjustment import Adjustment, average
-from skdare.domain_statistics import Whitening
+from skdare.domain_statistics import RowsAlike, Whitening
 from skdare.heads._adaptation import blended_shift, trust_in
 from skdare.heads._adjusted import Fitted, Plan, fit_adjusted
 from skdare.heads._predictions import hits, squared_error
@@ -55,13 +55,16 @@ def domain_scores(
     for whitening, group in groupby(order, key=lambda c: candidates[c].plan.whitening):
         numbers, folds = list(group), _Folds(problem, statistics, whitening)
         for held_out in range(len(problem.index)):
-            fold = folds.without(held_out)
-            for _, path in groupby(numbers, key=lambda c: _path_key(candidates[c])[:-1]):
-                start = None
-                for c in path:
-                    fitted = fold.fit(candidates[c].plan, solving, start)
-                    start = fitted.start
-                    scores[c, held_out] = fold.score(candidates[c], fitted, prior_rows)
+            try:
+                fold = folds.without(held_out)
+                for _, path in groupby(numbers, key=lambda c: _path_key(candidates[c])[:-1]):
+                    start = None
+                    for c in path:
+                        fitted = fold.fit(candidates[c].plan, solving, start)
+                        start = fitted.start
+                        scores[c, held_out] = fold.score(candidates[c], fitted, prior_rows)
+            except RowsAlike:  # without this domain no feature varies, and nothing is learnt
+                scores[numbers, held_out] = np.nan
     return scores
 
 

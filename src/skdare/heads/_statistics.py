@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from skdare._array import Array, work_dtype
+from skdare._array import (
+    Array,
+    largest_offset,
+    length,
+    rounding_unit,
+    smallest_spread,
+    work_dtype,
+)
 from skdare.adjustment import Adjustment
 from skdare.domain_statistics import (
     DomainStatistics,
+    RowsAlike,
     Shared,
     Whitening,
     fetch_feature_moments,
@@ -55,7 +63,14 @@ class Statistics:
         n = np.array([self.problem.domain_weight(e).sum() for e in chosen])
         pairs = [self._mean_and_variances(e) for e in chosen]
         means, within = (np.stack(parts) for parts in zip(*pairs, strict=True))
-        return n @ (within + (means - n @ means / n.sum()) ** 2) / n.sum()
+        # From the first mean on: where all are the same, the centre is exactly that.
+        centre = means[0] + n @ (means - means[0]) / n.sum()
+        variances = n @ (within + (means - centre) ** 2) / n.sum()
+        return np.where(variances > self._noise(centre), variances, 0.0)
+
+    def _noise(self, mean: np.ndarray) -> np.ndarray:
+        """The variance up to which a feature of this mean is constant but for rounding."""
+        return (rounding_unit(self.problem.X) * mean) ** 2
 
     def _mean_and_variances(self, e: int) -> tuple[np.ndarray, ...]:
         if self._spread and not self.domains[e].knows_means:
@@ -65,13 +80,39 @@ class Statistics:
     def unit(self, chosen: Sequence[int]) -> float:
         """Mean variance of a feature over all rows of the chosen domains: the unit of l2."""
         unit = float(self.variances(chosen).mean())
-        if not np.isfinite(unit):
-            raise ValueError("the squares of the features overflow; divide the features first")
-        if unit == 0:
-            raise ValueError(
-                "every feature is constant, or too small for its square; nothing can be learnt"
+        if not unit > self._smallest:
+            raise RowsAlike(
+                "every feature is constant, or varies by less than its rounding or "
+                f"{self._smallest**0.5:.0e}; nothing can be learnt, unless they are that small: "
+                "then multiply them by a constant"
             )
+        self._check_offset(chosen, unit**0.5)
         return unit
+
+    def _check_offset(self, chosen: Sequence[int], spread: float) -> None:
+        """Refuse means that are out of all proportion to what varies: their squares overflow."""
+        means = np.max([np.abs(self.domain_mean(e)) for e in chosen], axis=0)
+        column = int(means.argmax())
+        if means[column] > largest_offset(self.problem.X) * spread:
+            raise RowsAlike(
+                f"feature {column} is about {means[column]:.0e}, and beside it the features vary "
+                f"by {spread:.0e}, which is nothing; subtract its mean, or leave it out"
+            )
+
+    @property
+    def _smallest(self) -> float:
+        """The smallest mean variance that can be inverted."""
+        return smallest_spread(self.problem.X) ** 2
+
+    def constant_domains(self) -> list[Hashable]:
+        """The domains of several rows that are all the same."""
+        found = []
+        for e, label in enumerate(self.problem.labels):
+            if length(self.problem.index[e]) > 1:
+                mean, variances = self._mean_and_variances(e)
+                if not np.any(variances > np.maximum(self._noise(mean), self._smallest)):
+                    found.append(label)
+        return found
 
     def ridge(self, chosen: Sequence[int], whitening: Whitening, l2: float) -> float:
         """The ridge on canonical weights that is l2 in the common unit.
@@ -82,8 +123,12 @@ class Statistics:
         """
         if not whitening.adjust or whitening.target == "identity":
             return l2
-        own = [self.moments(e).scale(centered=whitening.centered) for e in chosen]
-        return l2 * self.unit(chosen) / float(np.mean(own))
+        unit, X = self.unit(chosen), self.problem.X
+        own = [
+            m.scale(centered=whitening.centered) if whitening.can_invert(m, X) else unit
+            for m in map(self.moments, chosen)
+        ]
+        return l2 * unit / float(np.mean(own))
 
     def domain_mean(self, e: int) -> np.ndarray:
         """Mean of a domain, on the host."""
@@ -103,14 +148,16 @@ class Statistics:
     def common(self, chosen: Sequence[int], whitening: Whitening) -> Array | None:
         """What the chosen domains have in common, where they are shrunk towards their pool."""
         moments = [self.moments(e) for e in chosen]
-        return whitening.of_pool(moments, work_dtype(self.problem.X))
+        varying = [m for m in moments if whitening.can_invert(m, self.problem.X)]
+        # Rows that do not differ have no second moment to pool.
+        return whitening.of_pool(varying, work_dtype(self.problem.X)) if varying else None
 
     def adjustment(
         self, e: int, chosen: Sequence[int], whitening: Whitening, common: Array | None
     ) -> Adjustment:
         """Of one domain, beside the chosen ones."""
         moments = self.moments(e)
-        if not moments.scale(centered=whitening.centered) > 0:
+        if not whitening.can_invert(moments, self.problem.X):
             # Rows that do not differ say nothing of their scale: take the other domains'.
             scale = 1.0 if common is not None else self.unit(chosen) ** -0.5
             return Adjustment(moments.d, scale, common=common)

@@ -7,7 +7,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdare._array import Array, namespace
-from skdare._validation import check_finite_targets, distinct_integers
+from skdare._validation import check_finite_targets, check_numbers, distinct_integers
 from skdare.heads._base import Head
 from skdare.heads._problem import Problem
 from skdare.losses import LOGISTIC, SOFTMAX, SQUARED
@@ -71,7 +71,7 @@ class RegressorHead(RegressorMixin, Head):
 
     def _encode_targets(self, y: np.ndarray, problem: Problem) -> Problem:
         y = np.asarray(y, dtype=np.float64)
-        check_finite_targets(y)
+        check_numbers(y)
         centre = 0.0
         if self.fit_intercept:
             # Every domain counts the same, whatever its size.
