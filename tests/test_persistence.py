@@ -23,7 +23,8 @@ import skdare
 from skdare import DAREClassifier, DARERegressor, ERMClassifier
 from skdare.datasets import make_latent_domains
 from skdare.engines import DaskEngine
-from skdare.persist import VERSION, TensorFile
+from skdare.moments import Moments
+from skdare.persist import VALUES, VERSION, Saved, TensorFile
 
 FILES = Path(__file__).parent / "files"
 HEADS = [name for name in skdare.__all__ if name.endswith(("Classifier", "Regressor", "CV"))]
@@ -470,3 +471,87 @@ def test_a_float32_head_of_torch_rows_is_saved(tmp_path):
         head = DARERegressor().fit(X, data.y, domains=data.domains)
     again = saved_and_loaded(head, tmp_path / "head")
     assert (again.predict(X) == head.predict(X)).all()
+
+
+@pytest.mark.parametrize("attribute", ["coef_", "canonical_coef_"])
+def test_what_could_not_be_loaded_is_not_saved_and_the_old_file_stays(tmp_path, attribute):
+    head, data = fitted("DAREClassifier")
+    path = tmp_path / "head"
+    head.save(path)
+    before = path.read_bytes()
+    setattr(head, attribute, getattr(head, attribute) * np.nan)
+    with pytest.raises(ValueError, match=rf"could not be read again: .*{attribute}"):
+        head.save(path)
+    with pytest.raises(ValueError, match="could not be read again"):
+        skdare.save(make_pipeline(StandardScaler().fit(data.X), head), path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["head"]
+
+
+@pytest.mark.parametrize("kind", ["adapter", "fleet"])
+def test_a_stream_that_could_not_be_resumed_is_not_saved(tmp_path, kind):
+    head, data = fitted("DAREClassifier")
+    path, rows = tmp_path / "stream", (data.X, data.domains)
+    stream = head.adapter() if kind == "adapter" else head.fleet()
+    stream.partial_fit(*rows[: 1 if kind == "adapter" else 2]).save(path)
+    before = path.read_bytes()
+    if kind == "adapter":
+        stream._stream._sums.cubic = stream._stream._sums.cubic * np.inf
+    else:
+        stream._sketches.mean[0] = np.nan
+    with pytest.raises(ValueError, match="could not be read again"):
+        stream.save(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["stream"]
+
+
+def test_many_classes_with_one_very_long_name_are_loaded(tmp_path):
+    classes = np.array([*(f"class {i}" for i in range(499)), "x" * 20_000])
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1000, 3)), np.tile(classes, 2)
+    head = ERMClassifier(max_iter=2).fit(X, y)
+    again = saved_and_loaded(head, tmp_path / "head")
+    assert again.classes_.dtype == head.classes_.dtype
+    np.testing.assert_array_equal(again.predict(X), head.predict(X))
+
+
+def test_names_that_take_more_room_than_memory_are_refused_when_saved(tmp_path):
+    head, _ = fitted("ERMClassifier")
+    head.classes_ = np.array(["a", "b" * 100])
+    head.save(tmp_path / "head")
+    names = [*(f"{i:06d}" for i in range(20_000)), "x" * 20_000]
+    header = {"dtype": "str", "values": names}
+    with pytest.raises(ValueError, match="text of about the same length"):
+        VALUES.read(header, Saved({}, {}, "classes"))
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "ns"])
+@pytest.mark.parametrize("kind", ["datetime64", "timedelta64"])
+def test_classes_that_are_dates_come_back(tmp_path, kind, unit):
+    data = make_latent_domains(random_state=0)
+    y = (20_000 + data.y.astype(int)).astype(f"{kind}[{unit}]")
+    head = DAREClassifier().fit(data.X, y, domains=data.domains)
+    again = saved_and_loaded(head, tmp_path / "head")
+    assert again.classes_.dtype == head.classes_.dtype
+    np.testing.assert_array_equal(again.predict(data.X), head.predict(data.X))
+    y[0] = "NaT"
+    with pytest.raises(ValueError, match="NaT"):
+        DAREClassifier().fit(data.X, y, domains=data.domains)
+
+
+def test_domains_that_are_dates_of_numpy_come_back(tmp_path):
+    data = make_latent_domains(random_state=0)
+    days = np.datetime64("2020-01-01") + np.arange(data.domains.max() + 1)
+    domains = [days[e] for e in data.domains]
+    head = DAREClassifier().fit(data.X, data.y, domains=domains)
+    assert saved_and_loaded(head, tmp_path / "head").domains_ == head.domains_
+
+
+def test_rounding_below_zero_on_the_diagonal_of_an_older_file_is_let_in(tmp_path):
+    head, data = fitted("DAREClassifier")
+    moments = head.moments_[0]
+    scatter = np.zeros_like(moments.scatter)
+    scatter[0, 0] = -1e-46
+    head.moments_[0] = Moments(moments.n, moments.mean, scatter, moments.cubic, moments.quartic)
+    again = saved_and_loaded(head, tmp_path / "head")
+    assert again.diagnose(data.X).to_dict()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from os import PathLike
 from typing import Any, Self
 
@@ -182,7 +183,8 @@ class Adapter:
         numbers["squares"] = float(self._classes.squares)
         numbers |= {"n_seen": self.n_seen_, "n_refreshes": self.n_refreshes_}
         header = {"digest": head_digest(self._head), "options": options, "numbers": numbers}
-        StreamFile("adapter", header, arrays).write(path)
+        made = partial(self._from_file, self._head)
+        StreamFile("adapter", header, arrays).write(path, made)
 
     @classmethod
     def _from_file(cls, head: Any, file: StreamFile) -> Adapter:

@@ -12,7 +12,7 @@ from skdare.heads._adaptation import check_adaptable
 from skdare.heads._adapter import Adapter
 from skdare.heads._base import Head
 from skdare.heads._fleet import Fleet
-from skdare.heads._stream_file import StreamFile
+from skdare.heads._stream_file import DAMAGE, StreamFile
 
 
 class Adapting(Head):
@@ -151,7 +151,7 @@ class Adapting(Head):
         kinds: dict[str, type[Adapter] | type[Fleet]] = {"adapter": Adapter, "fleet": Fleet}
         try:
             return kinds[file.kind]._from_file(self, file)
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        except DAMAGE as error:
             raise ValueError(
                 f"{path} was altered since it was saved; start a new stream with adapter() or "
                 "fleet()"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import partial
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
-from skdare._array import Array, Index, take, to_numpy
+from skdare._array import Array, Index, all_within, take, to_numpy
 from skdare._validation import Labels, check_count, check_domains, check_features, check_number
 from skdare.adjustment import Adjustment
 from skdare.engines import as_rows
@@ -21,6 +22,9 @@ from skdare.heads._targets import probabilities
 from skdare.moments import ridge_of
 from skdare.objective import class_numbers, linear_scores
 from skdare.persist import LABELS, Arrays, Saved
+
+# Sizes of features that float32 holds with all their digits, and sums of them.
+_HELD = 1e-30, 1e30
 
 
 class Fleet:
@@ -82,6 +86,7 @@ class Fleet:
         forgetting = Forgetting(half_life)
         check_adaptable(head)
         _check_sketchable(head)
+        _check_kept_in_float32(head)
         self._head, self._min_rows = head, min_rows
         self._prior_rows = head.n_features_in_ if prior_rows is None else prior_rows
         self._sketches = Sketches(rank, head.n_features_in_, forgetting)
@@ -123,6 +128,7 @@ class Fleet:
         self
         """
         X, groups = self._groups(X, devices)
+        _check_reach(X)
         for device, index in groups:
             if device not in self._slots:
                 self._slots[device] = self._sketches.new()
@@ -190,7 +196,8 @@ class Fleet:
         header = {"digest": head_digest(self._head), "options": options, "devices": devices}
         sketches = self._sketches
         arrays = {name: getattr(sketches, name)[: sketches.size] for name in sketches.FIELDS}
-        StreamFile("fleet", header, arrays).write(path)
+        made = partial(self._from_file, self._head)
+        StreamFile("fleet", header, arrays).write(path, made)
 
     @classmethod
     def _from_file(cls, head: Any, file: StreamFile) -> Fleet:
@@ -258,13 +265,15 @@ class Fleet:
             return None
         rows, fitted, k = _rows(X, index), self._head.adaptation_.fitted, self._B.shape[1]
         rest, weights = self._inverse_root(moments)
-        C = moments.Q @ (weights[:, None] * (moments.Q.T @ (moments.K @ self._B)))
-        own = rest * shared[:, :k] + (rows @ moments.K.T.astype(rows.dtype)).astype(np.float64) @ C
+        # Along unit vectors, not along K: float32 need not hold the squares of the features.
+        U = moments.K.T @ moments.Q
+        C = weights[:, None] * (U.T @ self._B)
+        own = rest * shared[:, :k] + (rows @ U.astype(rows.dtype)).astype(np.float64) @ C
         F = trust * own + (1.0 - trust) * shared[:, k:] + fitted.b
         shift = self._head.adaptation_.shift(moments.mean, trust)
         if shift is None:
             return F
-        own = rest * (shift @ self._B) + (moments.K @ shift) @ C
+        own = rest * (shift @ self._B) + (shift @ U) @ C
         return F - trust * own - (1.0 - trust) * (shift @ self._guessed)
 
 
@@ -272,6 +281,26 @@ def _rows(X: Array, index: Index) -> np.ndarray:
     """Some rows as a dense array on the host."""
     rows = take(X, index)
     return rows.toarray() if sparse.issparse(rows) else to_numpy(rows)
+
+
+def _check_reach(X: Array) -> None:
+    """Float32, which sketches are kept in, holds these rows."""
+    if not all_within(X, _HELD[1]):
+        raise ValueError(
+            f"a fleet keeps float32, and these rows reach beyond {_HELD[1]:.0e}; divide the "
+            "features by a constant and fit again, or use an adapter for each device"
+        )
+
+
+def _check_kept_in_float32(head: Any) -> None:
+    """The training domains had features that float32 can hold."""
+    scales = [m.scale(centered=False) ** 0.5 for m in head.moments_.values()]
+    low, high = _HELD
+    if not low < max(scales) < high:
+        raise ValueError(
+            f"a fleet keeps float32, and the features are about {max(scales):.0e}; multiply or "
+            "divide them by a constant and fit again, or use an adapter for each device"
+        )
 
 
 def _check_sketchable(head: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -53,7 +54,7 @@ def save(model: Any, path: str | PathLike[str], *, adaptable: bool = True) -> No
     if isinstance(model, Pipeline):
         header["steps"] = [described_step(name, step, arrays) for name, step in steps]
         header["name"] = model.steps[-1][0]
-    TensorFile("head", header, arrays.named).write(path)
+    TensorFile("head", header, arrays.named).write(path, check=partial(_check_made, path=path))
 
 
 def load(path: str | PathLike[str]) -> Any:
@@ -74,13 +75,32 @@ def load(path: str | PathLike[str]) -> Any:
     file = TensorFile.read(path)
     _check_is_head(file, path)
     try:
-        head = restored(file.header, file.arrays, _kinds())
-        if "steps" not in file.header:
-            return head
-        return _put_together(file.header, head, file.arrays)
-    except (Unfit, OverflowError, RecursionError) as error:
+        return _made(file)
+    except _UNREADABLE as error:
         raise ValueError(
             f"{path} cannot be read: {error}; take another copy of it, or make it again"
+        ) from error
+
+
+_UNREADABLE = (Unfit, OverflowError, RecursionError)
+
+
+def _made(file: TensorFile) -> Any:
+    """The head or pipeline that a file holds."""
+    head = restored(file.header, file.arrays, _kinds())
+    if "steps" not in file.header:
+        return head
+    return _put_together(file.header, head, file.arrays)
+
+
+def _check_made(file: TensorFile, path: str | PathLike[str]) -> None:
+    """What is written can be read: a head that could not be would be lost."""
+    try:
+        _made(file)
+    except _UNREADABLE as error:
+        raise ValueError(
+            f"not written to {path}, as it could not be read again: {error}; what was there is as "
+            "it was, and the head is unchanged"
         ) from error
 
 

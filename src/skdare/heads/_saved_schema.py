@@ -43,8 +43,12 @@ def _adds_up(got: Mapping[str, Any]) -> bool:
     scatter, factor, quartic = got["scatter"], got["factor"], got["quartic"]
     if (scatter is None) == (factor is None) or (quartic is not None and not quartic >= 0):
         return False
+    if not got["n"] > 0:
+        return False
     squares = np.zeros(1) if scatter is None else np.diagonal(scatter)
-    return got["n"] > 0 and bool(squares.min() >= -1e-6 * max(squares.max(), 0.0))
+    # The rounding of the sums that the diagonal was the difference of.
+    rounding = max(squares.max(), got["n"] * float(np.max(got["mean"] ** 2, initial=0.0)))
+    return bool(squares.min() >= -1e-6 * rounding)
 
 
 _MOMENTS = Record(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -14,6 +14,8 @@ from skdare.heads._npz_stream import is_npz, read_npz_stream
 from skdare.persist import Array, Field, Saved, TensorFile, Unfit
 
 STREAMS = ("adapter", "fleet")
+# What making a stream of a file that does not fit together may raise.
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +35,26 @@ class StreamFile:
     header: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray]
 
-    def write(self, path: str | PathLike[str]) -> None:
-        """Replace the file in one step; where that fails, what was there stays."""
-        TensorFile(self.kind, self.header, self.arrays).write(path)
+    def write(self, path: str | PathLike[str], made: Callable[[StreamFile], object]) -> None:
+        """Replace the file in one step; where that fails, what was there stays.
+
+        Parameters
+        ----------
+        path : str or path
+        made : callable
+            Makes the stream of a file; one that it cannot make is not written.
+        """
+
+        def check(file: TensorFile) -> None:
+            try:
+                made(StreamFile(file.kind, file.header, file.arrays))
+            except DAMAGE as error:
+                raise ValueError(
+                    f"not written to {path}, as it could not be read again: {error}; what was "
+                    "there is as it was, and the stream goes on"
+                ) from error
+
+        TensorFile(self.kind, self.header, self.arrays).write(path, check=check)
 
     @classmethod
     def read(cls, path: str | PathLike[str], head: Any) -> StreamFile:

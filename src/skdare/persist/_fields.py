@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-# Text arrays take the longest entry's room for each; beyond this they must not exceed by much
-# what the file has of them.
-_ROOM, _TIMES = 1 << 24, 64
+# Text arrays take the longest entry's room for each, as they did where they were made; beyond this
+# they must not exceed by much what the file has of them.
+_ROOM, _TIMES = 1 << 28, 64
 _DEEPEST = 40
 
 
@@ -116,9 +116,8 @@ class _Label(Field):
     def write(self, value: Any, to: Arrays, name: str) -> Any:
         if type(value) in (date, datetime):
             return {"date": value.isoformat(), "kind": type(value).__name__}
-        if isinstance(value, np.generic) and value.dtype.kind in "biuf":
-            plain = value.item()
-            return {"number": _word(plain), "dtype": value.dtype.name}
+        if isinstance(value, np.generic) and value.dtype.kind in "biufmM":
+            return {"number": _word(_counted(value).item()), "dtype": value.dtype.name}
         if isinstance(value, str):
             return str(value)
         if type(value) is tuple:
@@ -147,9 +146,11 @@ class _Label(Field):
         dtype = node.get("dtype")
         if dtype is None:
             return number
-        if type(dtype) is not str or dtype not in _SCALARS:
+        if type(dtype) is not str or dtype not in _SCALARS | _INSTANTS:
             raise saved.refuse("a label")
         try:
+            if dtype in _INSTANTS:
+                return np.array(number, np.int64).astype(dtype)[()]
             return np.dtype(dtype).type(number)
         except (OverflowError, ValueError):
             raise saved.refuse(f"a {dtype}") from None
@@ -174,6 +175,19 @@ _SCALARS = {
     *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
     *(f"float{bits}" for bits in (16, 32, 64)),
 }
+
+
+# Dates and lengths of time of NumPy, which are whole numbers of a unit.
+_INSTANTS = {
+    f"{kind}64[{unit}]"
+    for kind in ("datetime", "timedelta")
+    for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")
+}
+
+
+def _counted(values: Any) -> Any:
+    """Dates and lengths of time as whole numbers; other values as they are."""
+    return values.astype(np.int64) if values.dtype.kind in "mM" else values
 
 
 def _word(number: Any) -> Any:
@@ -219,8 +233,9 @@ class _Values(Field):
     """A one-dimensional array of classes or names: text, numbers or labels."""
 
     def write(self, value: Any, to: Arrays, name: str) -> Any:
-        if value.dtype.kind in "biuf":
-            return {"dtype": value.dtype.name, "values": [_word(v) for v in value.tolist()]}
+        if value.dtype.kind in "biufmM":
+            values = [_word(v) for v in _counted(value).tolist()]
+            return {"dtype": value.dtype.name, "values": values}
         if value.dtype.kind == "U":
             return {"dtype": "str", "values": value.tolist()}
         if value.dtype.kind != "O":
@@ -239,9 +254,12 @@ class _Values(Field):
             return objects
         if dtype == "str" and all(type(value) is str for value in values):
             return _text(values, saved)
-        if dtype not in _SCALARS or not all(self._fits(value, dtype) for value in values):
+        known = dtype in _SCALARS or dtype in _INSTANTS
+        if not known or not all(self._fits(value, dtype) for value in values):
             raise saved.refuse("a list of values of one kind")
         try:
+            if dtype in _INSTANTS:
+                return np.array(values, np.int64).astype(dtype)
             return np.array([float(v) if isinstance(v, str) else v for v in values], dtype=dtype)
         except OverflowError:
             raise saved.refuse(f"a list of {dtype}") from None

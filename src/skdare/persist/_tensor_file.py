@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -60,8 +60,18 @@ class TensorFile:
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
     version: int = VERSION
 
-    def write(self, path: str | PathLike[str]) -> None:
-        """Replace the file in one step; where that fails, what was there stays."""
+    def write(
+        self, path: str | PathLike[str], check: Callable[[TensorFile], object] | None = None
+    ) -> None:
+        """Replace the file in one step; where that fails, what was there stays.
+
+        Parameters
+        ----------
+        path : str or path
+        check : callable, optional
+            Called before the file takes its name with what reading it will give; what it raises
+            is raised.
+        """
         # Wide numbers first, so that all of them are aligned.
         widest = sorted(self.arrays.items(), key=lambda item: -item[1].itemsize)
         arrays = {name: _portable(array) for name, array in widest}
@@ -74,6 +84,12 @@ class TensorFile:
                 digest.update(part)
             file.seek(8 + at)
             file.write(digest.hexdigest().encode())
+            if check is not None:
+                # The header from the file; the arrays are those whose bytes were just written.
+                file.flush()
+                file.seek(0)
+                outline = _outline(file, path)
+                check(TensorFile(outline.kind, outline.header, arrays, outline.version))
 
     def _metadata(self) -> dict[str, str]:
         about = {"kind": self.kind, "version": self.version, **self.header}
