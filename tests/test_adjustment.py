@@ -247,3 +247,14 @@ def test_the_iterated_root_is_the_inverse_root(array_library, shrinkage, spectru
 def test_the_iterated_root_gives_up_where_there_is_none():
     assert newton_schulz_inverse_root(np.zeros((4, 4)), 0.0, 0.0) is None
     assert newton_schulz_inverse_root(np.full((4, 4), np.nan), 0.5, 0.1) is None
+
+
+@pytest.mark.parametrize("rho", [0.7, 0.9])
+def test_deflation_takes_a_second_moment_of_one_direction(rho):
+    v = np.random.default_rng(0).normal(size=800)
+    S = np.outer(v, v)
+    ridge = rho * np.trace(S) / len(S)
+    W = deflated_inverse_root(S, rho, ridge, np.float32)
+    expected = Spectrum.of_matrix(S).inverse_root(rho, ridge).dense()
+    assert W is not None
+    np.testing.assert_allclose(W, expected, atol=1e-3 * np.abs(expected).max())

@@ -51,7 +51,8 @@ def deflated_inverse_root(S: Array, shrinkage: float, ridge: float, dtype: objec
     U = leading.U
     flat = like(S - (U * like(leading.values, S)) @ xp.matrix_transpose(U), S, dtype)
     # Along U the flat part is zero, so the polynomial gives its constant there.
-    excess = polynomial.coef[0] - root(leading.values)
+    # Of values that are zero but for rounding there is none.
+    excess = np.maximum(polynomial.coef[0] - root(leading.values), 0.0)
     A = like(U * like(excess**0.5, S), S, dtype)
     W = _evaluate(polynomial, flat) - A @ xp.matrix_transpose(A)
     probe = like(np.random.default_rng(1).normal(size=(d, 4)), S)

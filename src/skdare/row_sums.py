@@ -48,7 +48,7 @@ def weighted_mean(rows: Array, weight: Array | None) -> Array:
     n = rows.shape[0] if weight is None else total(weight)
     if n == 0:  # a chunk of zero weight: any point will do
         weight, n = None, rows.shape[0]
-    ones = namespace(rows).ones if not sparse.issparse(rows) else np.ones
+    ones = namespace(rows).ones
     return weighted_sum(rows, like(ones(rows.shape[0]), rows) if weight is None else weight) / n
 
 
@@ -60,8 +60,8 @@ def point_near_mean(rows: Array, weight: Array | None) -> Array:
     """
     if sparse.issparse(rows):
         first = rows[[0]].toarray().ravel().astype(np.float64)
-        ones = np.ones(rows.shape[0])
-        weight = ones if weight is None or not total(weight) > 0 else weight
+        if weight is None or not total(weight) > 0:
+            weight = np.ones(rows.shape[0])
         offset = FeatureSums.of_sparse(rows, first, weight).linear / total(weight)
     else:
         first = as_float64(rows[0, :])
