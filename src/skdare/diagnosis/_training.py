@@ -23,7 +23,7 @@ from skdare.diagnosis._geometry import (
     spectral_norm,
 )
 from skdare.domain_statistics import Whitening, guess_adjustment
-from skdare.moments import Moments
+from skdare.moments import Moments, covariance_times
 
 
 def names_of(labels: Sequence[Hashable]) -> list[str]:
@@ -189,7 +189,7 @@ class TrainingDomains:
     @staticmethod
     def _variance(V: np.ndarray, moments: Moments) -> float:
         """Mean over columns of the variance of scores V within a domain."""
-        return float(np.mean(np.sum(V * to_numpy(moments.covariance_times(V)), axis=0)))
+        return float(np.mean(np.sum(V * to_numpy(covariance_times(moments, V)), axis=0)))
 
 
 class _Moves(NamedTuple):
