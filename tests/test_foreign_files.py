@@ -121,7 +121,6 @@ def use_training(folder):
 
     run = TrainingFolder(folder)
     run.settings()
-    run.source()
     run.refuse_other({"recipe": {"aside": 0.2}})
     selected(run.records())
     ceiling_scores(run.records())

@@ -127,29 +127,6 @@ class Adjustment:
             result = result + self.U @ self.weigh(namespace(self.U).matrix_transpose(self.U))
         return result
 
-    @property
-    def trace(self) -> float:
-        """tr(W), without a common matrix."""
-        found = self.d * self.scale
-        if self.matrix is not None:
-            found += float(np.trace(to_numpy(self.matrix)))
-        U, weights = self.thin_columns()
-        return found + float(weights @ np.sum(U * U, axis=0))
-
-    @property
-    def is_thin(self) -> bool:
-        """Whether it is a scale, but for columns that are fewer than half of the features."""
-        if self.matrix is not None or self.common is not None:
-            return False
-        return self.U is None or 2 * self.U.shape[1] < self.d
-
-    def thin_columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of a thin one, U with Q merged into it and their weights, in float64 on the host."""
-        if self.U is None:
-            return np.empty((self.d, 0)), np.empty(0)
-        U, weights = (to_numpy(a).astype(np.float64) for a in (self.U, self.weights))
-        return (U if self.Q is None else U @ to_numpy(self.Q).astype(np.float64)), weights
-
     def to_numpy(self, common: np.ndarray | None = None) -> Adjustment:
         """The same as NumPy arrays on the host, without what only training needs.
 
@@ -161,6 +138,28 @@ class Adjustment:
         if common is None and self.common is not None:
             common = to_numpy(self.common)
         return Adjustment(self.d, self.scale, matrix, U, weights, Q, common)
+
+
+def is_thin(W: Adjustment) -> bool:
+    """Whether W is a scale, but for columns that are fewer than half of the features."""
+    if W.matrix is not None or W.common is not None:
+        return False
+    return W.U is None or 2 * W.U.shape[1] < W.d
+
+
+def thin_columns(W: Adjustment) -> tuple[np.ndarray, np.ndarray]:
+    """U with Q merged into it and their weights, in float64 on the host; none of a scale."""
+    if W.U is None:
+        return np.empty((W.d, 0)), np.empty(0)
+    U, weights = (to_numpy(a).astype(np.float64) for a in (W.U, W.weights))
+    return (U if W.Q is None else U @ to_numpy(W.Q).astype(np.float64)), weights
+
+
+def trace(W: Adjustment) -> float:
+    """tr(W) of one without a common matrix."""
+    U, weights = thin_columns(W)
+    dense = 0.0 if W.matrix is None else float(np.trace(to_numpy(W.matrix)))
+    return W.d * W.scale + dense + float(weights @ np.sum(U * U, axis=0))
 
 
 def on_host(adjustments: Sequence[Adjustment]) -> list[Adjustment]:
@@ -334,7 +333,7 @@ def adjustment_error(guess: Adjustment, true: Adjustment) -> float:
     """
     if same_common(guess, true):
         guess, true = guess.inner, true.inner
-    if guess.is_thin and true.is_thin:
+    if is_thin(guess) and is_thin(true):
         return _thin_error(guess, true)
     W = to_numpy(true.dense()).astype(np.float64)
     return float(np.sum((to_numpy(guess.dense(true)) - W) ** 2) / np.sum(W**2))
@@ -342,7 +341,7 @@ def adjustment_error(guess: Adjustment, true: Adjustment) -> float:
 
 def _thin_error(guess: Adjustment, true: Adjustment) -> float:
     """``‖s I + U diag(w) Uᵀ‖² = d s² + 2 s Σ w ‖u‖² + wᵀ (K ∘ K) w`` with K = Uᵀ U, twice."""
-    (G, guessed), (T, weights) = guess.thin_columns(), true.thin_columns()
+    (G, guessed), (T, weights) = thin_columns(guess), thin_columns(true)
     U = np.concatenate([G, T], axis=1)
     K = U.T @ U
 

@@ -146,10 +146,6 @@ class Moments:
             Powers(self.cubic, self.quartic), self.n, self.trace, delta * 0.0, Sd, delta
         )
 
-    def covariance_times(self, V: Array) -> Array:
-        """Covariance times vectors; of few rows, through the rows."""
-        return self._scatter_times(V) / self.n
-
     def _scatter_times(self, v: Array) -> Array:
         if self.factor is None:
             return self.scatter @ v
@@ -286,6 +282,11 @@ class Moments:
             None if a is None else to_numpy(a) for a in (self.cubic, self._scatter, self.factor)
         )
         return Moments(self.n, to_numpy(self.mean), scatter, cubic, self.quartic, factor=factor)
+
+
+def covariance_times(moments: Moments, V: Array) -> Array:
+    """Covariance times vectors; of few rows, through the rows."""
+    return moments._scatter_times(V) / moments.n
 
 
 def ridge_of(rho: float, target: str, scale: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdare._array import work_dtype
-from skdare.adjustment import Adjustment, adjustment_error, average
+from skdare.adjustment import Adjustment, adjustment_error, average, trace
 from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS
 from skdare.bench._paper import OPTIONS
@@ -37,7 +37,7 @@ def measure_adjustment(
         raise ValueError("the rows of every training domain are all the same; none is adjusted")
     guess = average([_adjustment(fold, domain, whitening) for domain in adjustable])
     if which == "averaged scalar":
-        scale = guess.inner.trace / guess.d
+        scale = trace(guess.inner) / guess.d
         guess = Adjustment(guess.d, scale, common=guess.common)
     own = _adjustment(fold, fold.held_out, whitening)
     notes = {"option:shrinkage": whitening.shrinkage, "option:shrinkage_target": whitening.target}

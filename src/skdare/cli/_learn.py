@@ -110,12 +110,36 @@ def _refuse_given(why: str, *names: str) -> None:
             raise ValueError(f"--{name.replace('_', '-')} is given, but {why}; leave it out")
 
 
+# Where the examples of a run lie, and its backbone, as `skdare train` writes them down.
+_SOURCE = {
+    "path": str,
+    "backbone": str,
+    "options": dict,
+    "skip_unreadable": bool,
+    **dict.fromkeys(("cache", "image", "text", "label", "domain"), str | None),
+}
+
+
+def _written_source(run: str, settings: dict[str, Any]) -> dict[str, Any]:
+    from skdare.persist import check_shape
+    from skdare.reproduce import SETTINGS
+
+    try:
+        check_shape(settings, {"source": _SOURCE})
+    except ValueError as error:
+        raise ValueError(
+            f"{run} does not say where its examples are: {SETTINGS} {error}; train it with "
+            "`skdare train`"
+        ) from error
+    return {name: settings["source"][name] for name in _SOURCE}
+
+
 def _of_run(run: str, moved: str | None, given: dict[str, Any], watcher: Watcher) -> list[Path]:
     from skdare.features import Recipe, Source, TrainingFolder
     from skdare.reproduce import Reproduction
 
-    folder = TrainingFolder(run)
-    settings, written = folder.settings(), folder.source()
+    settings = TrainingFolder(run).settings()
+    written = _written_source(run, settings)
     name, options = written.pop("backbone"), written.pop("options")
     written["skip_unreadable"] |= given["skip_unreadable"]
     written["cache"] = given["cache"] or written["cache"]

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, svds
 
 from skdare._array import symmetric_eigen, to_numpy
-from skdare.adjustment import Adjustment
-from skdare.moments import Moments
+from skdare.adjustment import Adjustment, is_thin, thin_columns
+from skdare.moments import Moments, covariance_times
 
 # Features above which iteration finds the largest singular value sooner than a decomposition.
 _LARGE = 200
@@ -56,7 +56,7 @@ def adjustment_difference(own: Adjustment, guess: Adjustment) -> np.ndarray | Li
     without variance, and stay at zero. Of thin adjustments no (d, d) matrix is made.
     """
     own, guess = own.inner, guess.inner
-    if own.is_thin and guess.is_thin:
+    if is_thin(own) and is_thin(guess):
         return _thin_difference(own, guess)
     values, vectors = symmetric_eigen(to_numpy(own.dense(guess)).astype(np.float64))
     kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
@@ -68,14 +68,14 @@ def adjustment_difference(own: Adjustment, guess: Adjustment) -> np.ndarray | Li
 
 def _thin_difference(own: Adjustment, guess: Adjustment) -> LinearOperator:
     """Δ as a function of vectors: own is a scale but for the few directions Z of its columns."""
-    U, weights = own.thin_columns()
+    U, weights = thin_columns(own)
     Z, R = np.linalg.qr(U)
     values, turn = np.linalg.eigh(own.scale * np.eye(len(R)) + (R * weights) @ R.T)
     noise = own.d * np.finfo(np.float64).eps * values.max(initial=own.scale)
     Z, kept = Z @ turn, values > noise
     inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
     beyond = 1.0 / own.scale if own.scale > noise else 0.0
-    G, guessed = guess.thin_columns()
+    G, guessed = thin_columns(guess)
 
     def guess_times(V: np.ndarray) -> np.ndarray:
         return guess.scale * V + G @ (guessed[:, None] * (G.T @ V))
@@ -116,7 +116,7 @@ def adjusted_variance(W: Adjustment, moments: Moments) -> float:
     """Total variance of a domain after adjustment, ``tr(Wᵀ C W)``; of few rows, through them."""
     if moments.factor is None:
         dense = to_numpy(W.dense()).astype(np.float64)
-        return float(np.sum(to_numpy(moments.covariance_times(dense)) * dense))
+        return float(np.sum(to_numpy(covariance_times(moments, dense)) * dense))
     rows = to_numpy(moments.factor)[:-1]
     adjusted = to_numpy(W.back(W.like(rows.T))).astype(np.float64)
     return float(np.sum(adjusted**2)) / moments.n

@@ -23,7 +23,7 @@ from skdare.diagnosis._geometry import (
     spectral_norm,
 )
 from skdare.domain_statistics import Whitening, guess_adjustment
-from skdare.moments import Moments
+from skdare.moments import Moments, covariance_times
 
 
 def names_of(labels: Sequence[Hashable]) -> list[str]:
@@ -190,7 +190,7 @@ class TrainingDomains:
     def _variance(V: np.ndarray, moments: Moments) -> float:
         """Mean over columns of the variance of scores V within a domain."""
         # Rounding may leave less than nothing of the variance along a direction that has none.
-        found = np.mean(np.sum(V * to_numpy(moments.covariance_times(V)), axis=0))
+        found = np.mean(np.sum(V * to_numpy(covariance_times(moments, V)), axis=0))
         return max(float(found), 0.0)
 
 

@@ -15,17 +15,10 @@ import torch
 from torch import Tensor
 
 from skdare.features._recipe import Job
-from skdare.persist import check_shape, lock_folder, read_json, whole_file
+from skdare.persist import lock_folder, read_json, whole_file
 
 SETTINGS, STATE, RECORD, WEIGHTS = "run.json", "state.pt", "record.json", "network.pt"
 _REMEDY = "remove it to do that part again, or train in another folder"
-_SOURCE = {
-    "path": str,
-    "backbone": str,
-    "options": dict,
-    "skip_unreadable": bool,
-    **dict.fromkeys(("cache", "image", "text", "label", "domain"), str | None),
-}
 _SETTINGS = {"examples": str, "weights": str, "recipe": {"aside": float, "precision": str}}
 _RECORD = {
     "held_out": str | None,
@@ -167,19 +160,6 @@ class TrainingFolder:
                 f"{self.folder} has no {SETTINGS}; make it with `skdare train`, or name a run"
             )
         return read_json(path, _SETTINGS, remedy=_REMEDY)
-
-    def source(self) -> dict[str, Any]:
-        """Where the examples of the run lie, and the backbone with its options."""
-        found = self.settings().get("source")
-        if not found:
-            raise ValueError(
-                f"{self.folder} does not say where its examples are; train it with `skdare train`"
-            )
-        try:
-            check_shape(found, _SOURCE, "source")
-        except ValueError as error:
-            raise ValueError(f"{self.folder / SETTINGS} {error}; {_REMEDY}") from error
-        return {name: found[name] for name in _SOURCE}
 
     @contextmanager
     def locked(self) -> Iterator[None]:
