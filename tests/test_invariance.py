@@ -8,9 +8,9 @@ import pytest
 from scipy import sparse
 from sklearn.base import is_classifier
 
-from conftest import TASKS
 from skdare import DARERegressor, DARERegressorCV
 
+TASKS = ("classification", "binary", "regression")
 FAMILIES = ("ERM", "Reweighted", "GroupDRO", "IRM", "DARE")
 # Only whitening minds whether a domain has fewer rows than features.
 CASES = [

@@ -98,7 +98,7 @@ def _names(folder: Path) -> list[str]:
 @_writers(REPLACING)
 def test_a_private_file_stays_private(name, writer, tmp_path):
     path = tmp_path / name
-    path.touch()
+    writer(path)
     for mode in (0o600, 0o640, 0o666):
         path.chmod(mode)
         writer(path)

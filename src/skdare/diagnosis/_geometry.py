@@ -15,6 +15,7 @@ from skdare.moments import Moments, covariance_times
 
 # Features above which iteration finds the largest singular value sooner than a decomposition.
 _LARGE = 200
+_ROUNDING = 1e-12
 # Eigenvalues that differ by less than this share of the largest are the same.
 _RTOL = 1e-12
 
@@ -101,7 +102,8 @@ def spectral_norm(D: np.ndarray | LinearOperator) -> float:
     if isinstance(D, np.ndarray) and d <= _LARGE:
         return float(np.linalg.norm(D, 2))
     start = np.random.default_rng(0).standard_normal(d)
-    if not np.any(D @ start):
+    # These are differences of matrices of order one: of equal ones, rounding is left.
+    if np.linalg.norm(D @ start) <= _ROUNDING * np.linalg.norm(start):
         return 0.0
     return float(svds(D, k=1, v0=start, tol=1e-4, return_singular_vectors=False)[0])
 
