@@ -172,8 +172,9 @@ def test_no_predictor_that_leaves_the_projected_truth_has_a_bounded_risk(seed, n
     assert all(adversary.admits(W, domain) for domain in domains)
     risks = [excess_risk(beta, adversary.truth, W, domain) for domain in domains]
     assert risks[1] > 1e3 * risks[0] > 1e3 * adversary.supremum()
-    found = excess_risk(beta, adversary.truth, W, attack(adversary, W, beta, random_state=0))
-    assert found > 10 * adversary.supremum()
+    # One search may end where it began; ten do not.
+    domain = attack(adversary, W, beta, starts=10, random_state=0)
+    assert excess_risk(beta, adversary.truth, W, domain) > 10 * adversary.supremum()
 
 
 def test_the_search_admits_that_nothing_hurts_zero():

@@ -608,7 +608,9 @@ def symmetric_eigen(S: Array) -> tuple[Array, Array]:
     """Eigenvalues, ascending, and eigenvectors of a symmetric matrix."""
     if isinstance(S, np.ndarray):
         # SciPy's divide and conquer driver: NumPy's takes 2.5 times as long in float32.
-        values, vectors = linalg.eigh(S, driver="evd", check_finite=False)
+        # SciPy 1.13 gives it too little room for a matrix of one entry.
+        driver = "evd" if len(S) > 1 else "ev"
+        values, vectors = linalg.eigh(S, driver=driver, check_finite=False)
     else:
         values, vectors = namespace(S).linalg.eigh(S)
     return values, vectors

@@ -6,6 +6,7 @@ guess, Π a projection.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -119,15 +120,18 @@ class _Search:
             r = risk(L)
             return -float(r @ r), -2.0 * np.einsum("m,mij->ij", r, risk.slopes(L))[lower]
 
-        found = minimize(
-            loss,
-            start,
-            jac=True,
-            method="SLSQP",
-            bounds=Bounds(-self.size, self.size),
-            constraints=self._constraints(unfold, lower),
-            options={"maxiter": 300, "ftol": 1e-10},
-        )
+        with warnings.catch_warnings():
+            # Before SciPy 1.16 steps leave the bounds by rounding, and are brought back.
+            warnings.filterwarnings("ignore", "Values in x were outside bounds")
+            found = minimize(
+                loss,
+                start,
+                jac=True,
+                method="SLSQP",
+                bounds=Bounds(-self.size, self.size),
+                constraints=self._constraints(unfold, lower),
+                options={"maxiter": 300, "ftol": 1e-10},
+            )
         L = unfold(found.x)
         return self._inside(L @ L.T, center)
 
