@@ -87,7 +87,11 @@ class RowReader(ABC):
     def ascending(self, index: Index) -> np.ndarray:
         """Some rows, by a slice without a step or by ascending numbers."""
 
-    def all_within(self, limit: float) -> bool:
+    def all_finite(self) -> bool:
+        """Whether every entry is finite, chunk by chunk."""
+        return self._all_within(float(np.finfo(np.float64).max))
+
+    def _all_within(self, limit: float) -> bool:
         """Whether every entry is a number from -limit to limit, chunk by chunk."""
         return is_within(self, slice(0, self.shape[0]), limit)
 
@@ -391,7 +395,7 @@ def all_within(X: Array, limit: float) -> bool:
     if not _is_floating(X):
         return True
     if isinstance(X, RowReader):
-        return X.all_within(limit)
+        return X._all_within(limit)
     return is_within(X, slice(0, X.shape[0]), limit)
 
 

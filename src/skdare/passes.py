@@ -55,7 +55,7 @@ class SpreadRows(RowReader):
     def route(self, parts: Sequence[Part]) -> Route:
         """A way through parts, some of which are of these rows."""
 
-    def all_within(self, limit: float) -> bool:
+    def _all_within(self, limit: float) -> bool:
         """Whether every entry is a number from -limit to limit, looked at where the rows lie."""
         whole = Part(self, slice(0, self.shape[0]), ())
         return not any(route([whole]).run(_count_beyond, [limit]))
