@@ -211,3 +211,10 @@ def test_a_frame_can_be_adapted_to_without_a_word(three_classes):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         head.adapt(frame)
+
+
+@pytest.mark.parametrize("adaptation", ["raw", "centered", "covariance"])
+def test_rows_of_a_stuck_sensor_are_no_domain_to_adapt_to(three_classes, adaptation):
+    head = three_classes.fit(DAREClassifier(adaptation=adaptation))
+    with pytest.raises(ValueError, match="all the same, as from a stuck sensor"):
+        head.adapt(np.repeat(three_classes.X[:1], 200, axis=0))

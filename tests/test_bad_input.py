@@ -157,11 +157,11 @@ def test_an_unadaptable_head_says_what_to_do(options, three_classes):
 
 def test_too_few_rows_to_adapt_are_refused(three_classes):
     head = three_classes.fit(DAREClassifier())
-    with pytest.raises(ValueError, match="at least 2 rows of the new domain, and 1 were given"):
+    with pytest.raises(ValueError, match="at least 2 rows of the new domain; given: 1"):
         head.adapt(three_classes.X[:1])
     with pytest.raises(ValueError, match="at least 50 rows"):
         head.adapt(three_classes.X[:20], min_rows=50)
-    with pytest.raises(ValueError, match="0 were given"):
+    with pytest.raises(ValueError, match="given: 0"):
         _ = head.adapter().head_
 
 
@@ -221,12 +221,10 @@ def test_weights_that_leave_one_class_are_refused(three_classes):
 
 def test_an_exact_constraint_that_leaves_nothing_is_refused():
     rng = np.random.default_rng(0)
-    domains = np.repeat(np.arange(6), 20)
-    X = rng.normal(size=(120, 3)) + rng.normal(size=(6, 3))[domains]
+    domains = np.repeat(np.arange(6), 2000)
+    X = rng.normal(size=(12000, 3)) + rng.normal(size=(6, 3))[domains]
     with pytest.raises(ValueError, match="leaves nothing to predict from"):
-        DAREClassifier(mean_penalty="exact").fit(
-            X, X[:, 0] > 0, domains=domains, sample_weight=np.full(120, 1e6)
-        )
+        DAREClassifier(mean_penalty="exact").fit(X, X[:, 0] > 0, domains=domains)
 
 
 def test_an_exact_constraint_on_means_that_are_noise_says_that_it_asks_for_nothing():

@@ -222,6 +222,7 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_without_waiting(site, tmp_path
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
 @pytest.mark.parametrize("name", ["wait.png", "wait.bmp"])
 def test_a_pipe_among_images_is_named_and_not_opened(name, tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed")
     Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     from skdare.features._layouts import read_collection
     from skdare.features._pixels import decode
@@ -240,6 +241,7 @@ def test_a_pipe_among_images_is_named_and_not_opened(name, tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
 def test_a_pipe_called_a_zip_of_images_is_not_opened(tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed")
     from skdare.features._layouts import read_collection
 
     os.mkfifo(tmp_path / "photo.zip")

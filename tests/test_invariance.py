@@ -95,6 +95,7 @@ WITHOUT_ORIGIN = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::skdare.LabelShiftWarning")
 @pytest.mark.parametrize("d", [5, 30])  # more rows than features in each domain, and fewer
 @pytest.mark.parametrize(
     ("task", "name"),
@@ -102,6 +103,8 @@ WITHOUT_ORIGIN = {
 )
 def test_shifting_all_features_by_a_constant_changes_no_prediction(make, head_for, task, name, d):
     family, options = name.split(",")[0], {**WITHOUT_ORIGIN[name], **PRECISE}
+    if family == "DARE":
+        options["adaptation"] = "centered"
     problem, rng = make(task, d=d), np.random.default_rng(5)
     shift = 10.0 * rng.normal(size=d) * problem.X.std(axis=0)
     given, moved = (
@@ -109,9 +112,12 @@ def test_shifting_all_features_by_a_constant_changes_no_prediction(make, head_fo
     )
     new = rng.normal(size=(50, d))
     expected = scores(given, new)
-    np.testing.assert_allclose(
-        scores(moved, new + shift), expected, rtol=0, atol=1e-4 * np.abs(expected).max()
-    )
+    atol = 1e-4 * np.abs(expected).max()
+    np.testing.assert_allclose(scores(moved, new + shift), expected, rtol=0, atol=atol)
+    if family == "DARE" and options.get("adjust", True):
+        adapted = scores(given.adapt(new), new)
+        again = scores(moved.adapt(new + shift), new + shift)
+        np.testing.assert_allclose(again, adapted, rtol=0, atol=atol)
 
 
 KNOWS_AN_ORIGIN = {
@@ -172,6 +178,18 @@ def test_a_weight_is_a_number_of_repetitions(make, head_for, task, family, d):
     weighted = problem.fit(head_for(task, family, **PRECISE), sample_weight=times)
     repeated = problem.permuted(np.repeat(np.arange(len(times)), times))
     assert_same_head(weighted, repeated.fit(head_for(task, family, **PRECISE)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("penalty", [1.0, "exact"])
+def test_the_unit_of_the_weights_changes_nothing(problem, head_for, penalty):
+    weight = np.random.default_rng(3).uniform(0.5, 2.0, size=len(problem.y))
+    counted, shared = (
+        problem.fit(
+            head_for(problem.task, "DARE", mean_penalty=penalty, **PRECISE), sample_weight=w
+        )
+        for w in (weight, weight / weight.sum())
+    )
+    assert_same_head(shared, counted, rtol=1e-5)
 
 
 # -- Domains that lack something ------------------------------------------------------------------

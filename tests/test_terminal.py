@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interrupts import PATIENCE
 from made_records import record
 from skdare._safe_text import spreadsheet_safe, terminal_safe
 from skdare.bench import Log
@@ -141,7 +142,7 @@ def on_a_terminal(folder) -> dict[str, tuple[int, str]]:
             break
         pieces.append(piece)
     os.close(outer)
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE) == 0
     return by_command(b"".join(pieces).decode().replace("\r\n", "\n"))
 
 

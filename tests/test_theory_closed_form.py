@@ -7,6 +7,7 @@ import pytest
 from scipy import integrate
 from scipy.special import expit
 
+from skdare import DARERegressor
 from skdare.theory import LAWS, LatentModel
 from skdare.theory._adversary import excess_risk
 from skdare.theory._chapter_closed_form import angle, closed_form_chapter
@@ -78,6 +79,25 @@ def test_the_exact_constraint_tends_to_the_populations_at_the_rate_of_the_noise(
     few, many = np.median(errors, axis=0)
     assert 2.0 < few / many < 8.0  # the root of 16 is 4
     assert many < 0.05
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 0.5, 0.9])
+def test_sampled_whitening_of_a_large_mean_is_no_direction_of_the_means(shrinkage):
+    # All domains share a mean along a feature of large variance: one direction, and no more.
+    rng, n, d, E = np.random.default_rng(0), 2_000, 20, 4
+    X, domains = rng.normal(size=(E * n, d)), np.repeat(np.arange(E), n)
+    X[:, 0] = 10.0 * X[:, 0] + 100.0  # and warnings that say what to think of such features
+    y = X[:, 1:] @ rng.normal(size=d - 1) + rng.normal(size=E * n)
+    options = {"shrinkage": shrinkage, "centered": True, "l2": 0.0, "adaptation": None}
+    exact, free = (DARERegressor(mean_penalty=penalty, **options) for penalty in ("exact", 0.0))
+    with pytest.warns(
+        UserWarning, match=r"vary little beside their mean|holds \d+% of the variance"
+    ):
+        exact.fit(X, y, domains=domains)
+    with pytest.warns(UserWarning, match=r"holds \d+% of the variance"):
+        free.fit(X, y, domains=domains)
+    np.testing.assert_allclose(exact.coef_[1:], free.coef_[1:], atol=0.03)
+    assert abs(exact.coef_[0]) < 1e-3
 
 
 # -- Logistic regression --------------------------------------------------------------------------

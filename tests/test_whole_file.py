@@ -222,34 +222,6 @@ def test_a_file_is_on_disk_before_it_has_its_name_and_the_name_after(
     assert steps[-1] == (True, True)
 
 
-def test_a_check_sees_the_whole_file_before_it_takes_its_name(tmp_path):
-    (tmp_path / "file").write_bytes(b"old")
-    seen = []
-
-    def check(path):
-        seen.append((path.read_bytes(), (tmp_path / "file").read_bytes()))
-
-    with whole_file(tmp_path / "file", check=check) as file:
-        file.write(b"new")
-    assert seen == [(b"new", b"old")]
-    assert (tmp_path / "file").read_bytes() == b"new"
-
-
-def test_what_a_check_refuses_leaves_what_was_there(tmp_path):
-    (tmp_path / "file").write_bytes(b"old")
-
-    def check(path):
-        raise ValueError("not one of ours")
-
-    with (
-        pytest.raises(ValueError, match="not one of ours"),
-        whole_file(tmp_path / "file", check=check) as file,
-    ):
-        file.write(b"new")
-    assert (tmp_path / "file").read_bytes() == b"old"
-    assert _names(tmp_path) == ["file"]
-
-
 @posix
 def test_a_file_that_was_cleared_away_before_it_was_locked_is_begun_anew(tmp_path, monkeypatch):
     from skdare.persist import _whole_file

@@ -264,7 +264,9 @@ def check_number(
         value, bool
     )
     if not number or not low <= float(value) <= high or not np.isfinite(value):
-        span = f"a number of {low:g} or more" if high == np.inf else f"in [{low:g}, {high:g}]"
+        span = (
+            f"a finite number of {low:g} or more" if high == np.inf else f"in [{low:g}, {high:g}]"
+        )
         extra = "".join(f" or {a!r}" for a in also)
         raise ValueError(f"{name} is {value!r}; it must be {span}{extra}")
 

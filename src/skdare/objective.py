@@ -411,7 +411,7 @@ def _unit_of(V: Array, X: Array) -> float:
     if not isinstance(V, np.ndarray) or work_dtype(X) == float64(X):
         return 1.0
     top = float(np.max(np.abs(V), initial=0.0))
-    return 1.0 if _HELD[0] < top < _HELD[1] or top == 0 else 2.0 ** int(np.frexp(top)[1])
+    return 1.0 if _HELD[0] < top < _HELD[1] or top == 0 else 2.0 ** (int(np.frexp(top)[1]) - 1)
 
 
 def predicted_columns(X: Array, index: Index, V: Array, b: np.ndarray | float) -> np.ndarray:

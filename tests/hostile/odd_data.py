@@ -61,11 +61,11 @@ def heads(name: str, *, plain: bool = False) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def problems(draw: Any, task: str) -> Problem:
+def problems(draw: Any, task: str, features: int | None = None) -> Problem:
     """Rows of any shape, size, type and degeneracy."""
     seed = draw(st.integers(0, 999))
     n = draw(st.integers(2, 40))
-    d = draw(st.integers(1, 6))
+    d = features or draw(st.integers(1, 6))
     scale = draw(st.one_of(st.just(1.0), st.sampled_from(LARGE)))
     odd = draw(st.lists(st.sampled_from(ODDITIES), max_size=2, unique=True))
     dtype = draw(st.one_of(st.just("float64"), st.sampled_from(DTYPES)))

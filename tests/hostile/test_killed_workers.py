@@ -53,7 +53,7 @@ def test_a_worker_killed_at_any_moment_does_not_change_the_head(hunt, mortal, na
             with case:
                 way = ways[case.rng.integers(len(ways))]
                 X = data.X if way == "in memory" else WAYS[way](case.folder, data)
-                mortal.wait_for_workers(2, timeout=120)
+                mortal.wait_for_workers(2, timeout=600)
                 begin = time.monotonic()
                 want = fit(name, data, X, engine="dask")
                 took = time.monotonic() - begin

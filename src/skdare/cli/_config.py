@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from skdare._safe_text import terminal_safe
+from skdare.persist import open_file
 
 # Paths in a file are relative to that file.
 PATHS = ("features", "pretrained", "source", "cache", "out")
@@ -27,7 +28,8 @@ def read_config(context: click.Context, parameter: click.Parameter, path: str | 
 def load_config(context: click.Context, parameter: click.Parameter, path: str) -> None:
     """Make what the file says the defaults of this command; `parameter` named the file."""
     try:
-        found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        with open_file(path) as file:
+            found = tomllib.load(file)
     except (OSError, ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise click.BadParameter(f"{path} cannot be read as TOML: {why}") from error

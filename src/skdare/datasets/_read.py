@@ -25,6 +25,7 @@ from skdare.datasets._hugging_face import is_hugging_face, read_hugging_face
 from skdare.datasets._roles import assemble, decode, features_alone
 from skdare.datasets._store import read_store
 from skdare.datasets._table import DomainData
+from skdare.persist import open_file
 
 _READERS = {
     ".npz": read_npz,
@@ -156,6 +157,7 @@ def _open(path: Path, named: dict[str, str | None]) -> Contents:
     if not suffix:
         known = ", ".join((*_READERS, *_CSV))
         raise ValueError(f"{path} is of no known kind; skdare reads {known} and feature stores")
+    open_file(path).close()
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty; write it again")
     if suffix in _CSV:

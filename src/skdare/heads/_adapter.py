@@ -10,6 +10,7 @@ from typing import Any, Self
 from skdare._array import Array
 from skdare._validation import check_count, check_features, check_number, warn
 from skdare.adjustment import Adjustment, Spectrum
+from skdare.domain_statistics import RowsAlike
 from skdare.engines import as_rows
 from skdare.heads._adaptation import check_adaptable, head_digest, trust_in, warn_of_outliers
 from skdare.heads._kept_root import MAX_STALENESS, KeptRoot
@@ -126,8 +127,8 @@ class Adapter:
         """The head for the rows seen so far; the head it came from is untouched."""
         if self.n_seen_ < self._min_rows:
             raise ValueError(
-                f"adapting needs at least {self._min_rows} rows of the new domain, and "
-                f"{self.n_seen_} were given"
+                f"adapting needs at least {self._min_rows} rows of the new domain; given: "
+                f"{self.n_seen_}"
             )
         head = self._head
         if not self._active:
@@ -137,6 +138,11 @@ class Adapter:
             )
             return copy.copy(head)
         moments = self._stream.moments()
+        if self.n_seen_ > 1 and not moments.varies():
+            raise RowsAlike(
+                f"the {self.n_seen_} rows of the new domain are all the same, as from a stuck "
+                "sensor; adapting needs rows that differ"
+            )
         trust = trust_in(moments.n, self._prior_rows)
         own = self._own(moments, trust)
         head = head.adaptation_.adapted(head, own, moments.mean, trust, self.n_seen_)

@@ -18,7 +18,7 @@ from skdare.domain_statistics import Whitening
 from skdare.heads._problem import Problem
 from skdare.heads._solving import Solving
 from skdare.heads._statistics import Statistics
-from skdare.moments import Moments, ridge_of
+from skdare.moments import Moments, covariance_times, ridge_of
 from skdare.objective import Block, Objective
 from skdare.passes import SpreadRows
 from skdare.solvers import Solution
@@ -188,7 +188,7 @@ def adjusted_objective(
     means = np.concatenate(M)
     noise = 0.0
     if form.mean_penalty == "exact":
-        noise = _MARGIN * sampling_noise(means, statistics, [*alone, *few], plan.whitening)
+        noise = _MARGIN * sampling_noise(means, problem, statistics, [*alone, *few], plan.whitening)
     span, gains = mean_directions(means.T, form.mean_penalty, noise)
     origin = None if form.centered or form.subtract else means.mean(axis=0)
     ridge = statistics.ridge(chosen, plan.whitening, plan.l2)
@@ -213,40 +213,55 @@ def _is_thin(problem: Problem, e: int, W: Adjustment) -> bool:
 
 
 def sampling_noise(
-    M: np.ndarray, statistics: Statistics, chosen: Sequence[int], whitening: Whitening
+    M: np.ndarray,
+    problem: Problem,
+    statistics: Statistics,
+    chosen: Sequence[int],
+    whitening: Whitening,
 ) -> float:
     """Largest singular value that sampling alone gives the matrix of adjusted means, M (E, d).
 
     Of exactly whitened rows, a mean of n has variance 1/n in each of d directions, and E of them
-    together have the largest singular value (√E + √d)/√n. Shrinkage makes f(s) = s/((1-ρ)s + r)
-    of a variance s in place of one. f is concave: f at the mean variance bounds the mean of f, and
-    f at the trace bounds every direction. The whitening is sampled as well, and turns a mean by
-    half its length over √n in each direction.
+    together have the largest singular value (√E + √d)/√n. Shrinkage makes f(s) = s/a of a variance
+    s in place of one, with a = (1-ρ)s + r. f is concave: f at the mean variance bounds the mean of
+    f, and f at the trace bounds every direction. The whitening is sampled as well, and turns a
+    mean m along a direction i into direction j: to first order that multiplies the variance there
+    by 1 + (1-ρ)² ‖m‖² s_i / (√a_i + √a_j)², in which a_j is taken at the mean variance.
     """
     d, unit = M.shape[1], statistics.unit(chosen)
     total, largest = 0.0, 0.0
     for e, mean in zip(chosen, M, strict=True):
-        moments = statistics.moments(e)
-        keep, ridge, scale = _shrunk(moments, whitening, unit)
+        keep, ridge, scale, along = _shrunk(statistics.moments(e), whitening, unit)
         if not scale > 0:
             continue
-        on_average = scale / (keep * scale + ridge)
-        at_most = d * scale / (keep * d * scale + ridge)
-        turned = 1.0 + 0.25 * (keep * on_average) ** 2 * float(mean @ mean)
-        total += at_most * turned / moments.n
-        largest = max(largest, d * on_average * turned / moments.n)
+        a, a_along = keep * scale + ridge, keep * along + ridge
+        turned = float(mean @ mean) * keep**2 * along / (a**0.5 + a_along**0.5) ** 2
+        n = _effective_rows(problem.domain_weight(e)) / (1.0 + turned)
+        total += d * scale / (keep * d * scale + ridge) / n
+        largest = max(largest, d * scale / a / n)
     return float(np.sqrt(total) + np.sqrt(largest))
 
 
-def _shrunk(moments: Moments, whitening: Whitening, unit: float) -> tuple[float, float, float]:
-    """1 - ρ, the ridge that shrinkage adds, and the mean variance of a feature, in one unit."""
+def _effective_rows(weight: np.ndarray) -> float:
+    """How many rows of equal weight know as much of a mean: in no unit of the weights."""
+    return float(weight.sum() ** 2 / (weight @ weight))
+
+
+def _shrunk(
+    moments: Moments, whitening: Whitening, unit: float
+) -> tuple[float, float, float, float]:
+    """1 - ρ, the ridge that shrinkage adds, and variances: of the mean feature, along the mean."""
+    scale = moments.scale()
     if not whitening.adjust:
-        return 0.0, unit, moments.scale()
+        return 0.0, unit, scale, scale
     rho = moments.shrinkage(whitening.shrinkage, centered=whitening.centered)
     if whitening.target == "pooled":  # in the coordinates of the pool, where it is the identity
-        return 1.0 - rho, rho, 1.0
+        return 1.0 - rho, rho, 1.0, 1.0
     ridge = ridge_of(rho, whitening.target, moments.scale(centered=whitening.centered))
-    return 1.0 - rho, ridge, moments.scale()
+    mean = to_numpy(moments.mean)
+    square = float(mean @ mean)
+    spread = to_numpy(covariance_times(moments, moments.mean[:, None]))[:, 0]
+    return 1.0 - rho, ridge, scale, float(mean @ spread) / square if square > 0 else scale
 
 
 def mean_directions(

@@ -103,7 +103,7 @@ class Adjusted(Adapting):
         self.moments_ = dict(zip(labels, known_moments, strict=True))
         self.adjustments_ = dict(zip(labels, known_adjustments, strict=True))
         warn_of_outliers(self.moments_)
-        _warn_of_offset(self.moments_.values(), plan)
+        _warn_of_offset(self.moments_.values(), plan, adaptation)
         self._warn(fitted.solution)
 
     def _set_shares(self, problem: Problem) -> None:
@@ -261,11 +261,15 @@ def _listed(labels: Iterable[Hashable]) -> str:
     return ", ".join(f"`{label}`" for label in labels)
 
 
-def _warn_of_offset(moments: Collection[Moments], plan: Plan) -> None:
+def _warn_of_offset(moments: Collection[Moments], plan: Plan, adaptation: Plan | None) -> None:
     """Say when the features' offset rules what knows an origin: the raw moment, the penalty."""
-    if plan.whitening.adjust and not plan.whitening.centered:
+    whitenings = [one.whitening for one in (plan, adaptation) if one is not None]
+    moments = [m for m in moments if m.varies()]
+    if not moments:
+        return
+    if any(whitening.adjust and not whitening.centered for whitening in whitenings):
         pairs = [(m.scale(), m.scale(centered=False)) for m in moments]
-        varied = float(np.mean([within / whole for within, whole in pairs if whole > 0]))
+        varied = float(np.mean([within / whole for within, whole in pairs]))
         effect = "whitening by the raw second moment sees little else"
     elif plan.form.mean_penalty != 0:
         # Means that differ are what the penalty is for; one that all domains share is not.
@@ -278,6 +282,6 @@ def _warn_of_offset(moments: Collection[Moments], plan: Plan) -> None:
     if varied < OFFSET:
         warn(
             f"the features vary little beside their mean ({varied:.1%} of their second moment), "
-            f"and {effect}; standardise the features first (StandardScaler), or set centered=True "
-            "and mean_penalty=0"
+            f"and {effect}; standardise the features first (StandardScaler), or set centered=True, "
+            "mean_penalty=0 and adaptation='centered'"
         )

@@ -122,7 +122,7 @@ _REHEARSED = Record(
         "rows": INTEGER,
         **dict.fromkeys(("usual", "as_is", "moved"), ANY_NUMBER),
         **dict.fromkeys(("confidence", "usual_confidence", "disagreement"), Maybe(ANY_NUMBER)),
-        **dict.fromkeys(("adapted", "retrained", "errors"), MapOf(ANY_NUMBER)),
+        **dict.fromkeys(("adapted", "retrained", "errors"), MapOf(ANY_NUMBER, INTEGER)),
     },
 )
 _TASK = OneOf(

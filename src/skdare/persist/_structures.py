@@ -59,14 +59,15 @@ class TupleOf(Field):
 
 @dataclass(frozen=True)
 class MapOf(Field):
-    """Values by label, in their order."""
+    """Values by label, in their order; ``key`` says what a label may be."""
 
     field: Field
+    key: Field = LABEL
 
     def write(self, value: Mapping[Any, Any], to: Arrays, name: str) -> list[Any]:
         pairs = enumerate(value.items())
         return [
-            [LABEL.write(label, to, name), self.field.write(item, to, f"{name}.{i}")]
+            [self.key.write(label, to, name), self.field.write(item, to, f"{name}.{i}")]
             for i, (label, item) in pairs
         ]
 
@@ -75,7 +76,7 @@ class MapOf(Field):
             raise saved.refuse("a list of pairs")
         pairs = enumerate(node)
         return {
-            LABEL.read(label, saved): self.field.read(item, saved.inside(str(i)))
+            self.key.read(label, saved): self.field.read(item, saved.inside(str(i)))
             for i, (label, item) in pairs
         }
 

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ PARTIAL = ".partial"
 
 
 @contextmanager
-def whole_file(path: Path, *, check: Callable[[Path], None] | None = None) -> Iterator[BinaryIO]:
+def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file that has its name only once it is whole on disk; nothing of it is left otherwise.
 
     A link stays one, and what it points to is replaced. The mode of a file that is replaced is
@@ -36,9 +36,6 @@ def whole_file(path: Path, *, check: Callable[[Path], None] | None = None) -> It
     Parameters
     ----------
     path : Path
-    check : callable, optional
-        Called with the path of the whole file before it takes its name; where it raises, what was
-        there stays.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
@@ -48,7 +45,7 @@ def whole_file(path: Path, *, check: Callable[[Path], None] | None = None) -> It
     try:
         with partial_file(path) as partial:
             yield partial.file
-            partial.keep(path, check)
+            partial.keep(path)
     except OSError as error:
         raise OSError(
             error.errno,
@@ -85,18 +82,19 @@ class Partial:
 
     path: Path
     file: BinaryIO
+    mode: int | None = None
 
     @property
     def folder(self) -> Path:
         """A folder beside the file, for what is not yet whole; it is cleared away with the file."""
         return self.path.with_suffix("")
 
-    def keep(self, path: Path, check: Callable[[Path], None] | None = None) -> None:
+    def keep(self, path: Path) -> None:
         """Give it a name in the same folder, on disk as well."""
         self.file.flush()
+        if self.mode is not None:
+            os.chmod(self.path, self.mode)
         os.fsync(self.file.fileno())
-        if check is not None:
-            check(self.path)
         if os.name != "posix":  # elsewhere no open file is renamed
             self.file.close()
         os.replace(self.path, path)
@@ -110,7 +108,8 @@ def partial_file(path: Path) -> Iterator[Partial]:
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
 
     def opener(name: str, flags: int) -> int:
-        return os.open(name, flags, 0o666 if mode is None else mode)
+        # To be written by its owner until it is kept: else nobody could lock what is left of it.
+        return os.open(name, flags, 0o666 if mode is None else mode | stat.S_IWUSR)
 
     while True:
         # A name that nobody can foresee: a link put there would be followed.
@@ -120,9 +119,7 @@ def partial_file(path: Path) -> Iterator[Partial]:
                 # Another may have taken it for left behind before it was locked.
                 if lock(file.fileno()) is False or not is_at(partial, file.fileno()):
                     continue
-                if mode is not None:  # what the umask has taken away
-                    os.chmod(partial, mode)
-                yield Partial(partial, file)
+                yield Partial(partial, file, mode)
                 return
         finally:
             partial.unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from skdare.theory._closed_form import mean_null_projection
 from skdare.theory._environments import environment_bound, expected_kept
 from skdare.theory._exact_rows import exact_rows
 from skdare.theory._measurement import RATE, ROUNDING, VISIBLE, listed, near
-from skdare.theory._model import LatentModel
+from skdare.theory._model import LatentModel, orthogonal
 from skdare.theory._wider_domain import GAIN, WiderDomain
 
 # Of a mean risk: four standard errors over the fewest draws, and what a limit of many features
@@ -47,10 +48,14 @@ def environments_chapter(seed: int = 0, quick: bool = False) -> Chapter:
 def head_error(rank: int, E: int, rng: np.random.Generator) -> float:
     """Largest difference between `DARERegressor` and W̄ Π̂ β*, on rows with exact moments."""
     model = LatentModel.draw(rank + 2, E, mean_rank=rank, random_state=rng)
-    data = exact_rows(model, 6 * (rank + 2), rng)
+    # Means as large in every direction, so that none passes for the noise of sampling.
+    size = max(rank, E)
+    means = 2.0 * orthogonal(rank + 2, rng)[:, :rank] @ orthogonal(size, rng)[:rank, :E]
+    domains = [replace(domain, b=b) for domain, b in zip(model.domains, means.T, strict=True)]
+    model = replace(model, domains=domains)
+    data = exact_rows(model, 400, rng)
     head = DARERegressor(mean_penalty="exact", centered=True, shrinkage=0.0, l2=0.0)
-    # Moments without error are those of any number of rows, and no direction of means is noise.
-    head.fit(data.X, data.y, domains=data.domains, sample_weight=np.full(len(data.y), 1e9))
+    head.fit(data.X, data.y, domains=data.domains)
     beta = mean_null_projection(model.means) @ model.beta
     return float(np.abs(head.coef_ - averaged_guess(model) @ beta).max())
 
