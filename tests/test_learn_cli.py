@@ -223,7 +223,7 @@ def test_a_run_refuses_other_images(here):
         (["../pictures", "--backbone", "tine"], "there is no backbone 'tine'"),
         (["../pictures", "--held-out", "zoo"], "`zoo` is not there\n\nhint: there are `art`, `ph"),
         (["../pictures", "--held-out", ","], "--held-out names no domain"),
-        (["../pictures", "--lr", "-1"], "--lr is -1.0\n\nhint: it must be a finite number of 0 or more"),
+        (["../pictures", "--lr", "-1"], "--lr is -1.0\n\nhint: it must be a finite number of 0"),
         (["../pictures", "--lr", "nan"], "--lr is nan"),
         (["../pictures", "--weight-decay", "-1"], "--weight-decay is -1.0"),
         (["../pictures", "--dropout", "2"], "--dropout is 2.0\n\nhint: it must be in [0, 0.99]"),

@@ -140,8 +140,8 @@ class Adapter:
         moments = self._stream.moments()
         if self.n_seen_ > 1 and not moments.varies():
             raise RowsAlike(
-                f"the {self.n_seen_} rows of the new domain are all the same, as from a stuck "
-                "sensor; adapting needs rows that differ"
+                "these rows are all the same, as from a stuck sensor; adapting needs rows that "
+                "differ"
             )
         trust = trust_in(moments.n, self._prior_rows)
         own = self._own(moments, trust)

@@ -87,7 +87,7 @@ def _freedom_claim(seed: int, n_guesses: int) -> Claim:
     return Claim(
         "lemma on choosing Δ",
         "To choose a covariance is to choose the blocks of Δ, freely.",
-        "One to one, but not onto: d(d+1)/2 numbers for d². With Σ̄ = I no covariance has "
+        "One to one, but not onto: d(d+1)/2 numbers for d². With Σ̄^½ = I no covariance has "
         "Δ = [[0, 1], [0, 0]]: I + Δ is not symmetric, and neither its columns nor its rows are "
         "orthogonal, as those of U S and S Uᵀ are. The supremum is reached all the same where W̄Πβ "
         f"and its target are at an acute angle: for {100 * reached:.3g}% of "
