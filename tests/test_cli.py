@@ -157,6 +157,7 @@ def test_what_numbers_were_taken_for_is_said(features):
     assert "y is taken as 2 classes" in run("bench", features, *FAST).stderr
 
 
+@pytest.mark.slow
 def test_demo_shows_every_head_and_names_its_report(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run("demo", "--trials", "1", "--jobs", "1")
