@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from skdare._safe_text import terminal_safe
-from skdare.persist import open_file
 
 # Paths in a file are relative to that file.
 PATHS = ("features", "pretrained", "source", "cache", "out")
@@ -27,6 +26,8 @@ def read_config(context: click.Context, parameter: click.Parameter, path: str | 
 
 def load_config(context: click.Context, parameter: click.Parameter, path: str) -> None:
     """Make what the file says the defaults of this command; `parameter` named the file."""
+    from skdare.persist import open_file
+
     try:
         with open_file(path) as file:
             found = tomllib.load(file)
