@@ -13,22 +13,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import array_api_compat.numpy  # noqa: F401 (runs code when it is imported, so before we watch)
 from click.testing import CliRunner, Result
 
+import skdare
 from skdare.cli import main
 
 # Text and headers become Python objects, some tens of bytes for each of theirs.
 TIMES, ROOM = 40, 1 << 20
 FORBIDDEN = ("compile", "exec", "os.system", "os.exec", "os.posix_spawn", "subprocess.Popen")
 FORBIDDEN += ("socket.connect", "ctypes.dlopen", "pickle.find_class", "os.remove", "shutil.rmtree")
+# Where the code of a module that is imported late comes from.
+INSTALLED = (sys.prefix, sys.base_prefix, "<frozen ", str(Path(skdare.__file__).parent))
 WATCH: dict[str, Any] = {"on": False, "seen": []}
 
 
 def hear(event: str, arguments: tuple) -> None:
     if WATCH["on"] and event in FORBIDDEN:
-        # The code of a module that is imported late comes from where Python is installed.
-        code = getattr(arguments[0], "co_filename", "") if event == "exec" else ""
-        if not code.startswith((sys.prefix, sys.base_prefix, "<frozen ")):
+        code = ""
+        if event == "exec":
+            code = getattr(arguments[0], "co_filename", "")
+        elif event == "compile":
+            code = str(arguments[1])
+        if not code.startswith(INSTALLED):
             WATCH["seen"].append(event)
 
 
