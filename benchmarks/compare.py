@@ -39,8 +39,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from skdare import DAREClassifier, ERMClassifier
-from skdare.adjustment import inverse_sqrt
-from skdare.moments import Moments
+from skdare.whitening.moments import Moments
+from skdare.whitening.roots.eigen import inverse_sqrt
 
 L2 = 1e-2
 RHO = 0.9

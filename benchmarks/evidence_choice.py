@@ -14,7 +14,7 @@ import numpy as np
 
 import skdare
 from real_data import Fold
-from skdare.heads._search import ADAPTING, STRATEGIES, Candidate, choose
+from skdare.fitting.search import ADAPTING, STRATEGIES, Candidate, choose
 from tables import floored, percent, table, unique
 
 # Searching leaves every other domain out inside every fold: of many domains, some will do.

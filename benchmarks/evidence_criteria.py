@@ -13,8 +13,8 @@ from sklearn.metrics import log_loss
 
 from real_data import Fold, Rows
 from skdare import DAREClassifier, DARERegressor, ERMClassifier, ERMRegressor
-from skdare.adjustment import Spectrum
-from skdare.moments import Moments
+from skdare.whitening.moments import Moments
+from skdare.whitening.roots.eigen import Spectrum
 from tables import average, percent, table, unique, worst
 
 RHOS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)

@@ -22,10 +22,10 @@ import numpy as np
 import torch
 
 from skdare import DAREClassifier, ERMClassifier
-from skdare.adjustment import Adjustment
-from skdare.losses import SOFTMAX
-from skdare.moments import Moments
-from skdare.objective import Block, Objective, Rows
+from skdare.objective.losses import SOFTMAX
+from skdare.objective.objective import Block, Objective, Rows
+from skdare.whitening.adjustment import Adjustment
+from skdare.whitening.moments import Moments
 
 GIB = 2**30
 

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import skdare
-from skdare import _array, thin_rows
-from skdare.adjustment import Adjustment
-from skdare.losses import LOGISTIC, SOFTMAX, SQUARED, Loss
-from skdare.objective import Block, Objective, Rows
+from skdare.arrays import compact, rows
+from skdare.objective import small_domains
+from skdare.objective.losses import LOGISTIC, SOFTMAX, SQUARED, Loss
+from skdare.objective.objective import Block, Objective, Rows
+from skdare.whitening.adjustment import Adjustment
 
 TASKS = ("classification", "binary", "regression")
 LOSSES: dict[str, tuple[Loss, int]] = {
@@ -167,9 +168,9 @@ def array_library(request) -> ArrayLibrary:
 def visit_in_chunks_of(monkeypatch) -> Callable[[int], None]:
     """Make every pass over rows visit this many at a time."""
 
-    def patch(rows: int) -> None:
-        for module in (_array, thin_rows):
-            monkeypatch.setattr(module, "chunk_rows", lambda X, columns=None: rows)
+    def patch(n_rows: int) -> None:
+        for module in (rows, small_domains):
+            monkeypatch.setattr(module, "chunk_rows", lambda X, columns=None: n_rows)
 
     return patch
 
@@ -217,7 +218,7 @@ def build_objective(
             T = np.eye(k)[T]
         T = library.asarray(T, "int64" if T.dtype.kind == "i" else "float64")
         shift = np.linspace(-1, 1, len(mean)) * (e + 1) if shifted else None
-        rows = [Rows(X, _array.compact(index), T, weight, shift)]
+        rows = [Rows(X, compact(index), T, weight, shift)]
         if penalty:
             target = library.asarray(np.full((1, k), loss.uninformative(k)))
             mean, price = library.asarray(mean[None], dtype), library.asarray([penalty * share])

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, assert_all_finite, validate_data
 
-from skdare._array import (
+from skdare.arrays import (
     Array,
     Index,
     RowReader,
-    all_within,
     column_reach,
     compact,
     is_foreign,
@@ -25,6 +24,7 @@ from skdare._array import (
     largest_feature,
     to_numpy,
 )
+from skdare.arrays.passes import all_within
 
 _PACKAGE = str(Path(__file__).parent)
 FEATURE_DTYPES = [np.float64, np.float32, np.float16]

@@ -112,7 +112,7 @@ def _command(*arguments: object) -> None:
 
 _NETWORKS = ("torch", "small_networks", "skdare.features._extract", "skdare.features._train")
 WORKS = {
-    "bench": Work(bench, ("skdare.bench", "skdare.cli._bench", "skdare.report", "skdare.summary")),
+    "bench": Work(bench, ("skdare.bench", "skdare.cli._bench", "skdare.report")),
     "save": Work(save, ("skdare.heads",)),
     "store": Work(store, ("test_store",)),
     "convert": Work(convert, ("skdare.datasets", "skdare.cli._features", "skdare.cli._options")),

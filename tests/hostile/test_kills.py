@@ -140,8 +140,9 @@ def test_a_killed_adaptation_has_seen_all_rows_of_a_call_or_none(mortal, hunt, t
 
 @every("train")
 def test_a_killed_training_goes_on_to_the_same_weights(mortal, hunt, tmp_path):
-    from skdare.features import Job, TrainingFolder
     from test_training import same, weights
+
+    from skdare.features import Job, TrainingFolder
 
     seconds = undisturbed(mortal, tmp_path)
     whole = weights(tmp_path / "whole" / "run")

@@ -8,7 +8,6 @@ from zlib import crc32
 import numpy as np
 from scipy import linalg
 
-from skdare.adjustment import Adjustment
 from skdare.bench._default import common_ridge
 from skdare.bench._early import momentum_descent
 from skdare.bench._fold import Fold
@@ -16,8 +15,9 @@ from skdare.bench._heads import HEADS
 from skdare.bench._paper import Linear
 from skdare.bench._scores import Fit
 from skdare.bench._trial import Settings
-from skdare.losses import LOGISTIC, SOFTMAX, SQUARED, Loss
-from skdare.objective import Block, Objective, Rows
+from skdare.objective.losses import LOGISTIC, SOFTMAX, SQUARED, Loss
+from skdare.objective.objective import Block, Objective, Rows
+from skdare.whitening.adjustment import Adjustment
 
 CEILINGS = ("ceiling-exact", "ceiling-sgd")
 RETRAINED = ("retrain", "retrain+sources")

@@ -12,8 +12,8 @@ from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS, Entry
 from skdare.bench._scores import Fit, score
 from skdare.bench._trial import Settings
-from skdare.domain_statistics import RowsAlike
 from skdare.heads import fit_sharing
+from skdare.whitening.whitening import RowsAlike
 
 # Looser than the heads' own, as only the order of a few strengths is asked for.
 CHOICE_TOL = 1e-4

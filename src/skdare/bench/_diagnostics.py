@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import work_dtype
-from skdare.adjustment import Adjustment, adjustment_error, average, trace
+from skdare.arrays import work_dtype
 from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS
 from skdare.bench._paper import OPTIONS
 from skdare.bench._scores import Measured
 from skdare.bench._trial import Settings
 from skdare.diagnosis._geometry import adjusted_variance
-from skdare.domain_statistics import Whitening
 from skdare.heads import fit_sharing
+from skdare.whitening.adjustment import Adjustment, adjustment_error, average, trace
+from skdare.whitening.whitening import Whitening
 
 GUESSES = ("averaged adjustment", "averaged scalar")
 ALIGNMENTS = ("with adjustment", "without adjustment")

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import compact
+from skdare.arrays import compact
 from skdare.bench._preparation import project
 from skdare.bench._source import Source, distinct
 from skdare.bench._trial import Settings, Trial
 from skdare.datasets import DomainData, reserve
 from skdare.datasets._split import reserved_rows
-from skdare.domain_statistics import DomainStatistics, Shared
+from skdare.whitening.domain_statistics import DomainStatistics, Shared
 
 
 class Once:

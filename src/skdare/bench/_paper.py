@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from skdare.adjustment import Adjustment, average
 from skdare.bench._early import FixedStepLBFGS, descend_with_patience
 from skdare.bench._fold import Fold
 from skdare.bench._scores import Fit
 from skdare.bench._trial import Settings
-from skdare.domain_statistics import Whitening
-from skdare.invariant_risk import InvariantRisk
-from skdare.losses import LOGISTIC, SOFTMAX, Loss
-from skdare.objective import Block, Objective, Rows, linear_scores
+from skdare.objective.invariant_risk import InvariantRisk
+from skdare.objective.losses import LOGISTIC, SOFTMAX, Loss
+from skdare.objective.objective import Block, Objective, Rows
+from skdare.objective.scores import linear_scores
 from skdare.solvers import Function
+from skdare.whitening.adjustment import Adjustment, average
+from skdare.whitening.whitening import Whitening
 
 # ρ and λ are the paper's. It does not give the step of GroupDRO, which is DomainBed's, nor the
 # weight of IRM: at DomainBed's 100 this penalty, on a (k, k) layer and not on one scalar, costs

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare._array import rounding_unit
 from skdare._validation import check_choice, check_number
+from skdare.arrays import rounding_unit
 
 PROJECTIONS = ("random", "pca")
 

@@ -122,7 +122,7 @@ def _onnx_adaptable(head: Any, file: BinaryIO) -> None:
 
 
 def _torch(head: Any, file: Any) -> None:
-    from skdare._array import save_tensors
+    from skdare.arrays import save_tensors
 
     save_tensors(head.to_torch().state_dict(), file)
 

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skdare import heads
-from skdare._array import RowReader, chunks
+from skdare.arrays import RowReader, chunks
 from skdare.bench import Preparation
 from skdare.cli._fit import HEADS
 from skdare.cli._options import read_table, set_options

@@ -38,7 +38,7 @@ def large_enough(table: DomainData, least: int) -> DomainData:
     """Without domains of fewer rows; features that lie on disk stay there."""
     import numpy as np
 
-    from skdare._array import RowReader
+    from skdare.arrays import RowReader
     from skdare.datasets import PreparedRows
 
     labels, counts = np.unique(table.domains, return_counts=True)

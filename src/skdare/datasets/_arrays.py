@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from skdare._array import load_tensors
+from skdare.arrays import load_tensors
 from skdare.datasets._contents import Contents, Entry, needing, reading
 from skdare.persist import check_shape, parse_json
 

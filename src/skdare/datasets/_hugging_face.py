@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import BlockReader
+from skdare.arrays import BlockReader
 from skdare.datasets._columns import (
     column_dtype,
     column_item,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import BlockReader, Index, RowReader, on_device, to_numpy
 from skdare._validation import check_count
+from skdare.arrays import BlockReader, Index, RowReader, on_device, to_numpy
 from skdare.datasets._manifest import CODEBOOK, CODES
 from skdare.datasets._store import Store, open_store
 from skdare.datasets._store_codes import decode

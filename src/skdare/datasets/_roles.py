@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import chunks
+from skdare.arrays import chunks
 from skdare.datasets._table import DomainData
 
 NAMES = {

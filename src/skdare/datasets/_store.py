@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skdare._array import Array
+from skdare.arrays import Array
 from skdare.datasets._contents import Contents, Entry
 from skdare.datasets._manifest import (
     CODEBOOK,

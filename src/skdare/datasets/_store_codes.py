@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from skdare._array import chunk_rows
+from skdare.arrays import chunk_rows
 from skdare.datasets._manifest import CODES
 
 _LAST = 255

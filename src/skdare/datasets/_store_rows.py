@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdare._array import to_numpy
+from skdare.arrays import to_numpy
 from skdare.datasets._manifest import OPTIONAL, Manifest
 from skdare.datasets._roles import MISSING
 from skdare.datasets._store_codes import refuse_beyond

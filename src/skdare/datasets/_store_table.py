@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import RowReader, chunks
+from skdare.arrays import RowReader, chunks
 from skdare.datasets._manifest import CODES, Manifest
 from skdare.datasets._roles import assemble
 from skdare.datasets._store_rows import Scheme

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import chunks
+from skdare.arrays import chunks
 
 _FEW_VALUES = 20
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from skdare.adjustment import Adjustment, adjustment_error
 from skdare.diagnosis._finding import Finding, cannot_say, number
 from skdare.diagnosis._geometry import spectral_norm
 from skdare.diagnosis._rehearsal import Rehearsal
 from skdare.diagnosis._training import TrainingDomains
+from skdare.whitening.adjustment import Adjustment, adjustment_error
 
 NAME, QUESTION = "adjustment", "Is the averaged adjustment near this domain's own?"
 # Half-samples: their deviation is the delete-half jackknife's standard error.

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import Array, to_numpy
 from skdare._validation import check_number
-from skdare.adjustment import Adjustment
+from skdare.arrays import Array, to_numpy
 from skdare.diagnosis._adjustment_finding import adjustment_finding
 from skdare.diagnosis._assumption_finding import assumption_finding
 from skdare.diagnosis._diagnosis import Diagnosis
@@ -40,8 +39,9 @@ from skdare.diagnosis._rehearsal import Rehearsal, foreseen_loss
 from skdare.diagnosis._rehearsing import own_adjustment
 from skdare.diagnosis._task import Reading, read
 from skdare.diagnosis._training import TrainingDomains
-from skdare.moments import Moments
-from skdare.objective import linear_scores
+from skdare.objective.scores import linear_scores
+from skdare.whitening.adjustment import Adjustment
+from skdare.whitening.moments import Moments
 
 # Rows below which nothing is said: halves of them still have moments.
 MIN_ROWS = 20

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, svds
 
-from skdare._array import symmetric_eigen, to_numpy
-from skdare.adjustment import Adjustment, is_thin, thin_columns
-from skdare.moments import Moments, covariance_times
+from skdare.arrays import symmetric_eigen, to_numpy
+from skdare.whitening.adjustment import Adjustment, is_thin, thin_columns
+from skdare.whitening.moments import Moments, covariance_times
 
 # Features above which iteration finds the largest singular value sooner than a decomposition.
 _LARGE = 200

@@ -8,7 +8,7 @@ from skdare.diagnosis._finding import Finding, cannot_say, number, percent
 from skdare.diagnosis._geometry import effective_rank, eigengap
 from skdare.diagnosis._rehearsal import Rehearsal
 from skdare.diagnosis._training import TrainingDomains
-from skdare.moments import Moments
+from skdare.whitening.moments import Moments
 
 SHIFT, SHIFT_QUESTION = "mean shift", "Does its mean move where training means already moved?"
 MORE, MORE_QUESTION = "more domains", "Would more training domains help?"

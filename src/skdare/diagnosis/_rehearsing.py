@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from skdare._array import Array, compact, take
 from skdare._validation import warn
-from skdare.adjustment import adjustment_error
+from skdare.arrays import Array, compact, take
 from skdare.diagnosis._rehearsal import Rehearsal, Rehearsed
 from skdare.diagnosis._task import Classes, Numbers, Reading, Task, read
 from skdare.diagnosis._training import TrainingDomains
-from skdare.domain_statistics import DomainStatistics, RowsAlike, Shared
+from skdare.whitening.adjustment import adjustment_error
+from skdare.whitening.domain_statistics import DomainStatistics, Shared
+from skdare.whitening.whitening import RowsAlike
 
 # Share of the rows of every other domain that a rehearsal does not train on: what one is used to
 # is read there. Two rows of a domain are always left, for its covariance.

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skdare._array import Array, Index, to_numpy
-from skdare.losses import SOFTMAX
-from skdare.objective import linear_scores
+from skdare.arrays import Array, Index, to_numpy
+from skdare.objective.losses import SOFTMAX
+from skdare.objective.scores import linear_scores
 
 # Left-out training domains score 0.97 to 0.99 on features fine-tuned on them, and at most 0.94 on
 # the seven other real sets we know.

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdare._array import Array, like, to_numpy
-from skdare.adjustment import Adjustment, adjustment_error
+from skdare.arrays import Array, like, to_numpy
 from skdare.diagnosis._geometry import (
     adjusted_mean,
     adjusted_variance,
@@ -22,8 +21,10 @@ from skdare.diagnosis._geometry import (
     span,
     spectral_norm,
 )
-from skdare.domain_statistics import Whitening, guess_adjustment
-from skdare.moments import Moments, covariance_times
+from skdare.whitening.adjustment import Adjustment, adjustment_error
+from skdare.whitening.guess import guess_adjustment
+from skdare.whitening.moments import Moments, covariance_times
+from skdare.whitening.whitening import Whitening
 
 
 def names_of(labels: Sequence[Hashable]) -> list[str]:

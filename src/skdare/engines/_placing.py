@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Self
 
-from skdare._array import Array, RowReader, is_foreign
+from skdare.arrays import Array, RowReader, is_foreign
+from skdare.arrays.passes import SpreadRows
 from skdare.engines._cluster import Cluster
 from skdare.engines._engine import DaskEngine, client_in_scope, needed_client
 from skdare.engines._sources import (
@@ -15,7 +16,6 @@ from skdare.engines._sources import (
     rows_in_blocks,
 )
 from skdare.engines._spread import MOST_GROUPS, BlockRows, ClusterRows, FileRows, HeldRows, cut
-from skdare.passes import SpreadRows
 
 # So many groups of rows on disk are visited sooner here than by way of workers.
 _FEW_GROUPS = 2

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skdare._array import Index, length
+from skdare.arrays import Index, length
+from skdare.arrays.passes import Part, Route, Visit
 from skdare.engines._cluster import Lost, release
 from skdare.engines._share import Group, Share, visit_share
 from skdare.engines._tree import Found, Node, root, total
-from skdare.passes import Part, Route, Visit
 
 if TYPE_CHECKING:
     from skdare.engines._spread import ClusterRows, Span

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skdare._array import Array, Index, RowReader, on_device, products_of
+from skdare.arrays import Array, Index, RowReader, on_device, products_of
+from skdare.arrays.passes import Part, Visit
 from skdare.engines._tree import Found, Node, branches, total
-from skdare.passes import Part, Visit
 
 
 @dataclass(frozen=True, eq=False)

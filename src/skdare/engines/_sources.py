@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skdare._array import BlockReader, Index, RowReader
+from skdare.arrays import BlockReader, Index, RowReader
 
 
 class MappedRows(RowReader):

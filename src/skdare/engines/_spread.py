@@ -14,11 +14,11 @@ from weakref import WeakSet
 
 from scipy import sparse
 
-from skdare._array import Array, Index, RowReader, chunk_rows, is_sparse
+from skdare.arrays import Array, Index, RowReader, chunk_rows, is_sparse
+from skdare.arrays.passes import Part, Route, SpreadRows
 from skdare.engines._cluster import Cluster, release
 from skdare.engines._route import SpreadRoute
 from skdare.engines._sources import DaskArrayRows
-from skdare.passes import Part, Route, SpreadRows
 
 # A group has at most so many bytes of rows, until there are as many groups as any cluster can use.
 # Adding up two groups costs a few (d, d) matrices a domain where their rows cost hundreds.

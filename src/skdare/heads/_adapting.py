@@ -7,12 +7,12 @@ from typing import Self
 
 import numpy as np
 
-from skdare._array import Array
-from skdare.heads._adaptation import check_adaptable
-from skdare.heads._adapter import Adapter
-from skdare.heads._base import Head
-from skdare.heads._fleet import Fleet
-from skdare.heads._stream_file import DAMAGE, StreamFile
+from skdare.adapting.adaptation import check_adaptable
+from skdare.adapting.adapter import Adapter
+from skdare.adapting.fleet import Fleet
+from skdare.adapting.stream_file import DAMAGE, StreamFile
+from skdare.arrays import Array
+from skdare.heads._estimator import Head
 
 
 class Adapting(Head):

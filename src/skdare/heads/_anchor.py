@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from skdare._array import as_float64, float64, like, to_numpy
 from skdare._validation import check_number
-from skdare.adjustment import Adjustment, average
-from skdare.domain_statistics import Whitening, check_whitening
+from skdare.arrays import as_float64, float64, like, to_numpy
 from skdare.engines import DaskEngine
-from skdare.heads._adjusted import mean_directions
-from skdare.heads._base import check_solver
-from skdare.heads._problem import Problem
-from skdare.heads._solving import Solving
-from skdare.heads._statistics import Statistics
-from skdare.heads._targets import RegressorHead
-from skdare.objective import Block, Objective, Rows
+from skdare.fitting.lagrangian import mean_directions
+from skdare.fitting.problem import Problem
+from skdare.fitting.solver import Solving
+from skdare.fitting.statistics import Statistics
+from skdare.heads._estimator import RegressorHead, check_solver
+from skdare.objective.objective import Block, Objective, Rows
+from skdare.whitening.adjustment import Adjustment, average
+from skdare.whitening.whitening import Whitening, check_whitening
 
 
 class AnchorRegressor(RegressorHead):

@@ -10,17 +10,16 @@ from sklearn.base import clone
 
 from skdare._validation import check_choice, check_count, check_number, warn
 from skdare.diagnosis._task import SATURATED
-from skdare.domain_statistics import SHRINKAGE_TARGETS, Whitening, check_strength
 from skdare.engines import DaskEngine, check_engine
-from skdare.heads._adjusted import CENTERED, RAW, Plan
-from skdare.heads._base import check_solver
-from skdare.heads._canonical import Adjusted
-from skdare.heads._problem import Problem
-from skdare.heads._search import STRATEGIES, Candidate, bounded, choose, domain_scores
-from skdare.heads._solving import Solving
-from skdare.heads._statistics import Statistics
-from skdare.heads._targets import ClassifierHead, RegressorHead
-from skdare.moments import SHRINKAGE_RULES
+from skdare.fitting.plan import CENTERED, RAW, Plan
+from skdare.fitting.problem import Problem
+from skdare.fitting.search import STRATEGIES, Candidate, bounded, choose, domain_scores
+from skdare.fitting.solver import Solving
+from skdare.fitting.statistics import Statistics
+from skdare.heads._adjusted_head import Adjusted
+from skdare.heads._estimator import ClassifierHead, RegressorHead, check_solver
+from skdare.whitening.moments import SHRINKAGE_RULES
+from skdare.whitening.whitening import SHRINKAGE_TARGETS, Whitening, check_strength
 
 
 class DARECV(Adjusted):

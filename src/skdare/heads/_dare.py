@@ -9,14 +9,13 @@ from typing import Any, Self
 from sklearn.base import clone
 
 from skdare._validation import check_choice, check_domain_weights, check_number
-from skdare.domain_statistics import Whitening, check_whitening
 from skdare.engines import DaskEngine
-from skdare.heads._adjusted import CENTERED, RAW, Plan
-from skdare.heads._base import check_solver
-from skdare.heads._canonical import Adjusted
-from skdare.heads._problem import Problem
-from skdare.heads._statistics import Statistics
-from skdare.heads._targets import ClassifierHead, RegressorHead
+from skdare.fitting.plan import CENTERED, RAW, Plan
+from skdare.fitting.problem import Problem
+from skdare.fitting.statistics import Statistics
+from skdare.heads._adjusted_head import Adjusted
+from skdare.heads._estimator import ClassifierHead, RegressorHead, check_solver
+from skdare.whitening.whitening import Whitening, check_whitening
 
 # What `adapt` whitens by (covariance or not), and what it does about the means.
 ADAPTATIONS = {"centered": (True, CENTERED), "raw": (False, RAW), "covariance": (True, RAW)}

@@ -9,10 +9,10 @@ import numpy as np
 
 from skdare._validation import check_number
 from skdare.engines import DaskEngine
-from skdare.heads._problem import Problem
-from skdare.heads._targets import ClassifierHead, RegressorHead
-from skdare.heads._unadjusted import Unadjusted
-from skdare.objective import Objective
+from skdare.fitting.problem import Problem
+from skdare.heads._erm import Unadjusted
+from skdare.heads._estimator import ClassifierHead, RegressorHead
+from skdare.objective.objective import Objective
 from skdare.solvers import Solution, minimax
 
 

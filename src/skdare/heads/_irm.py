@@ -7,11 +7,11 @@ from typing import Any
 
 from skdare._validation import check_count, check_number
 from skdare.engines import DaskEngine
-from skdare.heads._problem import Problem
-from skdare.heads._targets import ClassifierHead, RegressorHead
-from skdare.heads._unadjusted import Unadjusted
-from skdare.invariant_risk import InvariantRisk
-from skdare.objective import Objective
+from skdare.fitting.problem import Problem
+from skdare.heads._erm import Unadjusted
+from skdare.heads._estimator import ClassifierHead, RegressorHead
+from skdare.objective.invariant_risk import InvariantRisk
+from skdare.objective.objective import Objective
 from skdare.solvers import Solution, lbfgs
 
 

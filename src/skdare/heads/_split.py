@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 
-from skdare._array import Array, Index
 from skdare._validation import Labels, check_domains
+from skdare.arrays import Array, Index
 
 
 class LeaveOneDomainOut(BaseCrossValidator):

@@ -18,7 +18,7 @@ from skdare.report._plot import Plot
 from skdare.report._theory import chapter_text, page
 from skdare.report._theory import heading as theory_heading
 from skdare.report._theory import tally as theory_tally
-from skdare.summary.groups import Summary, summarise
+from skdare.report.summary.groups import Summary, summarise
 from skdare.theory import Chapter
 
 __all__ = [

@@ -12,7 +12,7 @@ from skdare.report._numbers import Scale, count, p_value, scale_of, smallest
 from skdare.report._part import Part
 from skdare.report._plot import Gain, Gains, Plot
 from skdare.report._table import Cell, Table, row
-from skdare.summary.standing import Paired, RowTest, Standing
+from skdare.report.summary.standing import Paired, RowTest, Standing
 
 FAR = 3.0  # times the size that one difference in ten exceeds
 _ROWS_NOTE = (

@@ -9,7 +9,7 @@ from skdare.report._numbers import count, duration
 from skdare.report._part import Part
 from skdare.report._standing import ROWS
 from skdare.report._table import Table, row
-from skdare.summary.groups import Failure, Group
+from skdare.report.summary.groups import Failure, Group
 
 SHOWN = 6  # values of one option that are listed
 FEATURES = {

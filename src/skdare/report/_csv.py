@@ -9,9 +9,9 @@ from typing import Any
 
 from skdare._safe_text import csv_writer, spreadsheet_safe
 from skdare.bench import ABLATION, NETWORK, Record
-from skdare.summary.grid import Estimate, Grid, Sweep, estimate
-from skdare.summary.groups import Group, Summary
-from skdare.summary.standing import Paired, RowTest, Standing
+from skdare.report.summary.grid import Estimate, Grid, Sweep, estimate
+from skdare.report.summary.groups import Group, Summary
+from skdare.report.summary.standing import Paired, RowTest, Standing
 
 COLUMNS = ("data", "protocol", "study", "metric", "x", "head", "held_out", "statistic", "value")
 AVERAGE, WORST, ACROSS, POOLED = "(average)", "(worst)", "(across domains)", "(all rows)"

@@ -20,8 +20,8 @@ from skdare.report._studies import (
 )
 from skdare.report._table import Table, row
 from skdare.report._verdict import verdict
-from skdare.summary.grid import estimate
-from skdare.summary.groups import Group, Summary
+from skdare.report.summary.grid import estimate
+from skdare.report.summary.groups import Group, Summary
 
 
 def document(summary: Summary, label: Naming) -> Document:

@@ -17,8 +17,8 @@ from skdare.report._part import Document, Part, Section
 from skdare.report._plot import Levels, Plot, Series
 from skdare.report._studies import other_rows
 from skdare.report._table import Table
-from skdare.summary.grid import estimate
-from skdare.summary.groups import Group, Summary
+from skdare.report.summary.grid import estimate
+from skdare.report.summary.groups import Group, Summary
 
 TITLE = "Accuracy with and without a look at the held-out domain"
 PRETRAINED = " (pretrained features)"

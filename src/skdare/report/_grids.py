@@ -12,8 +12,8 @@ from skdare.report._names import Naming
 from skdare.report._numbers import NONE, Scale, number, scale_of, spread
 from skdare.report._plot import Bars, Dots, Level, Lines, Plot, Series
 from skdare.report._table import BOTH, NETWORKS, SPLITS, Cell, Table, row
-from skdare.summary.comparison import Marks
-from skdare.summary.grid import Estimate, Grid, Sweep, estimate
+from skdare.report.summary.comparison import Marks
+from skdare.report.summary.grid import Estimate, Grid, Sweep, estimate
 
 SORTED = 6  # more domains than these are put in order of their scores
 LONG_TABLE = 12

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skdare.summary.groups import Summary
+from skdare.report.summary.groups import Summary
 
 Note = tuple[str, str]
 _NORMAL = (

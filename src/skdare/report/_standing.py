@@ -10,9 +10,9 @@ from skdare.report._names import Naming
 from skdare.report._numbers import NONE, p_value, scale_of
 from skdare.report._part import Part
 from skdare.report._table import Cell, Table
-from skdare.summary.grid import estimate
-from skdare.summary.groups import Group
-from skdare.summary.standing import Paired, RowTest, Standing
+from skdare.report.summary.grid import estimate
+from skdare.report.summary.groups import Group
+from skdare.report.summary.standing import Paired, RowTest, Standing
 
 ROWS = {
     "reserved": "its rows set aside",

@@ -23,8 +23,8 @@ from skdare.report._part import Part
 from skdare.report._plot import Plot
 from skdare.report._standing import ROWS
 from skdare.report._table import Table
-from skdare.summary.grid import Grid, Sweep
-from skdare.summary.groups import Group
+from skdare.report.summary.grid import Grid, Sweep
+from skdare.report.summary.groups import Group
 
 ROOM_FOR_NAMES = 62  # characters side by side under bars
 

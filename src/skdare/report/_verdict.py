@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from skdare.report._names import Naming
 from skdare.report._numbers import Scale, count, p_value, scale_of
-from skdare.summary.grid import estimate
-from skdare.summary.groups import Group
-from skdare.summary.standing import Paired, Standing
+from skdare.report.summary.grid import estimate
+from skdare.report.summary.groups import Group
+from skdare.report.summary.standing import Paired, Standing
 
 # The paper marks at 0.1; what is above 0.05 after correction is called weak.
 EVIDENCE, WEAK = 0.05, 0.1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare._array import Array, dot, empty, largest, like, to_numpy
+from skdare.arrays import Array, dot, empty, largest, like, to_numpy
 from skdare.solvers._solution import Function, Guard, NotFinite, Solution
 
 MEMORY = 20

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from skdare._array import Array, largest
+from skdare.arrays import Array, largest
 
 
 class Function(Protocol):

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdare._validation import check_number
-from skdare.adjustment import inverse_sqrt
 from skdare.theory._model import LatentDomain, LatentModel, latent_risk
+from skdare.whitening.roots.eigen import inverse_sqrt
 
 # Of ‖Πβ‖: what an optimiser may overstep in assumption 2.
 _TOLERANCE = 1e-7

@@ -1,0 +1,211 @@
+"""The unlabelled rows of one new domain, as a stream, and the head that they make."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from os import PathLike
+from typing import Any, Self
+
+from skdare._validation import check_count, check_features, check_number, warn
+from skdare.adapting.adaptation import check_adaptable, head_digest, warn_of_outliers
+from skdare.adapting.label_shift import PredictedClasses
+from skdare.adapting.stale_root import MAX_STALENESS, KeptRoot
+from skdare.adapting.stream_file import StreamFile
+from skdare.adapting.stream_moments import NUMBERS, SHAPES, Forgetting, StreamMoments
+from skdare.arrays import Array
+from skdare.engines import as_rows
+from skdare.fitting.domain_fit import trust_in
+from skdare.persist import INTEGER, NUMBER
+from skdare.whitening.adjustment import Adjustment
+from skdare.whitening.moments import Moments
+from skdare.whitening.roots.eigen import Spectrum
+from skdare.whitening.whitening import RowsAlike
+
+# What a file has beside the moments: k classes.
+_SHAPES = SHAPES | {"counts": "k", "root_values": "d", "root_vectors": "dd"}
+_NUMBERS = NUMBERS | {
+    **dict.fromkeys(("n_seen", "n_refreshes"), INTEGER),
+    **dict.fromkeys(("squares", "root_scale", "root_rho"), NUMBER),
+}
+
+
+class Adapter:
+    """Takes the unlabelled rows of a new domain, in any chunks, and gives the adapted head.
+
+    Parameters
+    ----------
+    head : fitted DARE head
+        Never modified.
+    prior_rows : float, optional
+        The averaged adjustment counts as this many rows of the new domain; 0 is a hard switch.
+        Default: the number of features.
+    min_rows : int, default=2
+        Rows below which ``head_`` refuses.
+    half_life : float, optional
+        Rows after which a row counts half, for a domain that drifts; the rows seen then count as
+        about 1.44 times as many. Default: every row counts the same.
+    staleness : float in [0, 0.1], default=0.0
+        How far scores may be from those of the moments seen so far, relative: ``head_`` keeps its
+        inverse root, whose cost is d³, until ``‖F - F'‖ > staleness ‖F‖`` for the scores F of
+        the rows seen (Frobenius norm, intercept apart), to first order in what changed. The
+        share of the averaged guess and the subtracted mean are always those of all rows. 0: a
+        new root for every ``head_``.
+
+    Attributes
+    ----------
+    head_ : adapted head, a new object made from all rows seen so far
+    n_seen_ : int
+    n_refreshes_ : int
+        Inverse roots computed so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdare import DARERegressor
+    >>> from skdare.datasets import make_latent_domains
+    >>> data = make_latent_domains(task="regression", random_state=0)
+    >>> train, new = data.domains != 3, data.X[data.domains == 3]
+    >>> head = DARERegressor().fit(data.X[train], data.y[train], domains=data.domains[train])
+    >>> adapter = head.adapter()
+    >>> for chunk in np.array_split(new, 5):
+    ...     adapter = adapter.partial_fit(chunk)
+    >>> adapter.n_seen_
+    300
+    >>> bool(np.allclose(adapter.head_.coef_, head.adapt(new).coef_))
+    True
+    """
+
+    def __init__(
+        self,
+        head: Any,
+        *,
+        prior_rows: float | None = None,
+        min_rows: int = 2,
+        half_life: float | None = None,
+        staleness: float = 0.0,
+    ) -> None:
+        check_number("prior_rows", prior_rows, also=(None,))
+        check_count("min_rows", min_rows, 2)
+        forgetting = Forgetting(half_life)
+        check_number("staleness", staleness, 0.0, MAX_STALENESS)
+        check_adaptable(head)
+        self._head, self._active = head, getattr(head, "adapts_", True)
+        if staleness and self._active and head.adaptation_.guess.common is not None:
+            raise ValueError(
+                "staleness needs shrinkage towards a multiple of the identity, and this head "
+                "shrinks towards the pooled second moment; leave staleness at 0"
+            )
+        self._prior_rows = head.n_features_in_ if prior_rows is None else prior_rows
+        self._min_rows, self._staleness = min_rows, staleness
+        self._stream = StreamMoments(head.n_features_in_, forgetting)
+        self._classes = PredictedClasses(head, forgetting)
+        self._root: KeptRoot | None = None
+        self.n_seen_, self.n_refreshes_ = 0, 0
+
+    def __repr__(self) -> str:
+        return f"Adapter({type(self._head).__name__}, {self.n_seen_} rows seen)"
+
+    def partial_fit(self, X: Array) -> Self:
+        """Take more rows of the new domain.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        self
+        """
+        X = check_features(self._head, as_rows(X), reset=False)
+        self.n_seen_ += X.shape[0]
+        if self._active:
+            self._stream.add(X)
+            self._classes.add(X)
+        return self
+
+    @property
+    def head_(self) -> Any:
+        """The head for the rows seen so far; the head it came from is untouched."""
+        if self.n_seen_ < self._min_rows:
+            raise ValueError(
+                f"adapting needs at least {self._min_rows} rows of the new domain; given: "
+                f"{self.n_seen_}"
+            )
+        head = self._head
+        if not self._active:
+            warn(
+                f"adapting changed nothing: {head.choice_}; set strategies=('raw', 'centered') to "
+                "adapt all the same"
+            )
+            return copy.copy(head)
+        moments = self._stream.moments()
+        if self.n_seen_ > 1 and not moments.varies():
+            raise RowsAlike(
+                "these rows are all the same, as from a stuck sensor; adapting needs rows that "
+                "differ"
+            )
+        trust = trust_in(moments.n, self._prior_rows)
+        own = self._own(moments, trust)
+        head = head.adaptation_.adapted(head, own, moments.mean, trust, self.n_seen_)
+        warn_of_outliers({"(new)": moments})
+        self._classes.warn_of_shift()
+        return head
+
+    def _own(self, moments: Moments, trust: float) -> Adjustment:
+        """The adjustment by the rows seen: the one kept, while its scores are near enough."""
+        adaptation, kept = self._head.adaptation_, self._root
+        if kept is not None and kept.serves(moments, trust, self._staleness):
+            return kept.own
+        whitening = adaptation.plan.whitening
+        spectrum, self._root = adaptation.spectrum(moments), None
+        own = adaptation.own(moments, spectrum)
+        self.n_refreshes_ += 1
+        if self._staleness and spectrum is not None:
+            rho = moments.shrinkage(whitening.shrinkage, centered=whitening.centered)
+            root = KeptRoot(adaptation, spectrum, rho, own)
+            self._root = root if root.is_bounded else None
+        return own
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the state of the stream to a file, which ``head.resume`` goes on from.
+
+        The file is replaced in one step, and holds no code. The head itself is not in it.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        numbers, arrays = self._stream.state()
+        arrays["counts"] = self._classes.counts
+        if self._root is not None:
+            spectrum = self._root.spectrum
+            arrays |= {"root_values": spectrum.values, "root_vectors": spectrum.vectors}
+            numbers |= {"root_scale": spectrum.scale, "root_rho": self._root.rho}
+        options = {
+            "prior_rows": float(self._prior_rows),
+            "min_rows": int(self._min_rows),
+            "half_life": self._stream.forgetting.half_life,
+            "staleness": float(self._staleness),
+        }
+        numbers["squares"] = float(self._classes.squares)
+        numbers |= {"n_seen": self.n_seen_, "n_refreshes": self.n_refreshes_}
+        header = {"digest": head_digest(self._head), "options": options, "numbers": numbers}
+        made = partial(self._from_file, self._head)
+        StreamFile("adapter", header, arrays).write(path, made)
+
+    @classmethod
+    def _from_file(cls, head: Any, file: StreamFile) -> Adapter:
+        """The adapter that a file holds."""
+        d, k = head.n_features_in_, len(getattr(head, "classes_", ()))
+        numbers, arrays = file.numbers(_NUMBERS), file.checked(_SHAPES, {"d": d, "k": k})
+        adapter = cls(head, **file.header["options"])
+        adapter.n_seen_, adapter.n_refreshes_ = numbers["n_seen"], numbers["n_refreshes"]
+        adapter._stream.restore(numbers, arrays)
+        adapter._classes.counts = arrays["counts"]
+        adapter._classes.n_rows, adapter._classes.squares = numbers["n_rows"], numbers["squares"]
+        if "root_values" in arrays:
+            values, vectors = arrays["root_values"], arrays["root_vectors"]
+            spectrum = Spectrum(values, vectors, numbers["root_scale"])
+            adapter._root = KeptRoot(head.adaptation_, spectrum, numbers["root_rho"])
+        return adapter

@@ -1,0 +1,325 @@
+"""Many new domains at once, each a device with a stream of its own and a sketch of its moments."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import partial
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from skdare._validation import Labels, check_count, check_domains, check_features, check_number
+from skdare.adapting.adaptation import check_adaptable, head_digest
+from skdare.adapting.sketch import LowRankMoments, Sketches
+from skdare.adapting.stream_file import StreamFile
+from skdare.adapting.stream_moments import Forgetting
+from skdare.arrays import Array, Index, take, to_numpy
+from skdare.arrays.passes import all_within
+from skdare.engines import as_rows
+from skdare.fitting.domain_fit import trust_in
+from skdare.objective.scores import class_numbers, linear_scores, probabilities
+from skdare.persist import LABELS, Arrays, Saved
+from skdare.whitening.adjustment import Adjustment
+from skdare.whitening.moments import ridge_of
+
+# Sizes of features that float32 holds with all their digits, and sums of them.
+_HELD = 1e-30, 1e30
+
+
+class Fleet:
+    """Adapts one head to many devices, each a domain of its own, in a few vectors for each.
+
+    Of every device it keeps the mean, the ``rank`` largest directions of its scatter, and how much
+    variance is left out, which is taken to be the same in all other directions. While a device
+    has at most ``rank`` rows nothing is left out, and its head is the one an `Adapter` gives.
+    With the default shrinkage of 0.9 little depends on what is left out; with one of 0.1, where
+    whitening is nearly complete, much does (benchmarks/README.md). Memory is ``bytes_per_device``
+    for each, labels apart; no (d, d) matrix is made but in `head_of`.
+
+    Parameters
+    ----------
+    head : fitted DARE head
+        Never modified. Its shrinkage must be a number, towards a multiple of the identity.
+    rank : int, default=16
+    prior_rows : float, optional
+        The averaged adjustment counts as this many rows of every device; 0 is a hard switch.
+        Default: the number of features.
+    min_rows : int, default=2
+        Rows below which a device has the head as it is; `head_of` refuses. So it is for a
+        device whose rows are all the same.
+    half_life : float, optional
+        Rows of a device after which one of its rows counts half. Default: never.
+
+    Attributes
+    ----------
+    devices_ : list of device labels
+    bytes_per_device : int
+
+    Examples
+    --------
+    >>> from skdare import DAREClassifier
+    >>> from skdare.datasets import make_latent_domains
+    >>> data = make_latent_domains(6, random_state=0)
+    >>> train = data.domains < 3
+    >>> head = DAREClassifier().fit(data.X[train], data.y[train], domains=data.domains[train])
+    >>> X, devices = data.X[~train], data.domains[~train]
+    >>> fleet = head.fleet(rank=4).partial_fit(X, devices)
+    >>> fleet
+    Fleet(DAREClassifier, rank 4, 3 devices, 192 bytes each)
+    >>> fleet.predict(X, devices).shape
+    (900,)
+    """
+
+    def __init__(
+        self,
+        head: Any,
+        *,
+        rank: int = 16,
+        prior_rows: float | None = None,
+        min_rows: int = 2,
+        half_life: float | None = None,
+    ) -> None:
+        check_count("rank", rank, 1)
+        check_number("prior_rows", prior_rows, also=(None,))
+        check_count("min_rows", min_rows, 2)
+        forgetting = Forgetting(half_life)
+        check_adaptable(head)
+        _check_sketchable(head)
+        _check_kept_in_float32(head)
+        self._head, self._min_rows = head, min_rows
+        self._prior_rows = head.n_features_in_ if prior_rows is None else prior_rows
+        self._sketches = Sketches(rank, head.n_features_in_, forgetting)
+        self._slots: dict[Hashable, int] = {}
+        fitted, guess = head.adaptation_.fitted, head.adaptation_.guess
+        self._B, self._guessed = fitted.B, guess.apply(fitted.B)
+
+    def __repr__(self) -> str:
+        return (
+            f"Fleet({type(self._head).__name__}, rank {self._sketches.rank}, "
+            f"{len(self._slots)} devices, {self.bytes_per_device} bytes each)"
+        )
+
+    @property
+    def devices_(self) -> list[Hashable]:
+        """The devices of which rows were seen, in that order."""
+        return list(self._slots)
+
+    @property
+    def bytes_per_device(self) -> int:
+        """Bytes held for one device, its label apart: about ``4 d (rank + 1)``."""
+        return self._sketches.bytes_each
+
+    def n_seen(self, device: Hashable) -> int:
+        """How many rows of a device were seen."""
+        return int(self._sketches.seen[self._slots[device]]) if device in self._slots else 0
+
+    def partial_fit(self, X: Array, devices: Labels) -> Self:
+        """Take more rows, of any devices, known or new.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+        devices : sequence of m labels
+            Any hashable; they are saved only where they are text, numbers, or tuples of these.
+
+        Returns
+        -------
+        self
+        """
+        X, groups = self._groups(X, devices)
+        _check_reach(X)
+        for device, index in groups:
+            if device not in self._slots:
+                self._slots[device] = self._sketches.new()
+            self._sketches.add(self._slots[device], _rows(X, index))
+        return self
+
+    def head_of(self, device: Hashable) -> Any:
+        """The head of one device: a new object, as from an `Adapter`."""
+        if self.n_seen(device) < self._min_rows:
+            raise ValueError(
+                f"adapting needs at least {self._min_rows} rows of a device, and device "
+                f"{device!r} has {self.n_seen(device)}; use the head as it is until then"
+            )
+        moments, trust = self._moments(device)
+        if not moments.varies:
+            raise ValueError(
+                f"the rows of device {device!r} are all the same; adjusting needs rows that "
+                "differ, so use the head as it is until they do"
+            )
+        rest, weights = self._inverse_root(moments)
+        own = Adjustment(moments.K.shape[1], rest, None, moments.K.T @ moments.Q, weights)
+        given = (own, moments.mean, trust, self.n_seen(device))
+        return self._head.adaptation_.adapted(self._head, *given)
+
+    def decision_function(self, X: Array, devices: Labels) -> np.ndarray:
+        """Scores of a classifier, every row by the head of its device: (m,) or (m, k)."""
+        self._check_classifier("decision_function")
+        F = self._scores(X, devices)
+        return F[:, 0] if F.shape[1] == 1 else F
+
+    def predict_proba(self, X: Array, devices: Labels) -> np.ndarray:
+        """Class probabilities, every row by the head of its device."""
+        self._check_classifier("predict_proba")
+        return probabilities(self._scores(X, devices))
+
+    def predict(self, X: Array, devices: Labels) -> np.ndarray:
+        """Class labels or numbers, every row by the head of its device.
+
+        A device with fewer than ``min_rows`` rows has the head as it is, as one never seen.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+        devices : sequence of m labels
+        """
+        F = self._scores(X, devices)
+        return self._head.classes_[class_numbers(F)] if self._is_classifier else F[:, 0]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the state of all devices to a file, which ``head.resume`` goes on from.
+
+        The file is replaced in one step, and holds no code. The head itself is not in it.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        devices = LABELS.write(self.devices_, Arrays(), "devices")
+        options = {
+            "rank": int(self._sketches.rank),
+            "prior_rows": float(self._prior_rows),
+            "min_rows": int(self._min_rows),
+            "half_life": self._sketches.forgetting.half_life,
+        }
+        header = {"digest": head_digest(self._head), "options": options, "devices": devices}
+        sketches = self._sketches
+        arrays = {name: getattr(sketches, name)[: sketches.size] for name in sketches.FIELDS}
+        made = partial(self._from_file, self._head)
+        StreamFile("fleet", header, arrays).write(path, made)
+
+    @classmethod
+    def _from_file(cls, head: Any, file: StreamFile) -> Fleet:
+        """The fleet that a file holds."""
+        fleet = cls(head, **file.header["options"])
+        devices = LABELS.read(file.header["devices"], Saved({}, {}, "devices"))
+        fleet._slots = {device: slot for slot, device in enumerate(devices)}
+        sizes = {"s": len(fleet._slots), "d": head.n_features_in_, "r": fleet._sketches.rank}
+        arrays = file.checked(Sketches.SHAPES, sizes)
+        if devices:
+            fleet._sketches.restore(arrays)
+        return fleet
+
+    @property
+    def _is_classifier(self) -> bool:
+        return hasattr(self._head, "classes_")
+
+    def _check_classifier(self, name: str) -> None:
+        if not self._is_classifier:
+            raise AttributeError(f"a fleet of a regressor has no {name}; use predict")
+
+    def _groups(self, X: Any, devices: Any) -> tuple[Array, list[tuple[Hashable, Index]]]:
+        X = check_features(self._head, as_rows(X), reset=False)
+        if devices is None:
+            raise ValueError("devices is None; pass one label per row")
+        rows = check_domains(devices, X.shape[0], np.ones(X.shape[0]), name="devices")
+        return X, list(zip(rows.labels, rows.index, strict=True))
+
+    def _moments(self, device: Hashable) -> tuple[LowRankMoments, float]:
+        centered = self._head.adaptation_.plan.whitening.centered
+        moments = self._sketches.moments(self._slots[device], centered=centered)
+        return moments, trust_in(moments.n, self._prior_rows)
+
+    def _inverse_root(self, moments: LowRankMoments) -> tuple[float, np.ndarray]:
+        """Of the shrunk second moment: everywhere, and what is added along its directions."""
+        whitening = self._head.adaptation_.plan.whitening
+        rho = whitening.shrinkage
+        return moments.inverse_root(rho, ridge_of(rho, whitening.target, moments.scale))
+
+    def _scores(self, X: Any, devices: Any) -> np.ndarray:
+        """(m, k) in float64, in the units of the targets."""
+        X, groups = self._groups(X, devices)
+        head, k = self._head, self._B.shape[1]
+        # Two products for the rows of all devices; what a device adds has few columns.
+        V = np.concatenate([self._B, self._guessed], axis=1)
+        shared = to_numpy(linear_scores(X, slice(0, X.shape[0]), V, 0.0))
+        F = np.empty((X.shape[0], k))
+        for device, index in groups:
+            adapted = self._device_scores(device, X, index, shared[index])
+            if adapted is None:
+                plain = np.atleast_2d(head.coef_).T
+                F[index] = to_numpy(linear_scores(X, index, plain, head.intercept_))
+            else:
+                F[index] = adapted * getattr(head, "_spread", 1.0) + getattr(head, "_centre", 0.0)
+        return F
+
+    def _device_scores(
+        self, device: Hashable, X: Array, index: Index, shared: np.ndarray
+    ) -> np.ndarray | None:
+        """X V + b by the low-rank form, where ``shared`` is X [B, guess B]; None: not adapted."""
+        if self.n_seen(device) < self._min_rows:
+            return None
+        moments, trust = self._moments(device)
+        if not moments.varies:
+            return None
+        rows, fitted, k = _rows(X, index), self._head.adaptation_.fitted, self._B.shape[1]
+        rest, weights = self._inverse_root(moments)
+        # Along unit vectors, not along K: float32 need not hold the squares of the features.
+        U = moments.K.T @ moments.Q
+        C = weights[:, None] * (U.T @ self._B)
+        own = rest * shared[:, :k] + (rows @ U.astype(rows.dtype)).astype(np.float64) @ C
+        F = trust * own + (1.0 - trust) * shared[:, k:] + fitted.b
+        shift = self._head.adaptation_.shift(moments.mean, trust)
+        if shift is None:
+            return F
+        own = rest * (shift @ self._B) + (shift @ U) @ C
+        return F - trust * own - (1.0 - trust) * (shift @ self._guessed)
+
+
+def _rows(X: Array, index: Index) -> np.ndarray:
+    """Some rows as a dense array on the host."""
+    rows = take(X, index)
+    return rows.toarray() if sparse.issparse(rows) else to_numpy(rows)
+
+
+def _check_reach(X: Array) -> None:
+    """Float32, which sketches are kept in, holds these rows."""
+    if not all_within(X, _HELD[1]):
+        raise ValueError(
+            f"a fleet keeps float32, and these rows reach beyond {_HELD[1]:.0e}; divide the "
+            "features by a constant and fit again, or use an adapter for each device"
+        )
+
+
+def _check_kept_in_float32(head: Any) -> None:
+    """The training domains had features that float32 can hold."""
+    scales = [m.scale(centered=False) ** 0.5 for m in head.moments_.values()]
+    low, high = _HELD
+    if not low < max(scales) < high:
+        raise ValueError(
+            f"a fleet keeps float32, and the features are about {max(scales):.0e}; multiply or "
+            "divide them by a constant and fit again, or use an adapter for each device"
+        )
+
+
+def _check_sketchable(head: Any) -> None:
+    """The head adapts, by a shrinkage that a sketch can follow."""
+    if not getattr(head, "adapts_", True):
+        raise ValueError(
+            f"a fleet would change nothing: {head.choice_}; set strategies=('raw', 'centered') to "
+            "adapt all the same, or use the head as it is"
+        )
+    whitening = head.adaptation_.plan.whitening
+    if whitening.target == "pooled":
+        raise ValueError(
+            "a fleet keeps a few directions of each device and shrinks towards a multiple of the "
+            "identity; fit with shrinkage_target='scaled' or 'identity', or use an adapter for "
+            "each device"
+        )
+    if isinstance(whitening.shrinkage, str):
+        raise ValueError(
+            f"shrinkage is {whitening.shrinkage!r}, and a sketch cannot estimate it; fit with a "
+            "number, or use an adapter for each device"
+        )

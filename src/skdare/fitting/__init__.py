@@ -1,0 +1,1 @@
+"""From rows and domains to canonical weights: the problem, the Lagrangian, the search."""

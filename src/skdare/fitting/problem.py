@@ -1,0 +1,99 @@
+"""Validated training data: rows, targets and weights by domain."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdare.arrays import Array, Index, float64, is_foreign, length, like, namespace
+from skdare.objective.losses import Loss
+from skdare.objective.objective import Rows
+from skdare.objective.small_domains import ThinDomain
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows, targets and weights by domain, as every head sees them.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    T : array of shape (n,)
+        Class numbers, or targets.
+    weight : array of shape (n,)
+    labels : list of domain labels
+    index : list of the rows of each domain
+    loss : Loss
+    k : int
+        Columns of the weights.
+    """
+
+    X: Array
+    T: np.ndarray
+    weight: np.ndarray
+    labels: Sequence[Hashable]
+    index: Sequence[Index]
+    loss: Loss
+    k: int
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
+    def with_targets(self, T: np.ndarray, loss: Loss, k: int) -> Problem:
+        """The same rows with these targets."""
+        return replace(self, T=T, loss=loss, k=k)
+
+    def check_covariances(self, shrinkages: Sequence[float | str], remedy: str) -> None:
+        """Refuse domains of one row, unless every shrinkage leaves nothing of a covariance."""
+        if all(shrinkage == 1.0 for shrinkage in shrinkages):
+            return
+        pairs = zip(self.labels, self.index, strict=True)
+        single = [label for label, index in pairs if length(index) < 2]
+        if single:
+            more = f" (and {len(single) - 1} more)" if len(single) > 1 else ""
+            raise ValueError(
+                f"domain {single[0]!r}{more} has 1 row, and a covariance needs 2; "
+                f"merge it, or set {remedy}"
+            )
+
+    def domain_weight(self, e: int) -> np.ndarray:
+        """Sample weights of the rows of a domain."""
+        return self.weight[self.index[e]]
+
+    def thin_domain(self, e: int, total: float, A: np.ndarray | float) -> ThinDomain:
+        """The rows of a domain, weighing ``total`` together, with the map of their scores."""
+        weight, index = self.domain_weight(e), self.index[e]
+        return ThinDomain(index, self.T[index], total * weight / weight.sum(), A)
+
+    def domain_rows(self, e: int, total: float, shift: Array | None = None) -> Rows:
+        """The rows of a domain, weighing ``total`` together."""
+        weight = self.domain_weight(e)
+        return self._rows(self.index[e], total * weight / weight.sum(), shift)
+
+    def all_rows(self, weight: np.ndarray) -> Rows:
+        """Every row of every domain, in the caller's order, so that none is gathered."""
+        whole = slice(0, self.X.shape[0])
+        if sum(length(i) for i in self.index) == whole.stop:
+            return self._rows(whole, weight)
+        kept = np.concatenate([np.arange(self.X.shape[0])[i] for i in self.index])
+        kept.sort()
+        return self._rows(kept, weight[kept])
+
+    def _rows(self, index: Index, weight: np.ndarray, shift: Array | None = None) -> Rows:
+        whole = isinstance(index, slice) and index == slice(0, len(self.T))
+        T = self.T if whole else self.T[index]
+        if is_foreign(self.X):
+            xp = namespace(self.X)
+            T = like(T, self.X, xp.int64 if np.issubdtype(T.dtype, np.integer) else xp.float64)
+            weight = like(weight, self.X, xp.float64)
+        return Rows(self.X, index, T, weight, shift)
+
+    def mean_row(self, mean: Array, target: float, weight: float) -> Rows:
+        """A domain mean as one more row, the same target in every column, no intercept."""
+        X = like(mean[None, :], self.X)
+        T = like(np.full((1, self.k), target), X, float64(X))
+        return Rows(X, slice(0, 1), T, like(np.array([weight]), X, float64(X)), intercept=False)

@@ -1,0 +1,61 @@
+"""How a head solves its objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from skdare.arrays import Array, to_numpy
+from skdare.objective.objective import Objective
+from skdare.solvers import SOLVERS, History, Solution, lbfgs
+
+# The share of the first gradient down to which TF32 products lead a solver as well as exact ones.
+_COARSE = 3e-4
+
+
+@dataclass(frozen=True)
+class Solving:
+    """Solver, tolerance and limit, and whether there is an intercept.
+
+    ``"auto"`` is the direct solver for a quadratic small enough, else L-BFGS.
+    """
+
+    intercept: bool
+    solver: str
+    tol: float
+    max_iter: int
+
+    @classmethod
+    def of_head(cls, head: Any) -> Solving:
+        """As a head's options say."""
+        return cls(head.fit_intercept, head.solver, head.tol, head.max_iter)
+
+    def __call__(self, objective: Objective, start: np.ndarray) -> Solution:
+        """Minimise the objective."""
+        solver = self.solver
+        if solver == "auto":
+            solver = "direct" if objective.suits_direct else "lbfgs"
+        if solver == "lbfgs":
+            return self._lbfgs(objective, objective.place(start))
+        return SOLVERS[solver](objective, start, tol=self.tol, max_iter=self.max_iter)
+
+    def _lbfgs(self, objective: Objective, start: Array) -> Solution:
+        """Where the rows are; with coarse products, where there are, until they would show."""
+        history, coarse = History(start), None
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
+        if objective.has_coarse:
+            coarse = lbfgs(objective.coarsened(), start, reach=_COARSE, history=history, **limits)
+            start = coarse.theta
+            limits["max_iter"] = max(1, self.max_iter - coarse.n_iter)
+        solution = lbfgs(objective, start, history=history, **limits)
+        solution = replace(solution, theta=to_numpy(solution.theta))
+        if coarse is None:
+            return solution
+        return replace(
+            solution,
+            n_iter=coarse.n_iter + solution.n_iter,
+            n_evaluations=coarse.n_evaluations + solution.n_evaluations,
+            n_coarse=coarse.n_evaluations,
+        )

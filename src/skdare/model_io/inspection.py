@@ -1,0 +1,133 @@
+"""What a file says of itself: its header, without its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+from skdare.adapting.npz_stream import is_npz, read_npz_stream
+from skdare.model_io.head_file import of_type
+from skdare.persist import (
+    ANYTHING,
+    FLAG,
+    INTEGER,
+    LABEL,
+    LABELS,
+    NUMBER,
+    TEXT,
+    VALUES,
+    Field,
+    Maybe,
+    Saved,
+    TensorFile,
+    Unfit,
+    header_of,
+)
+
+_SAVED = Saved({}, {})
+
+
+def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
+    """What the header of a file says, without reading its arrays or its checksum.
+
+    Parameters
+    ----------
+    path : str or path
+        Of a head, a pipeline, an adapter or a fleet.
+
+    Returns
+    -------
+    dict
+        ``kind`` ("head", "adapter" or "fleet") and ``version`` of the format. Of a head: ``class``,
+        ``parameters``, ``features``, ``feature_names``, ``classes``, ``domains``, ``rows`` (of each
+        domain, where they are known), ``steps`` before it, ``adaptable`` (whether it keeps what
+        `adapt` and `diagnose` need), ``adapts`` (whether `adapt` changes anything), ``rehearsed``,
+        ``adapted_rows``, ``choice`` and ``versions``. Of a stream: ``options``, and ``rows`` seen
+        or ``devices``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import skdare
+    >>> from sklearn.datasets import load_iris
+    >>> head = skdare.ERMClassifier().fit(*load_iris(return_X_y=True))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     head.save(f"{folder}/head.safetensors")
+    ...     about = skdare.inspect_file(f"{folder}/head.safetensors")
+    >>> about["class"], about["features"], about["classes"]
+    ('ERMClassifier', 4, [0, 1, 2])
+    """
+    file = read_npz_stream(path) if is_npz(path) else header_of(path)
+    told = {"kind": file.kind, "version": file.version}
+    try:
+        return told | (_of_head(file.header) if file.kind == "head" else _of_stream(file))
+    except Unfit as error:
+        raise ValueError(
+            f"{path} cannot be read: {error}; take another copy of it, or make it again"
+        ) from error
+
+
+def _of_head(header: Mapping[str, Any]) -> dict[str, Any]:
+    state = of_type(header, "state", dict)
+    parameters = of_type(header, "parameters", dict)
+    domains = LABELS.read(header.get("domains"), _SAVED.inside("domains"))
+    adaptation = state.get("adaptation_") is not None
+    return {
+        "class": of_type(header, "class", str),
+        "parameters": {name: ANYTHING.read(node, _SAVED) for name, node in parameters.items()},
+        "features": of_type(header, "features", int),
+        "feature_names": _listed(header.get("feature_names")),
+        "classes": _listed(header.get("classes")),
+        "domains": domains,
+        "rows": _rows(state.get("moments_"), domains),
+        "steps": [_step(node) for node in header.get("steps") or []],
+        "adaptable": of_type(header, "adaptable", bool),
+        "adapts": adaptation and _maybe(FLAG, state, "adapts_") is not False,
+        "rehearsed": state.get("rehearsal_") is not None,
+        "adapted_rows": _maybe(INTEGER, state, "adapted_rows_"),
+        "choice": _maybe(TEXT, state, "choice_"),
+        "versions": {
+            str(name): TEXT.read(node, _SAVED.inside("versions"))
+            for name, node in of_type(header, "versions", dict).items()
+        },
+    }
+
+
+def _of_stream(file: TensorFile) -> dict[str, Any]:
+    header, numbers = file.header, file.header.get("numbers") or {}
+    options = of_type(header, "options", dict)
+    told: dict[str, Any] = {
+        "options": {name: Maybe(NUMBER).read(node, _SAVED) for name, node in options.items()}
+    }
+    if file.kind == "fleet":
+        return {**told, "devices": LABELS.read(header.get("devices"), _SAVED.inside("devices"))}
+    if type(numbers) is not dict:
+        raise Unfit("its numbers are none")
+    return {**told, "rows": INTEGER.read(numbers.get("n_seen"), _SAVED.inside("n_seen"))}
+
+
+def _maybe(field: Field, state: Mapping[str, Any], name: str) -> Any:
+    return Maybe(field).read(state.get(name), _SAVED.inside(name))
+
+
+def _listed(node: Any) -> list[Any] | None:
+    return None if node is None else VALUES.read(node, _SAVED).tolist()
+
+
+def _step(node: Any) -> str:
+    match node:
+        case {"class": str(kind)}:
+            return kind
+    raise Unfit("it has a step that is none")
+
+
+def _rows(moments: Any, domains: list[Any]) -> list[float | None]:
+    """Of each domain the total weight of its rows."""
+    if moments is None:
+        return [None] * len(domains)
+    try:
+        known = {LABEL.read(label, _SAVED): node["n"] for label, node in moments}
+    except (TypeError, ValueError, KeyError):
+        raise Unfit("its moments are none") from None
+    return [Maybe(NUMBER).read(known.get(label), _SAVED.inside("n")) for label in domains]

@@ -1,0 +1,144 @@
+"""Saving heads, and pipelines that end in one, to files without code, and loading them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from os import PathLike
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from skdare.adapting.stream_file import STREAMS
+from skdare.heads._estimator import Head
+from skdare.model_io.head_file import described, restored
+from skdare.model_io.steps import described_step, restored_step
+from skdare.persist import Arrays, TensorFile, Unfit
+
+
+def save(model: Any, path: str | PathLike[str], *, adaptable: bool = True) -> None:
+    """Write a fitted head, or a pipeline that ends in one, to a safetensors file.
+
+    The file is replaced in one step, and holds arrays and a JSON header, never code: class,
+    parameters, classes, domains, versions of the libraries, and what `adapt` and `diagnose` need.
+
+    Parameters
+    ----------
+    model : head or Pipeline
+        Before the head a pipeline may have ``SimpleImputer`` (mean or median),
+        ``StandardScaler``, and ``FunctionTransformer(np.clip, kw_args=...)``. Requests made by
+        ``set_fit_request`` are not kept.
+    path : str or path
+    adaptable : bool, default=True
+        False leaves out the moments of the training domains: the file is as large as the weights,
+        and the loaded head predicts, but neither adapts nor diagnoses.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import skdare
+    >>> from skdare.datasets import make_latent_domains
+    >>> data = make_latent_domains(random_state=0)
+    >>> head = skdare.DAREClassifier().fit(data.X, data.y, domains=data.domains)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     skdare.save(head, f"{folder}/head.safetensors")
+    ...     again = skdare.load(f"{folder}/head.safetensors")
+    >>> bool((again.predict_proba(data.X) == head.predict_proba(data.X)).all())
+    True
+    """
+    steps, head = _taken_apart(model)
+    check_is_fitted(head)
+    arrays = Arrays()
+    header = described(head, arrays, adaptable=adaptable)
+    if isinstance(model, Pipeline):
+        header["steps"] = [described_step(name, step, arrays) for name, step in steps]
+        header["name"] = model.steps[-1][0]
+    TensorFile("head", header, arrays.named).write(path, check=partial(_check_made, path=path))
+
+
+def load(path: str | PathLike[str]) -> Any:
+    """The head, or the pipeline, that `save` wrote to a file.
+
+    Nothing in a file is ever run. One that was cut off or altered, is none of skdare's, or was
+    written by a later version is refused.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    head or Pipeline
+        With predictions equal to the bit.
+    """
+    file = TensorFile.read(path)
+    _check_is_head(file, path)
+    try:
+        return _made(file)
+    except _UNREADABLE as error:
+        raise ValueError(
+            f"{path} cannot be read: {error}; take another copy of it, or make it again"
+        ) from error
+
+
+_UNREADABLE = (Unfit, OverflowError, RecursionError)
+
+
+def _made(file: TensorFile) -> Any:
+    """The head or pipeline that a file holds."""
+    head = restored(file.header, file.arrays, _kinds())
+    if "steps" not in file.header:
+        return head
+    return _put_together(file.header, head, file.arrays)
+
+
+def _check_made(file: TensorFile, path: str | PathLike[str]) -> None:
+    """What is written can be read: a head that could not be would be lost."""
+    try:
+        _made(file)
+    except _UNREADABLE as error:
+        raise ValueError(
+            f"not written to {path}, as it could not be read again: {error}; what was there is as "
+            "it was, and the head is unchanged"
+        ) from error
+
+
+def _taken_apart(model: Any) -> tuple[list[tuple[str, Any]], Head]:
+    steps = list(model.steps) if isinstance(model, Pipeline) else [("", model)]
+    *before, (_, head) = steps
+    if _kinds().get(type(head).__name__) is not type(head):
+        raise TypeError(
+            f"a {type(head).__name__} cannot be saved; pass a head of skdare, or a Pipeline that "
+            "ends in one"
+        )
+    return before, head
+
+
+def _kinds() -> Mapping[str, type[Head]]:
+    from skdare import heads
+
+    named = {name: getattr(heads, name) for name in heads.__all__}
+    classes = {name: kind for name, kind in named.items() if isinstance(kind, type)}
+    return {name: kind for name, kind in classes.items() if issubclass(kind, Head)}
+
+
+def _check_is_head(file: TensorFile, path: str | PathLike[str]) -> None:
+    if file.kind in STREAMS:
+        raise ValueError(
+            f"{path} holds the state of a stream ({file.kind}), not a head; load the head that it "
+            "was saved with, and call head.resume(path)"
+        )
+    if file.kind != "head":
+        raise ValueError(f"{path} holds a {file.kind!r}, which this skdare does not know")
+
+
+def _put_together(header: Mapping[str, Any], head: Head, arrays: Mapping[str, Any]) -> Pipeline:
+    steps, name = header["steps"], header.get("name")
+    if type(steps) is not list or type(name) is not str:
+        raise Unfit("its steps are not a list")
+    before = [restored_step(step, arrays, head.n_features_in_) for step in steps]
+    names = [step for step, _ in before] + [name]
+    if len(set(names)) < len(names) or any("__" in step for step in names):
+        raise Unfit("its steps do not have names of their own")
+    return Pipeline([*before, (name, head)])

@@ -1,0 +1,166 @@
+"""Of which kind the attributes of a fitted head are, so that a file can be checked against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from skdare.adapting.adaptation import Adaptation
+from skdare.diagnosis import Rehearsal
+from skdare.diagnosis._rehearsal import Rehearsed
+from skdare.diagnosis._task import Classes, Numbers
+from skdare.fitting.domain_fit import Fitted
+from skdare.fitting.plan import Form, Plan
+from skdare.persist import (
+    ANY_NUMBER,
+    ANYTHING,
+    FLAG,
+    INTEGER,
+    LABEL,
+    NUMBER,
+    TEXT,
+    Array,
+    Field,
+    ListOf,
+    MapOf,
+    Maybe,
+    Named,
+    OneOf,
+    Record,
+    Size,
+    TupleOf,
+)
+from skdare.solvers import Solution
+from skdare.solvers._solution import Status
+from skdare.whitening.adjustment import Adjustment
+from skdare.whitening.moments import Moments
+from skdare.whitening.whitening import Whitening
+
+
+# Shapes: d features, k classes, c columns of weights (one for two classes), others as they come.
+def _adds_up(got: Mapping[str, Any]) -> bool:
+    """Whether moments are those of any rows, as far as their diagonal tells, up to rounding."""
+    scatter, factor, quartic = got["scatter"], got["factor"], got["quartic"]
+    if (scatter is None) == (factor is None) or (quartic is not None and not quartic >= 0):
+        return False
+    if not got["n"] > 0:
+        return False
+    squares = np.zeros(1) if scatter is None else np.diagonal(scatter)
+    # The rounding of the sums that the diagonal was the difference of.
+    rounding = max(squares.max(), got["n"] * float(np.max(got["mean"] ** 2, initial=0.0)))
+    return bool(squares.min() >= -1e-6 * rounding)
+
+
+_MOMENTS = Record(
+    Moments,
+    {
+        "n": NUMBER,
+        "mean": Array("d"),
+        "scatter": Maybe(Array("dd")),
+        "cubic": Maybe(Array("d")),
+        "quartic": Maybe(ANY_NUMBER),
+        "factor": Maybe(Array("md")),
+    },
+    kept_as={"scatter": "_scatter"},
+    fits=_adds_up,
+)
+
+
+def _multiplies(got: Mapping[str, Any]) -> bool:
+    """Whether thin columns have weights, as many as they are or as are turned to."""
+    if got["U"] is None or got["weights"] is None:
+        return got["U"] is None and got["weights"] is None and got["Q"] is None
+    return got["Q"] is not None or len(got["weights"]) == got["U"].shape[1]
+
+
+_ADJUSTMENT = Record(
+    Adjustment,
+    {
+        "d": Size("d"),
+        "scale": NUMBER,
+        "matrix": Maybe(Array("dd")),
+        "U": Maybe(Array("dr")),
+        "weights": Maybe(Array("q")),
+        "Q": Maybe(Array("rq")),
+        "common": Maybe(Array("dd")),
+    },
+    fits=_multiplies,
+)
+_SOLUTION = Record(
+    Solution,
+    {
+        "theta": Array("p"),
+        "value": ANY_NUMBER,
+        "gradient_norm": ANY_NUMBER,
+        "n_iter": INTEGER,
+        "n_evaluations": INTEGER,
+        "status": Named(Status),
+        "n_coarse": INTEGER,
+    },
+)
+_WHITENING = Record(
+    Whitening, {"adjust": FLAG, "centered": FLAG, "shrinkage": LABEL, "target": TEXT}
+)
+_FORM = Record(Form, {"centered": FLAG, "mean_penalty": LABEL, "subtract": FLAG})
+_PLAN = Record(Plan, {"whitening": _WHITENING, "form": _FORM, "l2": NUMBER, "by_rows": FLAG})
+_FITTED = Record(
+    Fitted,
+    {
+        "B": Array("dc"),
+        "b": Array("c"),
+        "adjustments": ListOf(_ADJUSTMENT),
+        "mean": Array("d"),
+        "solution": _SOLUTION,
+    },
+)
+_ADAPTATION = Record(Adaptation, {"plan": _PLAN, "fitted": _FITTED, "guess": _ADJUSTMENT})
+_REHEARSED = Record(
+    Rehearsed,
+    {
+        "domain": TEXT,
+        "rows": INTEGER,
+        **dict.fromkeys(("usual", "as_is", "moved"), ANY_NUMBER),
+        **dict.fromkeys(("confidence", "usual_confidence", "disagreement"), Maybe(ANY_NUMBER)),
+        **dict.fromkeys(("adapted", "retrained", "errors"), MapOf(ANY_NUMBER, INTEGER)),
+    },
+)
+_TASK = OneOf(
+    {
+        "classes": Record(Classes, {"floor": NUMBER}),
+        "numbers": Record(Numbers, {"variance": NUMBER}),
+    }
+)
+_REHEARSAL = Record(Rehearsal, {"domains": ListOf(_REHEARSED), "task": _TASK})
+
+# What predicting needs, and what is known of how it came about.
+SMALL: dict[str, Field] = {
+    "n_iter_": INTEGER,
+    "_centre": NUMBER,
+    "_spread": NUMBER,
+    "predicted_shares_": Array("k"),
+    "predicted_share_range_": NUMBER,
+    "adapted_rows_": INTEGER,
+    "adapted_mean_": Array("d"),
+    "domain_weights_": MapOf(NUMBER),
+    "cv_results_": ANYTHING,
+    "best_strategy_": TEXT,
+    "best_score_": ANY_NUMBER,
+    "adapts_": FLAG,
+    "choice_": TEXT,
+    "solution_": _SOLUTION,
+}
+# What adapting, diagnosing and starting a fit from this one need besides.
+LARGE: dict[str, Field] = {
+    "_canonical": TupleOf((Array("dc"), Array("c"))),
+    "canonical_coef_": Array("cd"),
+    "moments_": MapOf(_MOMENTS),
+    "adjustments_": MapOf(_ADJUSTMENT),
+    "adjustment_": _ADJUSTMENT,
+    "_whitening": _WHITENING,
+    "adaptation_": Maybe(_ADAPTATION),
+    "rehearsal_": Maybe(_REHEARSAL),
+}
+CLASSIFIER: dict[str, Field] = {"coef_": Array("cd"), "intercept_": Array("c")}
+REGRESSOR: dict[str, Field] = {"coef_": Array("d"), "intercept_": NUMBER}

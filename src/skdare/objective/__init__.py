@@ -1,0 +1,1 @@
+"""The one objective: a weighted sum of losses over rows, domain by domain."""

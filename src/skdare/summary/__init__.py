@@ -1,5 +1,0 @@
-"""What the records of a run say: grids of scores, the heads' standing, and how sure we are."""
-
-from skdare.summary.groups import Conditions, Failure, Group, Summary, summarise
-
-__all__ = ["Conditions", "Failure", "Group", "Summary", "summarise"]

@@ -1,0 +1,261 @@
+"""Adjustments: symmetric inverse square roots of second moments, and guesses made of them.
+
+Notation: S (d, d) second moment, W (d, d) its inverse root, U (d, r) thin columns, C (d, d) what
+domains share, B (d, k) weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdare.arrays import Array, as_float64, like, namespace, product, to_numpy
+from skdare.whitening.row_sums import STACK
+
+
+@dataclass(frozen=True, eq=False)
+class Adjustment:
+    """A matrix applied to weights: symmetric, or a symmetric one in coordinates that domains share.
+
+    Whitening multiplies the weights, never the rows: ``(X W) B = X (W B)``. Without a common
+    matrix, ``W = scale I + matrix + U Q diag(weights) Qᵀ Uᵀ``: a scalar needs no matrix, a domain
+    with fewer rows than features only a thin U. With one, every domain is first seen through the
+    symmetric C, ``W = C W̃``, where W̃ has the same form with C U in place of U: adjusted points
+    are ``W̃ C x``.
+
+    Parameters
+    ----------
+    d : int
+    scale : float
+    matrix : array of shape (d, d), optional
+    U : array of shape (d, r), optional
+        On raw features, with or without a common matrix, so that moments can share it.
+    weights : array of shape (q,), optional
+    Q : array of shape (r, q), optional
+        Orthonormal columns; the identity where there is none. Not merged with the weights: in
+        float32 their product would lose the weak directions beside strong ones.
+    common : array of shape (d, d), optional
+        C.
+    own : array of shape (m, m), optional
+        What the adjustment does to the scores of the m rows that it was made from,
+        ``X W B = own (X C B)``; only in training, and only of few rows.
+    """
+
+    d: int
+    scale: float
+    matrix: Array | None = None
+    U: Array | None = None
+    weights: Array | None = None
+    Q: Array | None = None
+    common: Array | None = None
+    own: np.ndarray | None = None
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether there is nothing but a scale (and what all domains share)."""
+        return self.matrix is None and self.U is None
+
+    def like(self, B: Array) -> Array:
+        """B in the array library and dtype of this adjustment."""
+        known = (a for a in (self.matrix, self.U, self.common) if a is not None)
+        known_array = next(known, None)
+        return B if known_array is None else like(B, known_array, known_array.dtype)
+
+    def apply(self, B: Array) -> Array:
+        """W B: weights on raw features from canonical ones."""
+        return self._common_times(self._inner(B))
+
+    def back(self, G: Array) -> Array:
+        """Wᵀ G: points, or gradients in weights on raw features, in canonical coordinates."""
+        return self._inner(self._common_times(G))
+
+    def _common_times(self, B: Array) -> Array:
+        return B if self.common is None else product(self.common, B)
+
+    def _inner(self, B: Array) -> Array:
+        result = self.scale * B
+        if self.matrix is not None:
+            result = result + product(self.matrix, B)
+        if self.U is not None:
+            inside = namespace(self.U).matrix_transpose(self.U) @ self._common_times(B)
+            result = result + self._common_times(self.U @ self.weigh(inside))
+        return result
+
+    def weigh(self, inside: Array) -> Array:
+        """``Q diag(weights) Qᵀ`` times (r, k) coefficients."""
+        weights = self.weights[:, None]  # type: ignore[index]
+        if self.Q is None:
+            return weights * inside
+        return self.Q @ (weights * (namespace(self.Q).matrix_transpose(self.Q) @ inside))
+
+    def dense(self, beside: Adjustment | None = None) -> Array:
+        """W as a (d, d) array, in the array library of another adjustment where it has none.
+
+        With a common matrix it is ``C W̃``, and not symmetric.
+        """
+        return self._common_times(self.inner._dense(beside or self))
+
+    @property
+    def inner(self) -> Adjustment:
+        """In the coordinates that domains share: W̃ alone."""
+        if self.common is None:
+            return self
+        U = None if self.U is None else self._common_times(self.U)
+        return Adjustment(self.d, self.scale, self.matrix, U, self.weights, self.Q)
+
+    def _dense(self, beside: Adjustment) -> Array:
+        """W without a common matrix, in the array library of another adjustment."""
+        if not self.scale and self.matrix is not None and self.U is None:
+            return self.matrix
+        result = beside.like(self.scale * np.eye(self.d))
+        if self.matrix is not None:
+            result = result + self.matrix
+        if self.U is not None:
+            result = result + self.U @ self.weigh(namespace(self.U).matrix_transpose(self.U))
+        return result
+
+    def to_numpy(self, common: np.ndarray | None = None) -> Adjustment:
+        """The same as NumPy arrays on the host, without what only training needs.
+
+        The common matrix may be given where it is on the host already.
+        """
+        matrix, U, weights, Q = (
+            None if a is None else to_numpy(a) for a in (self.matrix, self.U, self.weights, self.Q)
+        )
+        if common is None and self.common is not None:
+            common = to_numpy(self.common)
+        return Adjustment(self.d, self.scale, matrix, U, weights, Q, common)
+
+
+def is_thin(W: Adjustment) -> bool:
+    """Whether W is a scale, but for columns that are fewer than half of the features."""
+    if W.matrix is not None or W.common is not None:
+        return False
+    return W.U is None or 2 * W.U.shape[1] < W.d
+
+
+def thin_columns(W: Adjustment) -> tuple[np.ndarray, np.ndarray]:
+    """U with Q merged into it and their weights, in float64 on the host; none of a scale."""
+    if W.U is None:
+        return np.empty((W.d, 0)), np.empty(0)
+    U, weights = (to_numpy(a).astype(np.float64) for a in (W.U, W.weights))
+    return (U if W.Q is None else U @ to_numpy(W.Q).astype(np.float64)), weights
+
+
+def trace(W: Adjustment) -> float:
+    """tr(W) of one without a common matrix."""
+    U, weights = thin_columns(W)
+    dense = 0.0 if W.matrix is None else float(np.trace(to_numpy(W.matrix)))
+    return W.d * W.scale + dense + float(weights @ np.sum(U * U, axis=0))
+
+
+def on_host(adjustments: Sequence[Adjustment]) -> list[Adjustment]:
+    """Adjustments as NumPy arrays, which share what they shared."""
+    common = adjustments[0].common
+    held = None if common is None else to_numpy(common)
+    return [a.to_numpy(held) for a in adjustments]
+
+
+def average(
+    adjustments: Sequence[Adjustment], weights: Sequence[float] | None = None
+) -> Adjustment:
+    """Weighted mean of adjustments (default: equal weights).
+
+    Average the whiteners, not the covariances: W is what multiplies the features, and with
+    symmetric roots the mean does not depend on eigenvector signs.
+    """
+    if weights is None:
+        weights = [1.0 / len(adjustments)] * len(adjustments)
+    pairs = list(zip(adjustments, weights, strict=True))
+    first, scale = adjustments[0], sum(w * a.scale for a, w in pairs)
+    known = [a for a in adjustments if not a.is_scalar]
+    if not known:
+        return Adjustment(first.d, scale, common=first.common)
+    rank = sum(0 if a.U is None else a.U.shape[1] for a in known)
+    if any(a.matrix is not None for a in known) or rank >= first.d // 2:
+        matrix = _weighted_matrix(pairs, known[0])
+        return Adjustment(first.d, scale, matrix, common=first.common)
+    xp = namespace(known[0].U)
+    U = xp.concat([a.U if a.Q is None else a.U @ a.Q for a in known], axis=1)
+    weighted = [w * a.weights for a, w in pairs if a.weights is not None]
+    return Adjustment(first.d, scale, None, U, xp.concat(weighted), common=first.common)
+
+
+def _weighted_matrix(pairs: Sequence[tuple[Adjustment, float]], beside: Adjustment) -> Array:
+    """Σ w (W̃ - scale I) in one (d, d) accumulator; thin ones many at a time."""
+    matrix: Array = sum(w * a.matrix for a, w in pairs if a.matrix is not None)
+    if all(a.U is None for a, _ in pairs):
+        return matrix
+    matrix = matrix + beside.like(np.zeros((beside.d, beside.d)))
+    thin, waiting, rank = as_float64(matrix) * 0.0, [], 0
+    for a, w in pairs:
+        if a.U is not None:
+            waiting.append((a, w))
+            rank += a.U.shape[1]
+        if rank >= STACK:
+            thin, waiting, rank = thin + _stacked(waiting), [], 0
+    if waiting:
+        thin = thin + _stacked(waiting)
+    if beside.common is not None:
+        C = as_float64(beside.common)
+        thin = C @ thin @ C
+    return matrix + like(thin, matrix, matrix.dtype)
+
+
+def _stacked(pairs: Sequence[tuple[Adjustment, float]]) -> Array:
+    """``Σ w U Q diag(weights) Qᵀ Uᵀ``, by one symmetric product for each sign of the weights."""
+    xp = namespace(pairs[0][0].U)
+    turned = [a.U if a.Q is None else a.U @ a.Q for a, _ in pairs]
+    rows = xp.concat([xp.matrix_transpose(U) for U in turned], axis=0)
+    weights = xp.concat([w * a.weights for a, w in pairs if a.weights is not None])
+    result: Array = 0.0
+    for sign in (1.0, -1.0):
+        signed = xp.nonzero(sign * weights > 0)[0]
+        if signed.shape[0]:
+            root = (sign * xp.take(weights, signed)) ** 0.5
+            A = xp.take(rows, signed, axis=0) * root[:, None]
+            # In a unit in which float32 holds the squares; a power of two, so that none changes.
+            unit = 2.0 ** int(np.frexp(float(xp.max(xp.abs(A))))[1])
+            A = A / unit
+            result = result + sign * unit**2 * as_float64(xp.matrix_transpose(A) @ A)
+    return result
+
+
+def adjustment_error(guess: Adjustment, true: Adjustment) -> float:
+    """``‖Ŵ - W‖² / ‖W‖²`` in the Frobenius norm, in coordinates that both share if any.
+
+    Examples
+    --------
+    >>> from skdare.whitening import Adjustment, adjustment_error
+    >>> adjustment_error(Adjustment(3, 1.5), Adjustment(3, 1.0))
+    0.25
+    """
+    if same_common(guess, true):
+        guess, true = guess.inner, true.inner
+    if is_thin(guess) and is_thin(true):
+        return _thin_error(guess, true)
+    W = to_numpy(true.dense()).astype(np.float64)
+    return float(np.sum((to_numpy(guess.dense(true)) - W) ** 2) / np.sum(W**2))
+
+
+def _thin_error(guess: Adjustment, true: Adjustment) -> float:
+    """``‖s I + U diag(w) Uᵀ‖² = d s² + 2 s Σ w ‖u‖² + wᵀ (K ∘ K) w`` with K = Uᵀ U, twice."""
+    (G, guessed), (T, weights) = thin_columns(guess), thin_columns(true)
+    U = np.concatenate([G, T], axis=1)
+    K = U.T @ U
+
+    def squared_norm(scale: float, w: np.ndarray) -> float:
+        return float(true.d * scale**2 + 2.0 * scale * (w @ np.diagonal(K)) + w @ (K * K) @ w)
+
+    error = squared_norm(guess.scale - true.scale, np.concatenate([guessed, -weights]))
+    size = squared_norm(true.scale, np.concatenate([0.0 * guessed, weights]))
+    return max(error, 0.0) / size
+
+
+def same_common(a: Adjustment, b: Adjustment) -> bool:
+    """Whether two adjustments see domains through the same matrix."""
+    if a.common is None or b.common is None:
+        return a.common is b.common
+    return a.common is b.common or np.array_equal(to_numpy(a.common), to_numpy(b.common))

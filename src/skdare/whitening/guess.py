@@ -1,0 +1,53 @@
+"""The adjustment of a domain nobody has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from skdare._validation import check_domain_weights
+from skdare.arrays import identity
+from skdare.whitening.adjustment import Adjustment, average
+from skdare.whitening.moments import Moments, ridge_of, weighted_second_moment
+from skdare.whitening.roots.eigen import Spectrum
+from skdare.whitening.whitening import Whitening
+
+
+def guess_adjustment(
+    guess: str | Mapping[Any, float],
+    adjustments: list[Adjustment],
+    labels: Sequence[Hashable],
+    moments: Sequence[Moments],
+    whitening: Whitening,
+) -> Adjustment:
+    """The adjustment of a domain nobody has seen.
+
+    ``"mean"`` averages the adjustments; ``"covariance"`` is the inverse root of the averaged
+    shrunk second moments; a mapping weighs the domains it names.
+    """
+    if isinstance(guess, str) and guess == "covariance" and whitening.adjust:
+        common = adjustments[0].common
+        if common is not None:
+            # Shrinkage towards the pool moves weight between domains and not their mean.
+            return Adjustment(adjustments[0].d, 1.0, common=common)
+        return _mean_root(moments, whitening)
+    return average(adjustments, guess_shares(guess, labels))
+
+
+def guess_shares(guess: str | Mapping[Any, float], labels: Sequence[Hashable]) -> list[float]:
+    """The share of each training domain in the guess for an unseen one."""
+    if isinstance(guess, str):
+        return [1.0 / len(labels)] * len(labels)
+    return check_domain_weights(guess, list(labels))
+
+
+def _mean_root(moments: Sequence[Moments], whitening: Whitening) -> Adjustment:
+    """The inverse root of the averaged shrunk second moments."""
+    rule, centered = whitening.shrinkage, whitening.centered
+    rhos = np.array([m.shrinkage(rule, centered=centered) for m in moments])
+    S = weighted_second_moment(moments, ((1.0 - rhos) / len(rhos)).tolist(), centered=centered)
+    scales = [m.scale(centered=centered) for m in moments]
+    ridges = [ridge_of(rho, whitening.target, s) for rho, s in zip(rhos, scales, strict=True)]
+    return Spectrum.of_matrix(S + float(np.mean(ridges)) * identity(S)).inverse_root()

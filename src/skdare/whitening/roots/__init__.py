@@ -1,0 +1,1 @@
+"""Inverse square roots of second moments, by whichever way is the quickest."""

@@ -1,0 +1,128 @@
+"""How a second moment becomes an adjustment: shrinkage, target, and what domains share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from skdare._validation import check_choice, check_number
+from skdare.arrays import Array, like, namespace, rounding_unit, smallest_spread
+from skdare.whitening.adjustment import Adjustment
+from skdare.whitening.moments import SHRINKAGE_RULES, Moments, pooled_second_moment, ridge_of
+from skdare.whitening.roots.eigen import Spectrum, inverse_sqrt
+from skdare.whitening.roots.few_rows import RowSpectrum
+
+SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
+
+
+class RowsAlike(ValueError):
+    """Rows that do not differ, so that there is no second moment to adjust by."""
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """How a second moment becomes an adjustment.
+
+    Parameters
+    ----------
+    adjust : bool
+        False: one scalar for all domains, so that l2 means the same with and without whitening.
+    centered : bool
+        Covariance, or the raw second moment.
+    shrinkage : float, "ledoit-wolf" or "oas"
+    target : "scaled", "identity" or "pooled"
+    """
+
+    adjust: bool
+    centered: bool
+    shrinkage: float | str
+    target: str
+
+    @classmethod
+    def of_head(cls, head: Any) -> Whitening:
+        """As a head's options say."""
+        return cls(head.adjust, head.centered, head.shrinkage, head.shrinkage_target)
+
+    def can_invert(self, moments: Moments, X: Array | None = None) -> bool:
+        """Whether the shrunk second moment has an inverse root that is more than rounding.
+
+        The raw identity is something to invert even where rows do not differ. X are the rows, or
+        such as they are.
+        """
+        centered = self.centered
+        if self.target == "identity" and moments.shrinkage(self.shrinkage, centered=centered) > 0:
+            return True
+        if X is None:
+            return moments.varies(centered=centered)
+        eps, smallest = rounding_unit(X), smallest_spread(X)
+        return moments.varies(centered=centered, eps=eps, smallest=smallest)
+
+    def of_moments(
+        self,
+        moments: Moments,
+        spectrum: Spectrum | RowSpectrum | None,
+        common: Array | None,
+        dtype: object,
+        root_weight: np.ndarray | None = None,
+    ) -> Adjustment:
+        """The adjustment of one domain; see `of_pool` for what domains have in common.
+
+        Where the roots of the rows' weights are given, few rows also say what the adjustment does
+        to their own scores.
+        """
+        rho, centered = moments.shrinkage(self.shrinkage, centered=self.centered), self.centered
+        scale = moments.scale(centered=centered)
+        if not self.can_invert(moments):
+            raise RowsAlike(
+                "these rows are all the same, or differ by no more than rounding; adjusting needs "
+                "rows that differ, so use the head as it is"
+            )
+        target = "identity" if common is not None else self.target
+        if rho == 1.0:
+            return Adjustment(moments.d, ridge_of(rho, target, scale) ** -0.5, common=common)
+        if spectrum is None and moments.factor is not None:
+            spectrum = RowSpectrum.of_moments(moments, centered=centered, common=common)
+        elif spectrum is None:
+            S = moments.second_moment(centered=centered)
+            seen = S if common is None else like(common, S, S.dtype) @ S @ like(common, S, S.dtype)
+            spectrum = Spectrum.of_matrix(seen, dtype)
+        ridge = ridge_of(rho, target, spectrum.scale)
+        if isinstance(spectrum, RowSpectrum):
+            return spectrum.inverse_root(rho, ridge, root_weight=root_weight)
+        return replace(spectrum.inverse_root(rho, ridge), common=common)
+
+    def of_pool(self, moments: Sequence[Moments], dtype: object) -> Array | None:
+        """What domains have in common, where they are shrunk towards their pool.
+
+        C, the symmetric inverse root of the equal-weight mean of their second moments. Domains
+        are adjusted in its coordinates, where the pool is the identity: ``(1 - ρ) S + ρ P`` is
+        whitened exactly, few rows need no (d, d) matrix of their own, and a linear change of the
+        features changes nothing.
+        """
+        if not self.adjust or self.target != "pooled":
+            return None
+        P = pooled_second_moment(moments, centered=self.centered)
+        # What is within the rounding of the features' own products is noise.
+        rtol = P.shape[0] * float(namespace(P).finfo(dtype or P.dtype).eps)
+        return like(inverse_sqrt(P, rtol=rtol), P, dtype or P.dtype)
+
+
+def check_whitening(head: Any) -> None:
+    """Check the constructor values that make a `Whitening`."""
+    check_number("shrinkage", head.shrinkage, 0.0, 1.0, also=SHRINKAGE_RULES)
+    check_choice("shrinkage_target", head.shrinkage_target, SHRINKAGE_TARGETS)
+    check_strength(head.shrinkage, head.shrinkage_target)
+    check_choice("centered", head.centered, (True, False))
+    check_choice("adjust", head.adjust, (True, False))
+
+
+def check_strength(shrinkage: float | str, target: str) -> None:
+    """A rule is for the target that it was derived for."""
+    if isinstance(shrinkage, str) and target == "pooled":
+        raise ValueError(
+            f"shrinkage={shrinkage!r} is the best strength towards a multiple of the identity; "
+            "with shrinkage_target='pooled' use a number"
+        )

@@ -1,0 +1,499 @@
+"""Laws of reports: every format says the same, and the page needs nothing but itself."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from html.parser import HTMLParser
+from io import StringIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from interrupts import PATIENCE
+from made_records import air, failed, main_study, pacs, people, record
+from skdare.bench import Log, Record
+from skdare.report import FORMATS, _csv, text, write_report
+from skdare.report._against import gains_plot
+from skdare.report._axis import spaced
+from skdare.report._latex import escape
+from skdare.report._names import label
+from skdare.report._numbers import SCALES, duration, number, p_value
+from skdare.report._plot import Gains
+from skdare.report._verdict import verdict
+from skdare.report.summary import summarise
+
+# In one process where tests run side by side: each would write the long report anew.
+pytestmark = pytest.mark.xdist_group("report")
+
+DOMAINS = ("art", "cartoon", "photo", "sketch")
+
+
+def run_of(records: Sequence[Record], folder: Path) -> Path:
+    """The folder of a run with these records."""
+    with Log(folder).open() as writer:
+        for r in records:
+            writer.append(r)
+    return folder
+
+
+def mixed() -> list[Record]:
+    """Three data sets, two tasks, a failure, and names that every format must escape."""
+    odd = [
+        record(h, d, t, data="a_b & <c> $5 #1")
+        for h in ("erm", "x_y^~")
+        for d in "ab|"
+        for t in (0, 1)
+    ]
+    lost = failed("dare", "sketch", 2, "ValueError: l2 < 0 & 100 % of {rows}", data="pacs")
+    first = [r for r in pacs().whole() if r.key != lost.key]
+    return [*first, lost, *air().main(), *air().ceilings(), *air().curve(), *people().main(), *odd]
+
+
+RUNS = {
+    "whole": lambda: pacs().whole(),
+    "mixed": mixed,
+    "one trial": lambda: list(pacs(trials=1).main()),
+    "two heads": lambda: list(pacs().main(("erm", "dare"))),
+    "one head": lambda: list(pacs().main(("erm",))),
+    "one domain": lambda: [record(h, score=0.5) for h in ("erm", "dare")],
+    "ablations only": lambda: list(pacs().ablations()),
+    "ceilings only": lambda: list(pacs().ceilings()),
+    "all failed": lambda: [failed(h, "art", 0, "no") for h in ("erm", "dare")],
+    "one value of a sweep": lambda: [record("dare", study="ablation:lambda", x=1.0)],
+}
+
+
+@pytest.fixture(params=RUNS)
+def records(request) -> list[Record]:
+    return RUNS[request.param]()
+
+
+@pytest.fixture(scope="module")
+def mixed_report(tmp_path_factory) -> Path:
+    """The folder with every format of the mixed run."""
+    folder = run_of(mixed(), tmp_path_factory.mktemp("mixed"))
+    write_report(folder)
+    return folder
+
+
+def test_every_run_can_be_reported_in_every_format(records, tmp_path):
+    folder = run_of(records, tmp_path / "run")
+    paths = write_report(folder)
+    names = ["report.html", "report.md", "report.tex", "report.csv", "records.csv"]
+    assert [path.name for path in paths] == names
+    assert all(path.stat().st_size > 0 for path in paths)
+    assert text(summarise(records))
+    assert not list(folder.glob("*.part"))
+
+
+def test_the_same_records_give_the_same_bytes(mixed_report, tmp_path):
+    again = write_report(mixed_report, tmp_path / "again")
+    assert len(again) == 5
+    for path in again:
+        assert path.read_bytes() == (mixed_report / path.name).read_bytes()
+
+
+def test_trials_that_finish_in_another_order_give_the_same_bytes(records, tmp_path):
+    records = [
+        replace(
+            r, values={**r.values, "option:l2": (0.1, 1e-05, 10.0)[i % 3], "split": f"s{i % 4}"}
+        )
+        for i, r in enumerate(records)
+    ]
+    sets = list(dict.fromkeys((r.data, r.protocol) for r in records))
+    folds = dict.fromkeys((r.data, r.protocol, r.held_out, r.trial) for r in records)
+    backwards = [
+        r
+        for one in sets
+        for fold in reversed(list(folds))
+        for r in records
+        if fold == (r.data, r.protocol, r.held_out, r.trial) and fold[:2] == one
+    ]
+    assert len(backwards) == len(records)
+    contents = []
+    for name, found in (("a", records), ("b", backwards)):
+        paths = write_report(run_of(found, tmp_path / name), formats=["md", "tex", "csv"])
+        contents.append({path.name: path.read_text() for path in paths})
+    assert contents[0] == contents[1]
+    assert "1e-05, 0.1, 10.0" in contents[0]["report.md"] or len(records) < 3
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_run_without_records_is_refused_by_its_path(made, tmp_path):
+    folder = tmp_path / "none"
+    if made:
+        folder.mkdir()
+    with pytest.raises(ValueError, match=re.escape(str(folder / "records.jsonl"))):
+        write_report(folder)
+    assert folder.exists() == made
+
+
+def test_an_unknown_format_is_refused_before_anything_is_written(tmp_path):
+    folder = run_of([record()], tmp_path / "run")
+    with pytest.raises(ValueError, match="format is 'pdf'; use one of 'html', 'md', 'tex', 'csv'"):
+        write_report(folder, tmp_path / "out", ["md", "pdf"])
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("absent", ["matplotlib", "jinja2"])
+def test_without_the_extra_only_html_is_refused(absent, tmp_path, monkeypatch):
+    folder = run_of(list(pacs().main()), tmp_path / "run")
+    monkeypatch.setitem(sys.modules, absent, None)
+    for name in [n for n in sys.modules if n.startswith("skdare.report._")]:
+        if name.rpartition("_")[2] in ("html", "figures", "canvas"):
+            monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ValueError, match=rf"needs {absent}.*; pip install 'skdare\[report\]'"):
+        write_report(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    rest = [name for name in FORMATS if name != "html"]
+    assert len(write_report(folder, tmp_path / "out", rest)) == 4
+
+
+# Words
+
+
+def scores(gain: Sequence[float]) -> list[Record]:
+    """DARE above ERM by so much on each domain, with a little noise over three trials."""
+    base = np.array([0.6, 0.7, 0.8, 0.75])[:, None] + np.array([0.0, 0.01, -0.01])
+    ours = base + np.array(gain)[:, None] + np.array([0.002, -0.001, 0.001])
+    return main_study({"erm": base.tolist(), "dare": ours.tolist()}, DOMAINS)
+
+
+@pytest.mark.parametrize(
+    ("gain", "words"),
+    [
+        ((0.02, 0.021, 0.019, 0.02), "DARE is 2.1 points above ERM on average over 4 domains"),
+        ((0.02, 0.021, 0.019, 0.02), "evidence that it is higher"),
+        ((0.03, -0.02, 0.02, -0.02), "not enough evidence of a difference"),
+        ((0.1, 0.02, 0.0, 0.05), "weak evidence that it is higher"),
+        ((-0.02, -0.021, -0.019, -0.02), "ERM has the highest average accuracy"),
+        ((-0.02, -0.021, -0.019, -0.02), "points below ERM"),
+        ((-0.02, -0.021, -0.019, -0.02), "evidence that it is lower"),
+    ],
+)
+def test_the_verdict_claims_what_the_statistics_bear_out(gain, words):
+    [group] = summarise(scores(gain)).groups
+    assert words in " ".join(verdict(group, label))
+
+
+def test_the_verdict_of_one_trial_speaks_of_rows_and_not_of_splits():
+    [group] = summarise(list(pacs(trials=1).main())).groups
+    said = " ".join(verdict(group, label))
+    assert "one trial" in said
+    assert "McNemar" in said
+
+
+def test_the_verdict_tells_of_trials_that_failed_or_are_missing():
+    records = [*scores((0.02, 0.02, 0.01, 0.02))[:-1], failed("erm", "art", 0, "no")]
+    said = " ".join(verdict(summarise(records).groups[0], label))
+    assert "1 trial failed and is left out" in said
+    assert "1 trial is not on record yet" in said
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (SCALES["accuracy"].value(0.8432), "84.3"),
+        (SCALES["accuracy"].value(float("nan")), "–"),
+        (SCALES["accuracy"].gain(-0.0141), "−1.4"),
+        (SCALES["accuracy"].gain(-0.0001), "0.0"),
+        (SCALES["r2"].value(-1.5), "−1.500"),
+        (p_value(0.0004), "<0.001"),
+        (p_value(0.125), "0.125"),
+        (number(0.0), "0"),
+        (number(1e5), "10⁵"),
+        (number(1e-4), "10⁻⁴"),
+        (number(0.001), "0.001"),
+        (number(2048.0), "2048"),
+        (duration(192.4), "3 min 12 s"),
+    ],
+)
+def test_numbers_are_written_for_people(said, expected):
+    assert said == expected
+
+
+# Text
+
+
+def test_two_heads_stand_beside_their_gain_and_its_p():
+    lines = text(summarise(list(pacs().main(("erm", "dare"))))).splitlines()
+    [head] = [line for line in lines if line.startswith("held out")]
+    assert head.split() == ["held", "out", "erm", "dare", "gain", "p"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_tables_of_six_heads_fit_the_terminal(width):
+    lines = text(summarise(pacs().whole()), width).splitlines()
+    assert max(map(len, lines)) <= max(width, 72)
+
+
+def test_plain_marks_are_explained_where_they_are_used():
+    said = text(summarise(scores((0.02, 0.021, 0.019, 0.02))))
+    assert re.search(r"\*\d\d\.\d ±", said)
+    assert "*: highest mean" in said
+    assert "_: above erm" in said
+
+
+# LaTeX
+
+
+@pytest.mark.parametrize("character", list("&%$#_{}"))
+def test_latex_escapes_what_it_would_obey(character):
+    assert escape(f"a{character}b") == f"a\\{character}b"
+
+
+def test_latex_is_ascii_but_for_the_names_that_were_given(mixed_report):
+    assert (mixed_report / "report.tex").read_text(encoding="utf-8").isascii()
+
+
+def test_rows_of_a_latex_table_have_a_cell_for_each_column(mixed_report):
+    source = (mixed_report / "report.tex").read_text(encoding="utf-8")
+    tables = re.findall(r"\\begin\{tabular\}\{(lr*)\}(.*?)\\end\{tabular\}", source, re.S)
+    assert len(tables) > 15
+    for columns, body in tables:
+        rows = [line for line in body.splitlines() if line.endswith(r"\\")]
+        assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(columns)}
+    plain = re.sub(r"\\[{}]", "", source)
+    assert plain.count("{") == plain.count("}")
+
+
+def test_latex_marks_as_the_paper_does(mixed_report):
+    source = (mixed_report / "report.tex").read_text(encoding="utf-8")
+    assert re.search(r"\\textbf\{[\d.]+ \$\\pm\$ [\d.]+ \([\d.]+\)\}", source)
+    assert re.search(r"\\underline\{[\d.]+ \$\\pm\$ [\d.]+ \([\d.]+\)\}", source)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_latex_compiles(mixed_report, tmp_path):
+    packages = r"\usepackage{booktabs,graphicx}\usepackage[T1]{fontenc}"
+    body = (mixed_report / "report.tex").read_text(encoding="utf-8")
+    page = rf"\documentclass{{article}}{packages}\begin{{document}}{body}\end{{document}}"
+    (tmp_path / "page.tex").write_text(page, encoding="utf-8")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-draftmode", "page.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+# Markdown and CSV
+
+
+def test_rows_of_a_markdown_table_have_a_cell_for_each_column(mixed_report):
+    source = (mixed_report / "report.md").read_text(encoding="utf-8")
+    for block in re.findall(r"(?:^\|.*\n)+", source, re.M):
+        sizes = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
+        assert len(sizes) == 1
+
+
+def test_tidy_statistics_are_those_of_the_summary():
+    records = pacs().whole()
+    [group] = summarise(records).groups
+    rows = list(csv.DictReader(StringIO(_csv.statistics(summarise(records)))))
+    found = {
+        (r["head"], r["held_out"], r["statistic"]): r["value"]
+        for r in rows
+        if r["study"] == "main" and r["metric"] == "accuracy"
+    }
+    assert group.main is not None
+    across = group.main.against.across["dare"]
+    assert float(found["dare", "(across domains)", "paired t p"]) == across.difference.p
+    assert float(found["dare", "(across domains)", "paired t p Holm"]) == across.holm
+    mean = group.main.grid.at("dare", "photo").mean()
+    assert float(found["dare", "photo", "mean"]) == pytest.approx(mean)
+
+
+def test_the_wide_table_has_a_row_for_each_record(mixed_report):
+    with (mixed_report / "records.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    records = Log(mixed_report).read()
+    assert [row["key"] for row in rows] == [r.key for r in records]
+    assert float(rows[0]["score"]) == records[0].score
+    assert "correct" not in rows[0]
+
+
+# The page
+
+
+class Page(HTMLParser):
+    """What a page asks for, and how it is built."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.ids: list[str] = []
+        self.headings: list[int] = []
+        self.figures, self.titles, self.captions = 0, 0, 0
+        self.tags: set[str] = set()
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags.add(tag)
+        names = ("src", "href", "xlink:href", "srcset", "data", "action", "poster")
+        self.asked += [found[name] or "" for name in names if name in found]
+        self.ids += [found["id"] or ""] if "id" in found else []
+        self.headings += [int(tag[1])] if re.fullmatch(r"h[1-6]", tag) else []
+        self.figures += tag == "figure"
+        self.captions += tag == "figcaption"
+        self.titles += tag == "title" and "id" in found
+
+
+def test_the_page_asks_for_nothing_from_elsewhere(mixed_report):
+    source = (mixed_report / "report.html").read_text(encoding="utf-8")
+    page = Page(source)
+    assert page.asked
+    assert all(address.startswith("#") for address in page.asked)
+    assert all(address.startswith("#") for address in re.findall(r"url\(([^)]*)\)", source))
+    assert "@import" not in source
+    assert "http" not in source
+    assert not page.tags & {"script", "link", "iframe", "object", "embed", "img", "base"}
+
+
+def test_every_figure_has_a_title_a_caption_and_names_of_its_own(mixed_report):
+    source = (mixed_report / "report.html").read_text(encoding="utf-8")
+    page = Page(source)
+    assert page.figures > 15
+    assert page.figures == page.captions == page.titles == source.count('role="img"')
+    assert len(page.ids) == len(set(page.ids))
+    figures = re.findall(r"<svg.*?</svg>", source, re.S)
+    for svg in figures:
+        used = re.findall(r'(?:href="|url\()#([^")]+)', svg)
+        assert all(f'id="{name}"' in svg for name in used)
+        assert len(svg) < 60_000
+
+
+def test_headings_never_skip_a_level(mixed_report, tmp_path):
+    one = write_report(run_of(pacs().whole(), tmp_path), formats=["html"])[0]
+    for path in (mixed_report / "report.html", one):
+        levels = Page(path.read_text(encoding="utf-8")).headings
+        assert levels[0] == 1
+        assert all(b <= a + 1 for a, b in pairwise(levels))
+
+
+def test_names_are_text_in_the_page(mixed_report):
+    source = (mixed_report / "report.html").read_text(encoding="utf-8")
+    assert "<c>" not in source
+    assert "a_b &amp; &lt;c&gt; $5 #1" in source
+
+
+def test_a_zero_stands_apart_on_a_logarithmic_axis():
+    axis = spaced([0.0, 0.1, 1.0, 10.0])
+    assert axis.gap is not None
+    assert axis.places[0] < axis.gap < axis.places[1]
+    assert axis.pieces == [slice(0, 1), slice(1, 4)]
+    assert axis.ticks[1] == ["0", "0.1", "1", "10"]
+
+
+@pytest.mark.parametrize("outlier", [0.02, 0.6])
+def test_no_mean_and_no_interval_leaves_the_axis(outlier):
+    [group] = summarise(scores((0.001, -0.002, 0.003, outlier))).groups
+    assert group.main is not None
+    plot = gains_plot(group.main, label, "gains")
+    assert plot is not None
+    assert isinstance(plot.drawing, Gains)
+    [gain] = plot.drawing.gains
+    assert max(map(abs, (gain.mean, gain.low, gain.high))) <= plot.drawing.limit
+
+
+def test_even_steps_stay_even():
+    assert spaced([1, 2, 3]).places == [1.0, 2.0, 3.0]
+
+
+# The browser
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory) -> Iterator[Any]:
+    """Chromium without a window, its log of requests on; skipped where it is not installed."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("chromium and chromedriver are not both installed")
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    found = webdriver.Chrome(options=options, service=Service(executable_path=driver))
+    yield found
+    found.quit()
+
+
+def show(browser: Any, path: Path, width: int, scheme: str) -> None:
+    """Open a file at this width and in this colour scheme."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    wanted = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [wanted]})
+    browser.get(path.as_uri())
+    state = f"{path.as_uri()} complete"
+    ready = "return location.href + ' ' + document.readyState"
+    end = time.monotonic() + PATIENCE
+    while browser.execute_script(ready) != state:
+        assert time.monotonic() < end, f"the browser does not show {path}"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_opens_in_a_browser(browser, mixed_report, width, scheme):
+    browser.get_log("performance")
+    show(browser, mixed_report / "report.html", width, scheme)
+    boxes = browser.execute_script(
+        "return [...document.querySelectorAll('figure svg.plot')].map("
+        "e => [e.getBoundingClientRect().width, e.getBoundingClientRect().height])"
+    )
+    figures = browser.execute_script("return document.querySelectorAll('figure').length")
+    assert len(boxes) == figures > 15
+    assert all(w > 200 and h > 50 for w, h in boxes)
+    assert [e for e in browser.get_log("browser") if e["level"] == "SEVERE"] == []
+    events = [json.loads(e["message"])["message"] for e in browser.get_log("performance")]
+    sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    # Chromium's own first tab may still be loading; it is another document.
+    asked = [e["request"]["url"] for e in sent if e["documentURL"].startswith("file:")]
+    assert asked
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+@pytest.mark.parametrize("width", [320, 390, 800, 1280])
+def test_the_page_never_scrolls_sideways(browser, mixed_report, width):
+    show(browser, mixed_report / "report.html", width, "light")
+    browser.execute_script("document.querySelectorAll('details').forEach(e => e.open = true)")
+    wide = browser.execute_script("return document.documentElement.scrollWidth")
+    assert wide <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_in_figures_stands_out_from_the_page(browser, mixed_report, scheme):
+    show(browser, mixed_report / "report.html", 1280, scheme)
+    colours = browser.execute_script(
+        "const shade = c => c.match(/[\\d.]+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0);"
+        "const label = document.querySelector('figure svg.plot text');"
+        "return [shade(getComputedStyle(document.body).backgroundColor),"
+        " shade(getComputedStyle(label).fill)]"
+    )
+    page, ink = colours
+    assert (page > 600 > 200 > ink) if scheme == "light" else (page < 200 < 500 < ink)
