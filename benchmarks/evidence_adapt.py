@@ -65,8 +65,10 @@ def _shares(head, fold: Fold) -> dict[str, float]:
     shares = {}
     for key, labels in (("predicted", head.predict(fold.test.X)), ("true", fold.test.y)):
         new = np.array([np.mean(labels == c) for c in head.classes_])
-        shares[f"{key}_shift"] = float(0.5 * np.abs(new - head.predicted_shares_).sum())
-    return shares | {"known_shift": head.predicted_share_range_}
+        shares[f"{key}_shift"] = float(
+            0.5 * np.abs(new - head._domain_fit.class_shares.shares).sum()
+        )
+    return shares | {"known_shift": head._domain_fit.class_shares.reach}
 
 
 def report(records: list[dict]) -> str:

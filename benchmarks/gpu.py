@@ -23,7 +23,7 @@ import torch
 
 from skdare import DAREClassifier, ERMClassifier
 from skdare.objective.losses import SOFTMAX
-from skdare.objective.objective import Block, Objective, Rows
+from skdare.objective.objective import DomainBlock, Objective, WeightedRows
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
 
@@ -32,7 +32,7 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Size:
-    """Rows, features, classes, domains."""
+    """WeightedRows, features, classes, domains."""
 
     n: int
     d: int
@@ -80,13 +80,13 @@ class Data:
         for rows, W in zip(self.parts(), adjustments, strict=True):
             m = rows.stop - rows.start
             weight = torch.full((m,), 1 / (E * m), device=self.X.device, dtype=torch.float64)
-            blocks.append(Block(W, (Rows(self.X, rows, self.y[rows], weight),)))
+            blocks.append(DomainBlock(W, (WeightedRows(self.X, rows, self.y[rows], weight),)))
             if penalty:
                 mean = self.X[rows].mean(dim=0, keepdim=True)
                 uniform = torch.full((1, self.size.k), 1 / self.size.k, device=mean.device).double()
                 one = torch.full((1,), penalty / E, device=mean.device).double()
-                row = Rows(mean, slice(0, 1), uniform, one, intercept=False)
-                blocks[-1] = Block(W, (*blocks[-1].rows, row))
+                row = WeightedRows(mean, slice(0, 1), uniform, one, intercept=False)
+                blocks[-1] = DomainBlock(W, (*blocks[-1].rows, row))
         return Objective(blocks, SOFTMAX, self.size.d, self.size.k, ridge)
 
 

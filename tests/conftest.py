@@ -13,9 +13,11 @@ import pytest
 
 import skdare
 from skdare.arrays import compact, rows
-from skdare.objective import small_domains
+from skdare.objective import few_rows
+from skdare.objective.coordinates import Coordinates
 from skdare.objective.losses import LOGISTIC, SOFTMAX, SQUARED, Loss
-from skdare.objective.objective import Block, Objective, Rows
+from skdare.objective.objective import Objective
+from skdare.objective.rows import DomainBlock, WeightedRows
 from skdare.whitening.adjustment import Adjustment
 
 TASKS = ("classification", "binary", "regression")
@@ -169,7 +171,7 @@ def visit_in_chunks_of(monkeypatch) -> Callable[[int], None]:
     """Make every pass over rows visit this many at a time."""
 
     def patch(n_rows: int) -> None:
-        for module in (rows, small_domains):
+        for module in (rows, few_rows):
             monkeypatch.setattr(module, "chunk_rows", lambda X, columns=None: n_rows)
 
     return patch
@@ -200,7 +202,8 @@ def build_objective(
     shifted: bool = False,
     soft: bool = False,
     adjusted: bool = True,
-    **options: Any,
+    block_weights: Any = None,
+    **coordinates: Any,
 ) -> Objective:
     """A domain-adjusted objective with one block a domain, in any array library."""
     loss, k = LOSSES[problem.task]
@@ -218,13 +221,16 @@ def build_objective(
             T = np.eye(k)[T]
         T = library.asarray(T, "int64" if T.dtype.kind == "i" else "float64")
         shift = np.linspace(-1, 1, len(mean)) * (e + 1) if shifted else None
-        rows = [Rows(X, compact(index), T, weight, shift)]
+        rows = [WeightedRows(X, compact(index), T, weight, shift)]
         if penalty:
             target = library.asarray(np.full((1, k), loss.uninformative(k)))
             mean, price = library.asarray(mean[None], dtype), library.asarray([penalty * share])
-            rows.append(Rows(mean, slice(0, 1), target, price, intercept=False))
-        blocks.append(Block(W if adjusted else Adjustment(problem.X.shape[1], 1.0), tuple(rows)))
-    return Objective(blocks, loss, problem.X.shape[1], k, l2, **options)
+            rows.append(WeightedRows(mean, slice(0, 1), target, price, intercept=False))
+        blocks.append(
+            DomainBlock(W if adjusted else Adjustment(problem.X.shape[1], 1.0), tuple(rows))
+        )
+    parameters = Coordinates(problem.X.shape[1], k, **coordinates)
+    return Objective(blocks, loss, parameters, l2, block_weights)
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,12 @@ def inverse_root(S: np.ndarray) -> np.ndarray:
     return vectors @ np.diag(values**-0.5) @ vectors.T
 
 
+def shrunk(S: np.ndarray, shrinkage: float, target: str) -> np.ndarray:
+    """(1 - ρ) S + ρ times the identity, raw or with the trace of S."""
+    scale = np.trace(S) / len(S) if target == "scaled" else 1.0
+    return (1 - shrinkage) * S + shrinkage * scale * np.eye(len(S))
+
+
 def adjustments(domains, *, shrinkage, target, centered) -> list[np.ndarray]:
     """Σ̂_e^{-1/2} of each domain's rows, shrunk as the options say.
 

@@ -111,7 +111,9 @@ def test_adapting_leaves_the_head_and_the_rows_untouched(split, head_for):
     assert vars(head).keys() == before.keys()
     np.testing.assert_array_equal(head.coef_, before["coef_"])
     np.testing.assert_array_equal(head.intercept_, before["intercept_"])
-    np.testing.assert_array_equal(head.adjustment_.dense(), before["adjustment_"].dense())
+    np.testing.assert_array_equal(
+        head.adjustment_.dense(), before["_domain_fit"].adjustment.dense()
+    )
     np.testing.assert_array_equal(head.predict(seen.X), said)
     np.testing.assert_array_equal(new, rows)
 

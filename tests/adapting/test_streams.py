@@ -11,8 +11,9 @@ from scipy import sparse
 
 from skdare import Adapter, DAREClassifier, LabelShiftWarning
 from skdare.adapting.label_shift import PredictedClasses
-from skdare.adapting.stale_root import KeptRoot
+from skdare.adapting.stale_root import StaleRoot
 from skdare.adapting.stream_moments import Forgetting
+from skdare.fitting.domain_fit import domain_fit_of
 from skdare.persist import TensorFile
 from skdare.whitening.moments import Moments, RunningSums
 
@@ -82,9 +83,11 @@ def test_chunks_do_not_matter(form, half_life, n):
 def test_a_row_counts_half_after_its_half_life(form, n):
     head, X = fit(adaptation=form, shrinkage=0.3), drifting_rows(n)
     weight = 0.5 ** (np.arange(n)[::-1] / 40.0)
-    moments, adaptation = Moments.of(X, sample_weight=weight), head.adaptation_
-    own, trust = adaptation.own(moments, None), weight.sum() / (weight.sum() + 24)
-    _, V, b = adaptation.weights(own, moments.mean, trust)
+    moments = Moments.of(X, sample_weight=weight)
+    adaptation = domain_fit_of(head).adaptation
+    trust = weight.sum() / (weight.sum() + 24)
+    W = adaptation.blended(adaptation.adjustment(moments, None), trust)
+    V, b = adaptation.raw_weights(W, moments.mean, trust)
     adapted = fed(head.adapter(half_life=40), X, [7]).head_
     np.testing.assert_allclose(adapted.coef_.T, V, rtol=0, atol=1e-9)
     np.testing.assert_allclose(adapted.intercept_, b, rtol=0, atol=1e-9)
@@ -181,7 +184,7 @@ def stale_distances(head, X, options, chunk=40):
     """How far each head is from the exact one on the rows seen, as they count; and the adapter."""
     adapter, distances = head.adapter(**options), []
     exact = head.adapter(half_life=options.get("half_life"))
-    b = head.adaptation_.fitted.b
+    b = domain_fit_of(head).adaptation.b
     for stop in range(chunk, len(X) + 1, chunk):
         rows = X[stop - chunk : stop]
         ours, theirs = adapter.partial_fit(rows).head_, exact.partial_fit(rows).head_
@@ -225,17 +228,20 @@ def test_the_foreseen_change_of_scores_is_the_true_one_to_first_order(form):
     head, rng = fit(adaptation=form, shrinkage=0.01), np.random.default_rng(1)
     X = rows_of_a_domain(300, 9) * np.exp(np.linspace(-2, 2, 24))
     Y = X + 2e-4 * rng.normal(size=X.shape) * X.std(axis=0)
-    adaptation = head.adaptation_
+    adaptation = domain_fit_of(head).adaptation
     before, after = Moments.of(X), Moments.of(Y)
-    kept = KeptRoot(adaptation, adaptation.spectrum(before), 0.01)
-    assert kept.is_bounded
-    new = adaptation.own(after, None)
-    V, U = (adaptation.weights(own, after.mean, 0.7)[1] for own in (new, kept.own))
+    stale = StaleRoot(adaptation, adaptation.spectrum(before), 0.01)
+    assert stale.is_bounded
+    new = adaptation.adjustment(after, None)
+    V, U = (
+        adaptation.raw_weights(adaptation.blended(W, 0.7), after.mean, 0.7)[0]
+        for W in (new, stale.adjustment)
+    )
     shift = adaptation.shift(after.mean, 0.7)
     Z = Y if shift is None else Y - shift
     true = np.linalg.norm(Z @ (V - U)) / np.linalg.norm(Z @ V)
-    assert kept.score_change(after, 0.7) == pytest.approx(true, rel=0.03)
-    assert kept.score_change(before, 0.7) < 1e-6 * true + 1e-12
+    assert stale.score_change(after, 0.7) == pytest.approx(true, rel=0.03)
+    assert stale.score_change(before, 0.7) < 1e-6 * true + 1e-12
 
 
 def test_a_head_without_shrinkage_is_never_kept_while_directions_are_missing():

@@ -21,7 +21,6 @@ from skdare import DAREClassifier, bench, report
 from skdare.bench import Settings
 from skdare.cli import GROUPS, _bench_choices, _fit, main
 from skdare.datasets import DomainData, make_latent_domains, write, write_store
-from skdare.diagnosis._recommendation import LABEL_COST
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted({ROOT / "README.md", *(ROOT / "docs").rglob("*.md")})
@@ -139,7 +138,7 @@ def test_help_offers_what_the_bench_has():
     assert _bench_choices.FORMATS == report.FORMATS
     for name, value in _bench_choices.SETTINGS.items():
         assert value == getattr(Settings(), name), name
-    assert f"[default: {LABEL_COST}]" in next(
+    assert "[default: 0.05]" in next(
         p.help for p in main.commands["diagnose"].params if p.name == "label_cost"
     )
 

@@ -18,9 +18,9 @@ from skdare.diagnosis._adjustment_finding import estimated_error
 from skdare.diagnosis._label_finding import label_finding
 from skdare.diagnosis._performance_finding import Outlook, loss_finding, outlook
 from skdare.diagnosis._recommendation import recommend
-from skdare.diagnosis._task import Classes
+from skdare.diagnosis._score_scale import AccuracyScale
 from skdare.whitening.adjustment import adjustment_error
-from skdare.whitening.domain_statistics import DomainStatistics
+from skdare.whitening.cache import DomainCache
 
 HEADS = {"classification": DAREClassifier, "regression": DARERegressor}
 NAMES = ("adjustment", "mean shift", "more domains", "assumptions", "loss", "adapting")
@@ -99,9 +99,9 @@ def test_errors_are_compared_at_one_number_of_rows():
     assert few["error"] > 1.5 * many["error"]
     assert min(few["training_errors"].values()) > 1.5 * min(many["training_errors"].values())
     one = head.rehearsal_.domains[2]
-    own = DomainStatistics(latent().X, np.flatnonzero(latent().domains == 2), np.ones(400))
+    own = DomainCache(latent().X, np.flatnonzero(latent().domains == 2), np.ones(400))
     rest = [head.adjustments_[o].dense() for o in (0, 1, 3, 4)]
-    W = own.adjustment(head._whitening).dense()
+    W = own.adjustment(head._domain_fit.whitening).dense()
     error = np.sum((np.mean(rest, axis=0) - W) ** 2) / np.sum(W**2)
     assert one.errors[400] == pytest.approx(error)
 
@@ -114,8 +114,8 @@ def test_the_interval_of_an_error_covers_that_of_another_sample():
     for _ in range(60):
         X, Z = rng.normal(size=(2, 200, 6)) @ A
         own = [
-            lambda rows, X=X: DomainStatistics(X, rows, np.ones(len(rows))).adjustment(
-                head._whitening
+            lambda rows, X=X: DomainCache(X, rows, np.ones(len(rows))).adjustment(
+                head._domain_fit.whitening
             )
             for X in (X, Z)
         ]
@@ -235,14 +235,14 @@ def test_effective_rank_and_eigengap_are_the_papers():
 def test_the_assumptions_constants_are_those_written_in_the_paper():
     head, new = fitted(mean_penalty="exact")
     numbers = head.diagnose(new)["assumptions"].numbers
-    whitening, W = head._whitening, head.adjustment_.dense()
-    own = DomainStatistics(new, slice(0, len(new)), np.ones(len(new))).adjustment(whitening).dense()
+    whitening, W = head._domain_fit.whitening, head.adjustment_.dense()
+    own = DomainCache(new, slice(0, len(new)), np.ones(len(new))).adjustment(whitening).dense()
     D = np.linalg.inv(own) @ W - np.eye(6)
     M = np.stack(
         [A.dense() @ head.moments_[label].mean for label, A in head.adjustments_.items()], axis=1
     )
     P = np.eye(6) - M @ np.linalg.pinv(M)
-    mine, truth = head.canonical_coef_.T, head.adaptation_.fitted.B
+    mine, truth = head.canonical_coef_.T, head._domain_fit.adaptation.B
     B = np.linalg.norm((np.eye(6) - P) @ D @ P @ mine) / np.linalg.norm(P @ truth)
     assert numbers["B"] == pytest.approx(B)
     ratio = np.linalg.norm(D @ P @ truth) / np.linalg.norm(P @ truth)
@@ -357,10 +357,10 @@ def test_a_foreseen_loss_is_the_mean_of_confidence_lost_and_disagreement():
 
 def test_a_rehearsal_on_features_fine_tuned_on_its_domains_is_called_too_good():
     expected = Outlook(0.99, 0.01, 0.01, None)
-    too_good = Rehearsal([made(as_is=0.97, usual=0.99)], Classes(0.3))
+    too_good = Rehearsal([made(as_is=0.97, usual=0.99)], AccuracyScale(0.3))
     assert "fine-tuned on them" in loss_finding(too_good, expected).answer
     assert too_good.expected_loss(0.05) == pytest.approx(0.15 + too_good.offset)
-    honest = Rehearsal([made(as_is=0.9, usual=0.95)], Classes(0.3))
+    honest = Rehearsal([made(as_is=0.9, usual=0.95)], AccuracyScale(0.3))
     assert "fine-tuned" not in loss_finding(honest, expected).answer
     assert honest.expected_loss(0.05) == pytest.approx(0.05 + honest.offset)
     assert honest.expected_loss(None) == pytest.approx(0.05)
@@ -368,12 +368,12 @@ def test_a_rehearsal_on_features_fine_tuned_on_its_domains_is_called_too_good():
 
 @pytest.mark.parametrize(("loss", "level"), [(0.02, "fine"), (0.1, "look"), (0.3, "alarm")])
 def test_the_larger_the_loss_the_louder_the_finding(loss, level):
-    rehearsal = Rehearsal([made()], Classes(0.3))
+    rehearsal = Rehearsal([made()], AccuracyScale(0.3))
     assert loss_finding(rehearsal, Outlook(0.9, loss, 0.1, None)).level == level
 
 
 def test_no_accuracy_is_below_zero_or_above_one():
-    rehearsal = Rehearsal([made(usual=0.6)], Classes(0.3))
+    rehearsal = Rehearsal([made(usual=0.6)], AccuracyScale(0.3))
     low = loss_finding(rehearsal, outlook(rehearsal, 0.75, 0.1, 100)).numbers
     assert low["expected"] == low["interval"][0] == 0.0
     high = loss_finding(rehearsal, outlook(rehearsal, -0.75, 0.1, 100)).numbers
@@ -382,7 +382,7 @@ def test_no_accuracy_is_below_zero_or_above_one():
 
 def test_nine_in_ten_rehearsed_domains_stay_within_the_range():
     losses = np.linspace(0.0, 0.19, 20)
-    rehearsal = Rehearsal([made(as_is=0.9 - loss) for loss in losses], Classes(0.3))
+    rehearsal = Rehearsal([made(as_is=0.9 - loss) for loss in losses], AccuracyScale(0.3))
     expected = 0.1 + rehearsal.offset
     assert np.mean(np.abs(losses - expected) <= rehearsal.miss + 1e-12) >= 0.9
     assert rehearsal.miss < np.abs(losses - expected).max()
@@ -391,13 +391,13 @@ def test_nine_in_ten_rehearsed_domains_stay_within_the_range():
 def test_only_numbers_of_labels_that_every_domain_could_give_are_averaged():
     few = made(retrained=0.7)
     some = replace(few, retrained={50: 0.5})
-    assert Rehearsal([few, some], Classes(0.3)).retrained() == {50: pytest.approx(0.575)}
+    assert Rehearsal([few, some], AccuracyScale(0.3)).retrained() == {50: pytest.approx(0.575)}
     none = replace(few, retrained={})
-    assert Rehearsal([none, some], Classes(0.3)).retrained() == {50: 0.5}
+    assert Rehearsal([none, some], AccuracyScale(0.3)).retrained() == {50: 0.5}
 
 
 def test_where_a_rehearsal_is_too_good_as_many_labels_as_possible_are_asked_for():
-    rehearsal = Rehearsal([made(as_is=0.97, usual=0.99, retrained=0.99)], Classes(0.3))
+    rehearsal = Rehearsal([made(as_is=0.97, usual=0.99, retrained=0.99)], AccuracyScale(0.3))
     expected = Outlook(0.99, 0.5, 0.01, None)
     assert recommend(rehearsal, expected, 1000, 0.05, None).labelled_rows == 500
 
@@ -411,22 +411,22 @@ def test_gains_between_numbers_of_rows_are_read_off_a_line_and_beyond_are_the_la
 
 
 def test_what_a_rehearsal_missed_counts_the_more_the_more_domains_there_were():
-    few = Rehearsal([made(as_is=0.6)] * 2, Classes(0.3))  # lost 0.3, and 0.1 was foreseen
-    many = Rehearsal([made(as_is=0.6)] * 90, Classes(0.3))
+    few = Rehearsal([made(as_is=0.6)] * 2, AccuracyScale(0.3))  # lost 0.3, and 0.1 was foreseen
+    many = Rehearsal([made(as_is=0.6)] * 90, AccuracyScale(0.3))
     assert few.offset == pytest.approx(0.2 * 2 / 22)
     assert many.offset == pytest.approx(0.2 * 90 / 110)
     assert many.miss == pytest.approx(0.2 * 20 / 110)
 
 
 def test_more_rows_than_there_are_cannot_be_labelled():
-    rehearsal = Rehearsal([made()], Classes(0.3))
+    rehearsal = Rehearsal([made()], AccuracyScale(0.3))
     expected = Outlook(0.9, 0.4, 0.1, None)
     assert recommend(rehearsal, expected, 120, 0.05, None).labelled_rows == 50
     assert recommend(rehearsal, expected, 49, 0.05, None).labelled_rows is None
 
 
 def test_adapting_gains_no_more_than_it_changes_nor_more_than_there_is():
-    rehearsal = Rehearsal([made(adapted=1.0)], Classes(0.3))
+    rehearsal = Rehearsal([made(adapted=1.0)], AccuracyScale(0.3))
     assert outlook(rehearsal, 0.1, 0.03, 100).gain == pytest.approx(0.03)
     assert outlook(rehearsal, -0.05, 0.5, 100).gain == pytest.approx(0.05)
 
@@ -442,7 +442,7 @@ def test_adapting_gains_no_more_than_it_changes_nor_more_than_there_is():
     ],
 )
 def test_the_action_with_the_highest_worth_is_recommended(expected, retrained, action):
-    rehearsal = Rehearsal([made(retrained=retrained)], Classes(0.3))
+    rehearsal = Rehearsal([made(retrained=retrained)], AccuracyScale(0.3))
     chosen = recommend(rehearsal, expected, 1000, 0.05, None)
     assert chosen.action == action
     assert "200 labelled rows and a retrained last layer gave" in chosen.reason
@@ -451,7 +451,7 @@ def test_the_action_with_the_highest_worth_is_recommended(expected, retrained, a
 
 
 def test_labels_for_nothing_are_collected_and_dear_ones_are_not():
-    rehearsal = Rehearsal([made()], Classes(0.3))
+    rehearsal = Rehearsal([made()], AccuracyScale(0.3))
     expected = Outlook(0.9, 0.04, 0.1, None)
     assert recommend(rehearsal, expected, 1000, 0.0, None).action == "collect labels"
     assert recommend(rehearsal, expected, 1000, 0.5, None).action == "use as is"

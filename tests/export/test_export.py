@@ -194,7 +194,7 @@ def test_fitting_again_forgets_the_rows_adapted_to(three_classes):
     adapted = three_classes.fit(DAREClassifier()).adapt(three_classes.X)
     again = three_classes.fit(adapted)
     plain = three_classes.fit(DAREClassifier())
-    assert not hasattr(again, "adapted_mean_")
+    assert again.adapted_rows_ is None
     for name, values in plain.onnx_inputs().items():
         np.testing.assert_allclose(again.onnx_inputs()[name], values, atol=1e-6)
 

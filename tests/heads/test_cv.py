@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,7 +99,7 @@ def test_predict_uses_the_chosen_options(three_classes):
 
 def test_adapt_is_refused_where_leaving_out_says_it_hurts(three_classes):
     head = three_classes.fit(DAREClassifierCV(strategies=("erm", "raw")))
-    head.adapts_ = False
+    head._domain_fit = replace(head._domain_fit, declined="chose 'erm'")
     with pytest.warns(UserWarning, match="adapting changed nothing"):
         same = head.adapt(three_classes.X)
     with pytest.warns(UserWarning, match="adapting changed nothing"):

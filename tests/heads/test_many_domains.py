@@ -10,21 +10,26 @@ from scipy import linalg
 import oracle
 from skdare import DAREClassifier, DARERegressor
 from skdare.fitting import lagrangian
-from skdare.fitting.lagrangian import adjusted_objective, mean_directions
-from skdare.fitting.plan import CENTERED, RAW, Form, Plan
+from skdare.fitting.domain_fit import domain_fit_of
+from skdare.fitting.formulation import CENTERED, RAW, Formulation, MeanTreatment
+from skdare.fitting.lagrangian import empirical_lagrangian, mean_directions
 from skdare.fitting.problem import Problem
-from skdare.fitting.statistics import Statistics
-from skdare.objective.losses import LOGISTIC, SOFTMAX, SQUARED
+from skdare.fitting.statistics import ProblemStatistics
+from skdare.fitting.targets import Classes, Numbers
 from skdare.whitening.adjustment import Adjustment, average, same_common
-from skdare.whitening.domain_statistics import DomainStatistics
+from skdare.whitening.cache import DomainCache
 from skdare.whitening.moments import Moments
 from skdare.whitening.whitening import Whitening
 
 SIZES = (5, 9, 2, 13, 7, 30, 11)  # of the domains; all but one have fewer rows than features
 D = 16
-LOSSES = {"classification": (SOFTMAX, 3), "binary": (LOGISTIC, 1), "regression": (SQUARED, 1)}
-INVARIANT = Form(centered=False, mean_penalty=1.5, subtract=False)
-SHIFTED = Form(centered=True, mean_penalty=0.7, subtract=False)
+TARGETS = {
+    "classification": Classes(np.arange(3)),
+    "binary": Classes(np.arange(2)),
+    "regression": Numbers(0.0, 1.0),
+}
+INVARIANT = MeanTreatment(centered=False, mean_penalty=1.5, subtract=False)
+SHIFTED = MeanTreatment(centered=True, mean_penalty=0.7, subtract=False)
 
 
 def thin_data(seed=0, sizes=SIZES, d=D):
@@ -43,23 +48,26 @@ def thin_problem(task, *, weighted=False, ordered=False, dtype=np.float64):
     if ordered:
         order = np.argsort(domains, kind="stable")
         X, domains = X[order], domains[order]
-    loss, k = LOSSES[task]
-    T = rng.normal(size=len(X)) if task == "regression" else rng.integers(0, max(k, 2), len(X))
+    targets = TARGETS[task]
+    if task == "regression":
+        T = rng.normal(size=len(X))
+    else:
+        T = rng.integers(0, len(targets.classes), len(X))
     weight = rng.uniform(0.5, 2, len(X)) if weighted else np.ones(len(X))
     index = [np.flatnonzero(domains == e) for e in range(len(SIZES))]
     if ordered:
         index = [slice(int(i[0]), int(i[-1]) + 1) for i in index]
-    return Problem(X.astype(dtype), T, weight, list(range(len(SIZES))), index, loss, k)
+    return Problem(X.astype(dtype), T, weight, list(range(len(SIZES))), index, targets)
 
 
 def two_routes(problem, plan, monkeypatch, *, intercept=True):
     """The objective with few rows together, and with every domain visited on its own."""
-    statistics, chosen = Statistics(problem), range(len(problem.index))
+    statistics, chosen = ProblemStatistics(problem), range(len(problem.index))
     adjustments = statistics.adjustments(chosen, plan.whitening)
     given = (problem, statistics, chosen, plan, adjustments)
-    together = adjusted_objective(*given, intercept=intercept)
-    monkeypatch.setattr(lagrangian, "_is_thin", lambda *_: False)
-    apart = adjusted_objective(*given, intercept=intercept)
+    together = empirical_lagrangian(*given, intercept=intercept)
+    monkeypatch.setattr(lagrangian, "_visited_together", lambda *_: False)
+    apart = empirical_lagrangian(*given, intercept=intercept)
     assert (len(together.blocks), len(apart.blocks)) == (1, len(SIZES))
     return together, apart
 
@@ -68,15 +76,15 @@ def two_routes(problem, plan, monkeypatch, *, intercept=True):
 @pytest.mark.parametrize("weighted", [False, True], ids=["even", "weighted"])
 @pytest.mark.parametrize("centered", [False, True], ids=["raw", "covariance"])
 @pytest.mark.parametrize("target", ["pooled", "scaled", "identity"])
-@pytest.mark.parametrize("task", LOSSES)
+@pytest.mark.parametrize("task", TARGETS)
 def test_rows_visited_together_have_the_losses_of_rows_visited_domain_by_domain(
     task, target, centered, weighted, form, monkeypatch
 ):
     problem = thin_problem(task, weighted=weighted)
-    plan = Plan(Whitening(True, centered, 0.3, target), form, 0.1, by_rows=weighted)
+    plan = Formulation(Whitening(True, centered, 0.3, target), form, 0.1, by_rows=weighted)
     together, apart = two_routes(problem, plan, monkeypatch)
     # Domains come in another order, which turns the span of their means.
-    apart = replace(apart, span=together.span, gains=together.gains, origin=together.origin)
+    apart = replace(apart, coordinates=together.coordinates)
     theta, direction = np.random.default_rng(1).normal(size=(2, together.size))
     (value, gradient), (want, slope) = (o.value_and_gradient(theta) for o in (together, apart))
     assert value == pytest.approx(want, rel=1e-11)
@@ -88,28 +96,30 @@ def test_rows_visited_together_have_the_losses_of_rows_visited_domain_by_domain(
 @pytest.mark.parametrize("form", [INVARIANT, SHIFTED], ids=str)
 @pytest.mark.parametrize("target", ["pooled", "scaled"])
 def test_the_solver_sees_the_same_adjusted_means(target, form, monkeypatch):
-    plan = Plan(Whitening(True, False, 0.3, target), form, 0.1)
+    plan = Formulation(Whitening(True, False, 0.3, target), form, 0.1)
     together, apart = two_routes(thin_problem("classification"), plan, monkeypatch)
-    stretches = [(o.span * o.gains) @ o.span.T for o in (together, apart)]
+    stretches = [(c.span * c.gains) @ c.span.T for c in (together.coordinates, apart.coordinates)]
     np.testing.assert_allclose(*stretches, rtol=0, atol=1e-11)
     if form is INVARIANT:
-        np.testing.assert_allclose(together.origin, apart.origin, rtol=0, atol=1e-11)
+        np.testing.assert_allclose(
+            together.coordinates.origin, apart.coordinates.origin, rtol=0, atol=1e-11
+        )
 
 
 def test_the_hessian_of_a_quadratic_counts_rows_visited_together(monkeypatch):
-    plan = Plan(Whitening(True, False, 0.3, "pooled"), SHIFTED, 0.1)
+    plan = Formulation(Whitening(True, False, 0.3, "pooled"), SHIFTED, 0.1)
     together, apart = two_routes(thin_problem("regression"), plan, monkeypatch)
-    apart = replace(apart, span=together.span, gains=together.gains)
+    apart = replace(apart, coordinates=together.coordinates)
     np.testing.assert_allclose(together.hessian(), apart.hessian(), rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("shrinkage", [0.0, 1e-9, 0.3, 1.0, "ledoit-wolf", "oas"])
 @pytest.mark.parametrize("target", ["pooled", "scaled", "identity"])
 def test_every_strength_of_shrinkage_is_the_same_by_both_routes(target, shrinkage, monkeypatch):
-    plan = Plan(Whitening(True, True, shrinkage, target), RAW, 0.1)
+    plan = Formulation(Whitening(True, True, shrinkage, target), RAW, 0.1)
     together, apart = two_routes(thin_problem("binary"), plan, monkeypatch)
     theta = np.random.default_rng(1).normal(size=together.size)
-    apart = replace(apart, origin=together.origin)
+    apart = replace(apart, coordinates=together.coordinates)
     value, gradient = together.value_and_gradient(theta)
     want, slope = apart.value_and_gradient(theta)
     assert value == pytest.approx(want, rel=1e-7)
@@ -118,13 +128,13 @@ def test_every_strength_of_shrinkage_is_the_same_by_both_routes(target, shrinkag
 
 @pytest.mark.parametrize("rows", [1, 10, 1000])
 def test_chunks_of_domains_do_not_matter(rows, visit_in_chunks_of, monkeypatch):
-    plan = Plan(Whitening(True, False, 0.3, "pooled"), INVARIANT, 0.1)
+    plan = Formulation(Whitening(True, False, 0.3, "pooled"), INVARIANT, 0.1)
     problem = thin_problem("classification", ordered=True)
     expected, _ = two_routes(problem, plan, monkeypatch)
     monkeypatch.undo()
     visit_in_chunks_of(rows)
     other, _ = two_routes(problem, plan, monkeypatch)
-    assert (len(other.thin.chunks) > 1) == (rows < len(problem.T))
+    assert (len(other.few_rows.chunks) > 1) == (rows < len(problem.T))
     theta = np.random.default_rng(1).normal(size=expected.size)
     np.testing.assert_allclose(
         other.value_and_gradient(theta)[1], expected.value_and_gradient(theta)[1], atol=1e-12
@@ -135,13 +145,13 @@ def test_chunks_of_domains_do_not_matter(rows, visit_in_chunks_of, monkeypatch):
 def test_float32_scores_of_rows_visited_together_are_as_good_as_those_of_others(
     target, monkeypatch
 ):
-    plan = Plan(Whitening(True, False, 0.3, target), INVARIANT, 0.1)
+    plan = Formulation(Whitening(True, False, 0.3, target), INVARIANT, 0.1)
     single, _ = two_routes(thin_problem("classification", dtype=np.float32), plan, monkeypatch)
     monkeypatch.undo()
     double, _ = two_routes(thin_problem("classification"), plan, monkeypatch)
     theta = np.random.default_rng(1).normal(size=double.size)
-    single = replace(single, span=double.span, gains=double.gains, origin=double.origin)
-    assert all(A.dtype == np.float32 for chunk in single.thin.chunks for A in chunk.maps)
+    single = replace(single, coordinates=double.coordinates)
+    assert all(A.dtype == np.float32 for chunk in single.few_rows.chunks for A in chunk.maps)
     slope, expected = (o.value_and_gradient(theta)[1] for o in (single, double))
     np.testing.assert_allclose(slope, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
@@ -154,8 +164,8 @@ def pooled_adjustments(X, domains, *, shrinkage=0.3, centered=False):
     parts = [X[domains == e] for e in labels]
     whitening = Whitening(True, centered, shrinkage, "pooled")
     moments = [Moments.of(part) for part in parts]
-    C = whitening.of_pool(moments, None)
-    return parts, C, [whitening.of_moments(m, None, C, None) for m in moments]
+    C = whitening.common(moments, None)
+    return parts, C, [whitening.adjustment(m, None, C) for m in moments]
 
 
 @pytest.mark.parametrize("centered", [False, True])
@@ -204,7 +214,7 @@ def test_a_linear_change_of_the_features_changes_no_prediction():
     np.testing.assert_allclose(changed, plain, rtol=0, atol=1e-6 * np.abs(plain).max())
 
 
-@pytest.mark.parametrize("task", LOSSES)
+@pytest.mark.parametrize("task", TARGETS)
 def test_the_value_of_a_fit_to_many_domains_is_the_lagrangian(task):
     X, domains, rng = thin_data(sizes=SIZES * 3)
     y = X[:, 0] + rng.normal(size=len(X))
@@ -253,8 +263,8 @@ def test_the_covariance_guess_averages_shrunk_moments_of_few_rows(target):
     y = rng.integers(0, 2, len(X))
     options = {"shrinkage_target": target, "shrinkage": 0.2, "guess": "covariance"}
     head = DAREClassifier(**options).fit(X, y, domains=domains)
-    moments = [Moments.of(X[domains == e]) for e in range(len(SIZES))]
-    shrunk = [m.covariance(0.2, target, centered=False) for m in moments]
+    moments = [oracle.second_moment(X[domains == e], centered=False) for e in range(len(SIZES))]
+    shrunk = [oracle.shrunk(S, 0.2, target) for S in moments]
     expected = oracle.inverse_root(np.mean(shrunk, axis=0))
     np.testing.assert_allclose(head.adjustment_.dense(), expected, atol=1e-9)
 
@@ -271,7 +281,7 @@ def test_a_pooled_head_adapts_in_the_coordinates_of_its_own_pool(rows, prior_row
     C = head.adjustments_[0].common
     S, trust = oracle.second_moment(new, centered=False), rows / (rows + prior_rows)
     own = C @ oracle.inverse_root(0.7 * C @ S @ C + 0.3 * np.eye(D))
-    expected = trust * own + (1 - trust) * head.adaptation_.guess.dense()
+    expected = trust * own + (1 - trust) * domain_fit_of(head).adaptation.guess.dense()
     np.testing.assert_allclose(adapted.adjustment_.dense(), expected, atol=1e-9)
     adapter = head.adapter(prior_rows=prior_rows)
     for chunk in np.array_split(new, 3):
@@ -333,7 +343,7 @@ def test_a_head_keeps_no_more_than_its_rows_of_thin_domains(target, array_librar
     assert len({id(W.common) for W in head.adjustments_.values()}) == 1
     for label in head.domains_:
         W, m = head.adjustments_[label], head.moments_[label]
-        assert (W.matrix, W.own) == (None, None)
+        assert (W.matrix, W.score_map) == (None, None)
         assert array_library.name != "numpy" or np.shares_memory(W.U, m.factor)
         assert m.factor.dtype == np.float32
         assert m.factor.shape == (10, D)
@@ -371,11 +381,11 @@ def test_the_span_of_many_means_is_that_of_their_singular_vectors():
 def test_an_adjustment_says_what_it_does_to_the_scores_of_its_own_rows():
     rng = np.random.default_rng(0)
     X, weight, B = rng.normal(size=(7, D)) + 2.0, rng.uniform(0.5, 2, 7), rng.normal(size=(D, 3))
-    statistics = DomainStatistics(X, slice(0, 7), weight)
+    statistics = DomainCache(X, slice(0, 7), weight)
     C = oracle.inverse_root(np.diag(np.linspace(0.5, 4, D)))
     for centered in (True, False):
         for common, target in ((None, "scaled"), (C, "pooled")):
             W = statistics.adjustment(Whitening(True, centered, 0.4, target), common)
             unadjusted = X @ B if common is None else X @ common @ B
-            np.testing.assert_allclose(W.own @ unadjusted, X @ W.apply(B), atol=1e-10)
-    assert Adjustment(D, 1.0).own is None
+            np.testing.assert_allclose(W.score_map @ unadjusted, X @ W.apply(B), atol=1e-10)
+    assert Adjustment(D, 1.0).score_map is None

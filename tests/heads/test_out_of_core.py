@@ -20,6 +20,7 @@ from skdare.datasets import (
     open_table,
     write_store,
 )
+from skdare.fitting.domain_fit import domain_fit_of
 
 HEADS = {
     "classification": (
@@ -156,7 +157,9 @@ def test_a_pass_over_sorted_rows_reads_every_chunk_once():
     X, made = chunked(problem("classification"))
     fit("DAREClassifier", X, problem("classification"))
     # Value and gradient of one fit and of the one for adapt, moments, and a few sums.
-    assert passes < 3 * (head.solution_.n_evaluations + head.adaptation_.fitted.solution.n_iter)
+    assert passes < 3 * (
+        head.solution_.n_evaluations + domain_fit_of(head).adaptation.solution.n_iter
+    )
     assert len(made) > 2 * passes
 
 

@@ -129,7 +129,7 @@ def is_the_same_after_saving(head, X, folder: Path) -> None:
     np.testing.assert_array_equal(again.predict(X), head.predict(X))
     assert again.predict(X).dtype.kind == head.predict(X).dtype.kind
     assert again.domains_ == head.domains_
-    if not hasattr(head, "adapt") or head.adaptation_ is None:
+    if not hasattr(head, "adapt") or head._domain_fit.adaptation is None:
         return
     try:
         adapted = head.adapt(X)

@@ -35,13 +35,13 @@ def test_objective_equals_the_lagrangian_written_in_the_paper(
     rows, targets = problem.parts()
     moments, blocks = [Moments.of(X) for X in rows], []
     whitening = Whitening(True, centered, 0.2, target)
-    common = whitening.of_pool(moments, None)
+    common = whitening.common(moments, None)
     for m, block in zip(moments, template.blocks, strict=True):
-        adjustment = whitening.of_moments(m, None, common, None)
+        adjustment = whitening.adjustment(m, None, common)
         blocks.append(replace(block, adjustment=adjustment))
     objective = replace(template, blocks=blocks)
     theta = random_parameters(objective)
-    B, b = objective.unpack(theta)
+    B, b = objective.coordinates.unpack(theta)
     roots = oracle.adjustments(rows, shrinkage=0.2, target=target, centered=centered)
     settings = {"penalty": penalty, "l2": 0.3}
     expected = oracle.lagrangian(problem.task, rows, targets, roots, B, b, **settings)
@@ -110,8 +110,10 @@ def test_chaining_a_gradient_is_the_transpose_of_unpacking_parameters(
     objective = objective_of(three_classes, origin=origin, span=span, gains=np.array([0.5, 0.0]))
     theta, rng = random_parameters(objective), np.random.default_rng(1)
     G, g = rng.normal(size=(5, 3)), rng.normal(size=3)
-    B, b = objective.unpack(theta)
-    assert np.sum(B * G) + b @ g == pytest.approx(theta @ objective.chain(G, g), rel=1e-12)
+    B, b = objective.coordinates.unpack(theta)
+    assert np.sum(B * G) + b @ g == pytest.approx(
+        theta @ objective.coordinates.chain(G, g), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -123,13 +125,15 @@ def test_packing_weights_is_the_inverse_of_unpacking_parameters(
     options = {"origin": origin, "span": span, "gains": np.array([0.5, 0.1])}
     objective = objective_of(three_classes, intercept=intercept, **options)
     theta = random_parameters(objective)
-    np.testing.assert_allclose(objective.pack(*objective.unpack(theta)), theta, atol=1e-13)
+    np.testing.assert_allclose(
+        objective.coordinates.pack(*objective.coordinates.unpack(theta)), theta, atol=1e-13
+    )
 
 
 def test_gains_of_zero_hold_the_constraint_for_any_parameters(three_classes, objective_of):
     span = np.linalg.qr(np.random.default_rng(9).normal(size=(5, 2)))[0]
     objective = objective_of(three_classes, span=span, gains=np.zeros(2))
-    B, _ = objective.unpack(random_parameters(objective))
+    B, _ = objective.coordinates.unpack(random_parameters(objective))
     assert np.abs(span.T @ B).max() < 1e-14 < np.abs(B).max()
 
 
@@ -137,7 +141,7 @@ def test_the_value_is_the_weighted_sum_of_block_losses_and_the_ridge(problem, ob
     weights = [0.2, 1.5, 0.7]
     objective = objective_of(problem).weighted(weights)
     theta = random_parameters(objective)
-    B, _ = objective.unpack(theta)
+    B, _ = objective.coordinates.unpack(theta)
     expected = weights @ objective.block_losses(theta) + 0.05 * np.sum(B**2)
     assert objective.value_and_gradient(theta)[0] == pytest.approx(expected, rel=1e-12)
 

@@ -145,7 +145,7 @@ def test_the_start_is_not_modified(solver):
 
 def worst_case(objective, theta):
     """max_e L_e + ridge, the function that the minimax minimises."""
-    B, _ = objective.unpack(theta)
+    B, _ = objective.coordinates.unpack(theta)
     return objective.block_losses(theta).max() + 0.5 * objective.l2 * np.sum(B**2)
 
 

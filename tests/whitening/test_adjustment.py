@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from oracle import inverse_root, second_moment
+from oracle import inverse_root, second_moment, shrunk
 from skdare import DAREClassifier
 from skdare.whitening.adjustment import Adjustment, average
 from skdare.whitening.moments import Moments, ridge_of
 from skdare.whitening.roots.eigen import Spectrum, inverse_sqrt
-from skdare.whitening.roots.few_rows import RowSpectrum
+from skdare.whitening.roots.few_rows import FewRowsSpectrum
 from skdare.whitening.roots.krylov import deflated_inverse_root
 from skdare.whitening.roots.newton_schulz import newton_schulz_inverse_root
 
@@ -22,7 +22,7 @@ def deviations(rows, d, seed=0):
 
 def routes(array_library, Z, n):
     """The thin and the full decomposition of the same second moment."""
-    thin = RowSpectrum.of_rows(array_library.asarray(Z), n)
+    thin = FewRowsSpectrum.of_rows(array_library.asarray(Z), n)
     full = Spectrum.of_matrix(array_library.asarray(Z.T @ Z / n))
     return {"thin": thin, "full": full}
 
@@ -30,7 +30,7 @@ def routes(array_library, Z, n):
 @pytest.mark.parametrize("label", ["north", "south", "west"])
 def test_whitened_domain_has_identity_covariance(three_classes, array_library, label):
     X = three_classes.X[three_classes.rows(label)]
-    S = Moments.of(array_library.asarray(X)).covariance()
+    S = Moments.of(array_library.asarray(X)).second_moment()
     W = array_library.to_numpy(inverse_sqrt(S))
     np.testing.assert_allclose(second_moment(X @ W, centered=True), np.eye(X.shape[1]), atol=1e-10)
 
@@ -38,13 +38,13 @@ def test_whitened_domain_has_identity_covariance(three_classes, array_library, l
 @pytest.mark.parametrize("label", ["north", "south", "west"])
 def test_raw_whitened_domain_has_identity_raw_second_moment(three_classes, array_library, label):
     X = three_classes.X[three_classes.rows(label)]
-    S = Moments.of(array_library.asarray(X)).covariance(centered=False)
+    S = Moments.of(array_library.asarray(X)).second_moment(centered=False)
     W = array_library.to_numpy(inverse_sqrt(S))
     np.testing.assert_allclose(second_moment(X @ W, centered=False), np.eye(X.shape[1]), atol=1e-10)
 
 
 def test_float32_decomposition_whitens_to_its_own_precision(three_classes):
-    S = Moments.of(three_classes.X.astype(np.float32)).covariance()
+    S = Moments.of(three_classes.X.astype(np.float32)).second_moment()
     W = Spectrum.of_matrix(S, np.float32).inverse_root().dense()
     assert W.dtype == np.float32
     np.testing.assert_allclose(W @ S @ W, np.eye(len(S)), atol=1e-4)
@@ -94,7 +94,7 @@ def test_the_thin_route_equals_the_full_route(array_library, rows, rho, target):
 def test_the_thin_route_obeys_the_cut_off_in_directions_it_does_not_list(rows):
     Z = deviations(rows, 10)
     ridge = 0.01 * np.sum(Z**2) / rows / 10
-    thin = RowSpectrum.of_rows(Z, rows).inverse_root(0.01, ridge, rtol=0.2).dense()
+    thin = FewRowsSpectrum.of_rows(Z, rows).inverse_root(0.01, ridge, rtol=0.2).dense()
     full = Spectrum.of_matrix(Z.T @ Z / rows).inverse_root(0.01, ridge, rtol=0.2).dense()
     np.testing.assert_allclose(thin, full, rtol=1e-9, atol=1e-9)
 
@@ -108,10 +108,11 @@ def test_shrinking_the_spectrum_equals_shrinking_the_matrix(
     moments = Moments.of(array_library.asarray(three_classes.X))
     spectrum = Spectrum.of_matrix(moments.second_moment(centered=centered))
     B = np.random.default_rng(1).normal(size=(moments.d, 2))
-    S = array_library.to_numpy(moments.covariance(rho, target, centered=centered))
+    S = array_library.to_numpy(moments.second_moment(centered=centered))
     root = spectrum.inverse_root(rho, ridge_of(rho, target, spectrum.scale))
     ours = root.apply(array_library.asarray(B))
-    expected = inverse_root(S) @ B
+    strength = moments.shrinkage(rho, centered=centered)
+    expected = inverse_root(shrunk(S, strength, target)) @ B
     np.testing.assert_allclose(array_library.to_numpy(ours), expected, rtol=1e-10, atol=1e-10)
 
 

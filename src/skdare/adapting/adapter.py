@@ -7,18 +7,19 @@ from functools import partial
 from os import PathLike
 from typing import Any, Self
 
+from sklearn.exceptions import NotFittedError
+
 from skdare._validation import check_count, check_features, check_number, warn
-from skdare.adapting.adaptation import check_adaptable, head_digest, warn_of_outliers
-from skdare.adapting.label_shift import PredictedClasses
-from skdare.adapting.stale_root import MAX_STALENESS, KeptRoot
-from skdare.adapting.stream_file import StreamFile
+from skdare.adapting.label_shift import PredictedClasses, n_classes
+from skdare.adapting.stale_root import MAX_STALENESS, StaleRoot
+from skdare.adapting.stream_file import StreamFile, head_digest
 from skdare.adapting.stream_moments import NUMBERS, SHAPES, Forgetting, StreamMoments
 from skdare.arrays import Array
 from skdare.engines import as_rows
-from skdare.fitting.domain_fit import trust_in
+from skdare.fitting.domain_fit import Adaptation, domain_fit_of, trust_in
 from skdare.persist import INTEGER, NUMBER
 from skdare.whitening.adjustment import Adjustment
-from skdare.whitening.moments import Moments
+from skdare.whitening.moments import Moments, warn_of_outliers
 from skdare.whitening.roots.eigen import Spectrum
 from skdare.whitening.whitening import RowsAlike
 
@@ -90,18 +91,23 @@ class Adapter:
         forgetting = Forgetting(half_life)
         check_number("staleness", staleness, 0.0, MAX_STALENESS)
         check_adaptable(head)
-        self._head, self._active = head, getattr(head, "adapts_", True)
-        if staleness and self._active and head.adaptation_.guess.common is not None:
+        self._head = head
+        fit = domain_fit_of(head)
+        self._declined = fit.declined
+        self._adaptation = fit.adaptation
+        if staleness and self._declined is None and self._prepared.guess.common is not None:
             raise ValueError(
                 "staleness needs shrinkage towards a multiple of the identity, and this head "
                 "shrinks towards the pooled second moment; leave staleness at 0"
             )
         self._prior_rows = head.n_features_in_ if prior_rows is None else prior_rows
-        self._min_rows, self._staleness = min_rows, staleness
+        self._min_rows = min_rows
+        self._staleness = staleness
         self._stream = StreamMoments(head.n_features_in_, forgetting)
         self._classes = PredictedClasses(head, forgetting)
-        self._root: KeptRoot | None = None
-        self.n_seen_, self.n_refreshes_ = 0, 0
+        self._root: StaleRoot | None = None
+        self.n_seen_ = 0
+        self.n_refreshes_ = 0
 
     def __repr__(self) -> str:
         return f"Adapter({type(self._head).__name__}, {self.n_seen_} rows seen)"
@@ -119,7 +125,7 @@ class Adapter:
         """
         X = check_features(self._head, as_rows(X), reset=False)
         self.n_seen_ += X.shape[0]
-        if self._active:
+        if self._declined is None:
             self._stream.add(X)
             self._classes.add(X)
         return self
@@ -132,13 +138,12 @@ class Adapter:
                 f"adapting needs at least {self._min_rows} rows of the new domain; given: "
                 f"{self.n_seen_}"
             )
-        head = self._head
-        if not self._active:
+        if self._declined is not None:
             warn(
-                f"adapting changed nothing: {head.choice_}; set strategies=('raw', 'centered') to "
-                "adapt all the same"
+                f"adapting changed nothing: {self._declined}; set strategies=('raw', 'centered') "
+                "to adapt all the same"
             )
-            return copy.copy(head)
+            return copy.copy(self._head)
         moments = self._stream.moments()
         if self.n_seen_ > 1 and not moments.varies():
             raise RowsAlike(
@@ -146,26 +151,33 @@ class Adapter:
                 "differ"
             )
         trust = trust_in(moments.n, self._prior_rows)
-        own = self._own(moments, trust)
-        head = head.adaptation_.adapted(head, own, moments.mean, trust, self.n_seen_)
+        adjustment = self._adjustment(moments, trust)
+        head = self._head._adapted(adjustment, moments.mean, trust, self.n_seen_)
         warn_of_outliers({"(new)": moments})
         self._classes.warn_of_shift()
         return head
 
-    def _own(self, moments: Moments, trust: float) -> Adjustment:
-        """The adjustment by the rows seen: the one kept, while its scores are near enough."""
-        adaptation, kept = self._head.adaptation_, self._root
-        if kept is not None and kept.serves(moments, trust, self._staleness):
-            return kept.own
-        whitening = adaptation.plan.whitening
-        spectrum, self._root = adaptation.spectrum(moments), None
-        own = adaptation.own(moments, spectrum)
+    @property
+    def _prepared(self) -> Adaptation:
+        assert self._adaptation is not None
+        return self._adaptation
+
+    def _adjustment(self, moments: Moments, trust: float) -> Adjustment:
+        """The adjustment by the rows seen: the last one, while its scores are near enough."""
+        adaptation = self._prepared
+        last = self._root
+        if last is not None and last.serves(moments, trust, self._staleness):
+            return last.adjustment
+        self._root = None
+        spectrum = adaptation.spectrum(moments)
+        adjustment = adaptation.adjustment(moments, spectrum)
         self.n_refreshes_ += 1
         if self._staleness and spectrum is not None:
+            whitening = adaptation.whitening
             rho = moments.shrinkage(whitening.shrinkage, centered=whitening.centered)
-            root = KeptRoot(adaptation, spectrum, rho, own)
+            root = StaleRoot(adaptation, spectrum, rho, adjustment)
             self._root = root if root.is_bounded else None
-        return own
+        return adjustment
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the state of the stream to a file, which ``head.resume`` goes on from.
@@ -191,21 +203,38 @@ class Adapter:
         numbers["squares"] = float(self._classes.squares)
         numbers |= {"n_seen": self.n_seen_, "n_refreshes": self.n_refreshes_}
         header = {"digest": head_digest(self._head), "options": options, "numbers": numbers}
-        made = partial(self._from_file, self._head)
-        StreamFile("adapter", header, arrays).write(path, made)
+        StreamFile("adapter", header, arrays).write(path, partial(self._from_file, self._head))
 
     @classmethod
     def _from_file(cls, head: Any, file: StreamFile) -> Adapter:
         """The adapter that a file holds."""
-        d, k = head.n_features_in_, len(getattr(head, "classes_", ()))
-        numbers, arrays = file.numbers(_NUMBERS), file.checked(_SHAPES, {"d": d, "k": k})
+        sizes = {"d": head.n_features_in_, "k": n_classes(head)}
+        numbers = file.numbers(_NUMBERS)
+        arrays = file.checked(_SHAPES, sizes)
         adapter = cls(head, **file.header["options"])
-        adapter.n_seen_, adapter.n_refreshes_ = numbers["n_seen"], numbers["n_refreshes"]
+        adapter.n_seen_ = numbers["n_seen"]
+        adapter.n_refreshes_ = numbers["n_refreshes"]
         adapter._stream.restore(numbers, arrays)
         adapter._classes.counts = arrays["counts"]
-        adapter._classes.n_rows, adapter._classes.squares = numbers["n_rows"], numbers["squares"]
+        adapter._classes.n_rows = numbers["n_rows"]
+        adapter._classes.squares = numbers["squares"]
         if "root_values" in arrays:
-            values, vectors = arrays["root_values"], arrays["root_vectors"]
-            spectrum = Spectrum(values, vectors, numbers["root_scale"])
-            adapter._root = KeptRoot(head.adaptation_, spectrum, numbers["root_rho"])
+            spectrum = Spectrum(
+                arrays["root_values"], arrays["root_vectors"], numbers["root_scale"]
+            )
+            adapter._root = StaleRoot(adapter._prepared, spectrum, numbers["root_rho"])
         return adapter
+
+
+def check_adaptable(head: Any) -> None:
+    """The head is fitted, and was fitted so that it can adapt."""
+    if not hasattr(head, "solution_"):
+        raise NotFittedError(
+            f"this {type(head).__name__} is not fitted yet; call fit before adapt or adapter"
+        )
+    fit = domain_fit_of(head)
+    if fit.adaptation is None and fit.declined is None:
+        raise ValueError(
+            f"this {type(head).__name__} cannot adapt: it was fitted with adaptation=None or "
+            "adjust=False; set adaptation='centered' or 'raw' and fit again"
+        )

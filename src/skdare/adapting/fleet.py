@@ -9,18 +9,19 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import is_classifier
 
 from skdare._validation import Labels, check_count, check_domains, check_features, check_number
-from skdare.adapting.adaptation import check_adaptable, head_digest
+from skdare.adapting.adapter import check_adaptable
 from skdare.adapting.sketch import LowRankMoments, Sketches
-from skdare.adapting.stream_file import StreamFile
+from skdare.adapting.stream_file import StreamFile, head_digest
 from skdare.adapting.stream_moments import Forgetting
 from skdare.arrays import Array, Index, take, to_numpy
 from skdare.arrays.passes import all_within
 from skdare.engines import as_rows
-from skdare.fitting.domain_fit import trust_in
+from skdare.fitting.domain_fit import domain_fit_of, trust_in
 from skdare.objective.scores import class_numbers, linear_scores, probabilities
-from skdare.persist import LABELS, Arrays, Saved
+from skdare.persist import LABELS, HeaderArrays, ReadContext
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import ridge_of
 
@@ -88,12 +89,15 @@ class Fleet:
         check_adaptable(head)
         _check_sketchable(head)
         _check_kept_in_float32(head)
-        self._head, self._min_rows = head, min_rows
+        self._head = head
+        self._min_rows = min_rows
         self._prior_rows = head.n_features_in_ if prior_rows is None else prior_rows
         self._sketches = Sketches(rank, head.n_features_in_, forgetting)
         self._slots: dict[Hashable, int] = {}
-        fitted, guess = head.adaptation_.fitted, head.adaptation_.guess
-        self._B, self._guessed = fitted.B, guess.apply(fitted.B)
+        adaptation = domain_fit_of(head).adaptation
+        assert adaptation is not None
+        self._adaptation = adaptation
+        self._guessed = adaptation.guess.apply(adaptation.B)
 
     def __repr__(self) -> str:
         return (
@@ -150,9 +154,8 @@ class Fleet:
                 "differ, so use the head as it is until they do"
             )
         rest, weights = self._inverse_root(moments)
-        own = Adjustment(moments.K.shape[1], rest, None, moments.K.T @ moments.Q, weights)
-        given = (own, moments.mean, trust, self.n_seen(device))
-        return self._head.adaptation_.adapted(self._head, *given)
+        adjustment = Adjustment(moments.K.shape[1], rest, None, moments.K.T @ moments.Q, weights)
+        return self._head._adapted(adjustment, moments.mean, trust, self.n_seen(device))
 
     def decision_function(self, X: Array, devices: Labels) -> np.ndarray:
         """Scores of a classifier, every row by the head of its device: (m,) or (m, k)."""
@@ -187,7 +190,7 @@ class Fleet:
         ----------
         path : str or path
         """
-        devices = LABELS.write(self.devices_, Arrays(), "devices")
+        devices = LABELS.write(self.devices_, HeaderArrays(), "devices")
         options = {
             "rank": int(self._sketches.rank),
             "prior_rows": float(self._prior_rows),
@@ -197,14 +200,13 @@ class Fleet:
         header = {"digest": head_digest(self._head), "options": options, "devices": devices}
         sketches = self._sketches
         arrays = {name: getattr(sketches, name)[: sketches.size] for name in sketches.FIELDS}
-        made = partial(self._from_file, self._head)
-        StreamFile("fleet", header, arrays).write(path, made)
+        StreamFile("fleet", header, arrays).write(path, partial(self._from_file, self._head))
 
     @classmethod
     def _from_file(cls, head: Any, file: StreamFile) -> Fleet:
         """The fleet that a file holds."""
         fleet = cls(head, **file.header["options"])
-        devices = LABELS.read(file.header["devices"], Saved({}, {}, "devices"))
+        devices = LABELS.read(file.header["devices"], ReadContext({}, {}, "devices"))
         fleet._slots = {device: slot for slot, device in enumerate(devices)}
         sizes = {"s": len(fleet._slots), "d": head.n_features_in_, "r": fleet._sketches.rank}
         arrays = file.checked(Sketches.SHAPES, sizes)
@@ -214,7 +216,7 @@ class Fleet:
 
     @property
     def _is_classifier(self) -> bool:
-        return hasattr(self._head, "classes_")
+        return bool(is_classifier(self._head))
 
     def _check_classifier(self, name: str) -> None:
         if not self._is_classifier:
@@ -228,31 +230,33 @@ class Fleet:
         return X, list(zip(rows.labels, rows.index, strict=True))
 
     def _moments(self, device: Hashable) -> tuple[LowRankMoments, float]:
-        centered = self._head.adaptation_.plan.whitening.centered
+        centered = self._adaptation.whitening.centered
         moments = self._sketches.moments(self._slots[device], centered=centered)
         return moments, trust_in(moments.n, self._prior_rows)
 
     def _inverse_root(self, moments: LowRankMoments) -> tuple[float, np.ndarray]:
-        """Of the shrunk second moment: everywhere, and what is added along its directions."""
-        whitening = self._head.adaptation_.plan.whitening
+        """Inverse root of the shrunk second moment: everywhere, and more along its directions."""
+        whitening = self._adaptation.whitening
         rho = whitening.shrinkage
+        assert not isinstance(rho, str)  # refused at the start
         return moments.inverse_root(rho, ridge_of(rho, whitening.target, moments.scale))
 
     def _scores(self, X: Any, devices: Any) -> np.ndarray:
         """(m, k) in float64, in the units of the targets."""
         X, groups = self._groups(X, devices)
-        head, k = self._head, self._B.shape[1]
+        head = self._head
+        B = self._adaptation.B
         # Two products for the rows of all devices; what a device adds has few columns.
-        V = np.concatenate([self._B, self._guessed], axis=1)
+        V = np.concatenate([B, self._guessed], axis=1)
         shared = to_numpy(linear_scores(X, slice(0, X.shape[0]), V, 0.0))
-        F = np.empty((X.shape[0], k))
+        F = np.empty((X.shape[0], B.shape[1]))
         for device, index in groups:
             adapted = self._device_scores(device, X, index, shared[index])
             if adapted is None:
                 plain = np.atleast_2d(head.coef_).T
                 F[index] = to_numpy(linear_scores(X, index, plain, head.intercept_))
             else:
-                F[index] = adapted * getattr(head, "_spread", 1.0) + getattr(head, "_centre", 0.0)
+                F[index] = head._targets.raw_scores(adapted)
         return F
 
     def _device_scores(
@@ -264,18 +268,20 @@ class Fleet:
         moments, trust = self._moments(device)
         if not moments.varies:
             return None
-        rows, fitted, k = _rows(X, index), self._head.adaptation_.fitted, self._B.shape[1]
+        rows = _rows(X, index)
+        B = self._adaptation.B
+        k = B.shape[1]
         rest, weights = self._inverse_root(moments)
         # Along unit vectors, not along K: float32 need not hold the squares of the features.
         U = moments.K.T @ moments.Q
-        C = weights[:, None] * (U.T @ self._B)
-        own = rest * shared[:, :k] + (rows @ U.astype(rows.dtype)).astype(np.float64) @ C
-        F = trust * own + (1.0 - trust) * shared[:, k:] + fitted.b
-        shift = self._head.adaptation_.shift(moments.mean, trust)
+        C = weights[:, None] * (U.T @ B)
+        scores = rest * shared[:, :k] + (rows @ U.astype(rows.dtype)).astype(np.float64) @ C
+        F = trust * scores + (1.0 - trust) * shared[:, k:] + self._adaptation.b
+        shift = self._adaptation.shift(moments.mean, trust)
         if shift is None:
             return F
-        own = rest * (shift @ self._B) + (shift @ U) @ C
-        return F - trust * own - (1.0 - trust) * (shift @ self._guessed)
+        at_shift = rest * (shift @ B) + (shift @ U) @ C
+        return F - trust * at_shift - (1.0 - trust) * (shift @ self._guessed)
 
 
 def _rows(X: Array, index: Index) -> np.ndarray:
@@ -306,12 +312,14 @@ def _check_kept_in_float32(head: Any) -> None:
 
 def _check_sketchable(head: Any) -> None:
     """The head adapts, by a shrinkage that a sketch can follow."""
-    if not getattr(head, "adapts_", True):
+    fit = domain_fit_of(head)
+    if fit.declined is not None:
         raise ValueError(
-            f"a fleet would change nothing: {head.choice_}; set strategies=('raw', 'centered') to "
+            f"a fleet would change nothing: {fit.declined}; set strategies=('raw', 'centered') to "
             "adapt all the same, or use the head as it is"
         )
-    whitening = head.adaptation_.plan.whitening
+    assert fit.adaptation is not None
+    whitening = fit.adaptation.whitening
     if whitening.target == "pooled":
         raise ValueError(
             "a fleet keeps a few directions of each device and shrinks towards a multiple of the "

@@ -1,6 +1,6 @@
 """An inverse root kept from earlier moments, and how far scores are from those of a new one.
 
-Notation: A = W⁻¹ the kept root of a shrunk second moment, S the shrunk second moment now,
+Notation: A = W⁻¹ the stale root of a shrunk second moment, S the shrunk second moment now,
 B (d, k) canonical weights, D what must be added to W, Q (d, d) eigenvectors of A.
 
 W + D is the inverse root of S when (W + D) S (W + D) = I. With S = A (I + E) A and terms of
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skdare.adapting.adaptation import Adaptation
+from skdare.fitting.domain_fit import Adaptation
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments, ridge_of
 from skdare.whitening.roots.eigen import Spectrum
@@ -28,7 +28,7 @@ _SECOND_ORDER = 3.0
 MAX_STALENESS = 0.1
 
 
-class KeptRoot:
+class StaleRoot:
     """The adjustment of a domain, with the spectrum that it was made of.
 
     Parameters
@@ -37,7 +37,7 @@ class KeptRoot:
     spectrum : Spectrum
     rho : float
         The strength of shrinkage.
-    own : Adjustment, optional
+    adjustment : Adjustment, optional
         Their inverse root, where it is known.
     """
 
@@ -46,15 +46,19 @@ class KeptRoot:
         adaptation: Adaptation,
         spectrum: Spectrum,
         rho: float,
-        own: Adjustment | None = None,
+        adjustment: Adjustment | None = None,
     ) -> None:
-        self._adaptation, self.spectrum, self.rho = adaptation, spectrum, rho
-        target, B = adaptation.plan.whitening.target, adaptation.fitted.B
-        ridge = ridge_of(rho, target, spectrum.scale)
-        self.own = spectrum.inverse_root(rho, ridge) if own is None else own
+        self._adaptation = adaptation
+        self.spectrum = spectrum
+        self.rho = rho
+        ridge = ridge_of(rho, adaptation.whitening.target, spectrum.scale)
+        if adjustment is None:
+            adjustment = spectrum.inverse_root(rho, ridge)
+        self.adjustment = adjustment
         self._roots = np.sqrt((1.0 - rho) * spectrum.values + ridge)
-        self._coordinates = spectrum.vectors.T @ B
-        self._V = self.own.apply(B), adaptation.guess.apply(B)
+        self._coordinates = spectrum.vectors.T @ adaptation.B
+        self._adjusted = adjustment.apply(adaptation.B)
+        self._guessed = adaptation.guess.apply(adaptation.B)
 
     @property
     def is_bounded(self) -> bool:
@@ -73,13 +77,14 @@ class KeptRoot:
         ``‖Z D B‖ / ‖Z V‖`` in the Frobenius norm, for the rows Z (weighted as they count now, and
         less what the head subtracts in use), times the trust in D, with V the blended weights.
         """
-        own, guess = self._V
-        V, k = trust * own + (1.0 - trust) * guess, own.shape[1]
+        V = trust * self._adjusted + (1.0 - trust) * self._guessed
+        k = V.shape[1]
         shift = self._adaptation.shift(moments.mean, trust)
         offset = moments.mean if shift is None else moments.mean - shift
         M = np.concatenate([trust * self._correction(moments), V], axis=1)
         squares = np.sum(M * (moments.scatter @ M), axis=0) / moments.n + (offset @ M) ** 2
-        change, size = squares[:k].sum(), squares[k:].sum()
+        change = squares[:k].sum()
+        size = squares[k:].sum()
         return float(np.sqrt(max(change, 0.0) / size)) if size > 0 else 0.0
 
     def _correction(self, moments: Moments) -> np.ndarray:
@@ -105,7 +110,7 @@ class KeptRoot:
 
     def _shrunk_product(self, moments: Moments, M: np.ndarray) -> np.ndarray:
         """S M with the shrinkage that the moments ask for now."""
-        whitening = self._adaptation.plan.whitening
+        whitening = self._adaptation.whitening
         rho = moments.shrinkage(whitening.shrinkage, centered=whitening.centered)
         ridge = ridge_of(rho, whitening.target, moments.scale(centered=whitening.centered))
         product = moments.scatter @ M / moments.n

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -9,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from skdare.adapting.adaptation import head_digest
-from skdare.adapting.npz_stream import is_npz, read_npz_stream
-from skdare.persist import Array, Field, Saved, TensorFile, Unfit
+from skdare.fitting.domain_fit import domain_fit_of
+from skdare.fitting.formulation import Formulation
+from skdare.persist import ArrayOf, Field, FieldError, ReadContext, TensorFile
 
 STREAMS = ("adapter", "fleet")
 # What making a stream of a file that does not fit together may raise.
@@ -59,34 +60,62 @@ class StreamFile:
     @classmethod
     def read(cls, path: str | PathLike[str], head: Any) -> StreamFile:
         """A file that was written for this head; any other is refused."""
-        read = read_npz_stream(path) if is_npz(path) else TensorFile.read(path)
-        if read.kind not in STREAMS:
+        file = TensorFile.read(path)
+        if file.kind not in STREAMS:
             raise ValueError(
-                f"{path} holds a {read.kind}, not the state of a stream; pass a file that "
+                f"{path} holds a {file.kind}, not the state of a stream; pass a file that "
                 "adapter.save or fleet.save wrote"
             )
-        if read.header.get("digest") != head_digest(head):
+        if file.header.get("digest") != head_digest(head):
             raise ValueError(
                 f"{path} was saved for another head, or for this one before it was fitted again; "
                 "resume with the head that it was saved with"
             )
-        return cls(read.kind, read.header, read.arrays)
+        return cls(file.kind, file.header, file.arrays)
 
     def numbers(self, fields: Mapping[str, Field]) -> dict[str, Any]:
         """Those of the numbers that the file has, each of its kind."""
-        saved, given = Saved({}, {}), self.header["numbers"]
+        saved, given = ReadContext({}, {}), self.header["numbers"]
         unknown = set(given) - set(fields)
         if unknown:
-            raise Unfit(f"it has a number {min(unknown)!r}")
+            raise FieldError(f"it has a number {min(unknown)!r}")
         return {name: fields[name].read(given[name], saved.inside(name)) for name in given}
 
     def checked(self, shapes: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
         """The arrays, of the shapes that letters give."""
-        saved = Saved(self.arrays, dict(sizes))
+        saved = ReadContext(self.arrays, dict(sizes))
         unknown = set(self.arrays) - set(shapes)
         if unknown:
-            raise Unfit(f"it has an array {min(unknown)!r}")
+            raise FieldError(f"it has an array {min(unknown)!r}")
         return {
-            name: Array(shapes[name]).read({"array": name}, saved.inside(name))
+            name: ArrayOf(shapes[name]).read({"array": name}, saved.inside(name))
             for name in self.arrays
         }
+
+
+def head_digest(head: Any) -> str:
+    """A checksum of all that adapting with this head depends on."""
+    digest = hashlib.sha256()
+    arrays = [head.coef_, head.intercept_]
+    adaptation = domain_fit_of(head).adaptation
+    if adaptation is not None:
+        guess = adaptation.guess
+        digest.update(_described(adaptation.formulation).encode())
+        arrays += [adaptation.B, adaptation.b, adaptation.mean, guess.common]
+        arrays += [guess.scale, guess.matrix, guess.U, guess.weights]
+    for array in arrays:
+        values = np.zeros(0) if array is None else np.asarray(array, dtype="<f8")
+        digest.update(repr(values.shape).encode())
+        digest.update(np.ascontiguousarray(values).data)
+    return digest.hexdigest()
+
+
+def _described(formulation: Formulation) -> str:
+    """A formulation in the words that files have had since the format began."""
+    whitening, means = formulation.whitening, formulation.means
+    form = (
+        f"Form(centered={means.centered!r}, mean_penalty={means.mean_penalty!r}, "
+        f"subtract={means.subtract!r})"
+    )
+    rest = f"l2={formulation.l2!r}, by_rows={formulation.by_rows!r}"
+    return f"Plan(whitening={whitening!r}, form={form}, {rest})"

@@ -12,7 +12,7 @@ from skdare._validation import check_number
 from skdare.arrays import Array, chunk_rows, float64, like, products_of, take, to_numpy
 from skdare.persist import FLAG, INTEGER, NUMBER
 from skdare.whitening.moments import Moments
-from skdare.whitening.row_sums import RunningSums, point_near_mean
+from skdare.whitening.sums import RunningSums, point_near_mean
 
 # Chunks of fewer rows are gathered until there are so many: adding a product to the (d, d) sums
 # costs the same for one row as for dozens.

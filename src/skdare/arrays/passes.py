@@ -17,7 +17,7 @@ from skdare.arrays.rows import is_within
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class RowPart:
     """Some rows, and columns with an entry for each of them.
 
     Parameters
@@ -34,7 +34,7 @@ class Part:
     columns: tuple[Array, ...]
 
 
-Visit = Callable[[Part, Any], Any]
+Visit = Callable[[RowPart, Any], Any]
 """What to compute of a part and of what a pass brings along; results of one part's rows add up."""
 
 
@@ -54,12 +54,12 @@ class SpreadRows(RowReader):
     """
 
     @abstractmethod
-    def route(self, parts: Sequence[Part]) -> Route:
+    def route(self, parts: Sequence[RowPart]) -> Route:
         """A way through parts, some of which are of these rows."""
 
 
 class _Local(Route):
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[RowPart]) -> None:
         self.parts = parts
 
     def run(self, visit: Visit, brought: Iterable[Any]) -> Iterator[Any]:
@@ -67,7 +67,7 @@ class _Local(Route):
             yield visit(part, shared)
 
 
-def route(parts: Sequence[Part]) -> Route:
+def route(parts: Sequence[RowPart]) -> Route:
     """How to visit these parts."""
     for part in parts:
         if isinstance(part.X, SpreadRows):
@@ -75,16 +75,16 @@ def route(parts: Sequence[Part]) -> Route:
     return _Local(parts)
 
 
-def visit_once(visit: Visit, parts: Sequence[Part]) -> list[Any]:
+def visit_once(visit: Visit, parts: Sequence[RowPart]) -> list[Any]:
     """One result for each part, of one pass that brings nothing along."""
     return list(route(parts).run(visit, [None] * len(parts)))
 
 
 def all_within(X: Array, limit: float) -> bool:
     """Whether every entry is a number from -limit to limit, looked at where the rows lie."""
-    whole = Part(X, slice(0, X.shape[0]), ())
+    whole = RowPart(X, slice(0, X.shape[0]), ())
     return not any(route([whole]).run(_count_beyond, [limit]))
 
 
-def _count_beyond(part: Part, limit: float) -> int:
+def _count_beyond(part: RowPart, limit: float) -> int:
     return int(not is_within(part.X, part.index, limit))

@@ -22,7 +22,7 @@ class RowReader(ABC):
     dtype: np.dtype
     is_sparse = False
     # Whether a pickle of it is small, and reads the same rows wherever the same files are.
-    travels = False
+    is_portable = False
 
     def __len__(self) -> int:
         return self.shape[0]

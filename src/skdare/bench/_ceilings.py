@@ -15,8 +15,10 @@ from skdare.bench._heads import HEADS
 from skdare.bench._paper import Linear
 from skdare.bench._scores import Fit
 from skdare.bench._trial import Settings
+from skdare.objective.coordinates import Coordinates
 from skdare.objective.losses import LOGISTIC, SOFTMAX, SQUARED, Loss
-from skdare.objective.objective import Block, Objective, Rows
+from skdare.objective.objective import Objective
+from skdare.objective.rows import DomainBlock, WeightedRows
 from skdare.whitening.adjustment import Adjustment
 
 CEILINGS = ("ceiling-exact", "ceiling-sgd")
@@ -46,14 +48,16 @@ def _descended(fold: Fold, settings: Settings) -> Fit:
     if fold.task == "classification":
         classes, targets = np.unique(rows.y, return_inverse=True)
         loss, k = (LOGISTIC, 1) if len(classes) == 2 else (SOFTMAX, len(classes))
-    all_rows = Rows(rows.X, slice(0, n), targets, np.full(n, 1.0 / n))
-    objective = Objective([Block(Adjustment(d, 1.0), (all_rows,))], loss, d, k)
+    all_rows = WeightedRows(rows.X, slice(0, n), targets, np.full(n, 1.0 / n))
+    block = DomainBlock(Adjustment(d, 1.0), (all_rows,))
+    objective = Objective([block], loss, Coordinates(d, k))
     options: dict[str, Any] = {
         "step": 1.0 / (loss.steepest * (_largest_eigenvalue(fold) + 1.0)),
         "momentum": settings.momentum,
         "steps": settings.sgd_steps,
     }
-    V, b = objective.unpack(momentum_descent(objective, np.zeros(objective.size), **options))
+    theta = momentum_descent(objective, np.zeros(objective.size), **options)
+    V, b = objective.coordinates.unpack(theta)
     return Fit(Linear(V, b, classes), {f"option:{name}": v for name, v in options.items()})
 
 

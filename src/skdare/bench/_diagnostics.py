@@ -48,7 +48,7 @@ def _adjustment(fold: Fold, domain: str, whitening: Whitening) -> Adjustment:
     """Of one domain; a pool is that of the training domains."""
     common = fold.once(
         ("common", whitening),
-        lambda: whitening.of_pool(
+        lambda: whitening.common(
             [fold.statistics(d).moments for d in fold.seen], work_dtype(fold.train.X)
         ),
     )

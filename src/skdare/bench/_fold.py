@@ -15,7 +15,7 @@ from skdare.bench._source import Source, distinct
 from skdare.bench._trial import Settings, Trial
 from skdare.datasets import DomainData, reserve
 from skdare.datasets._split import reserved_rows
-from skdare.whitening.domain_statistics import DomainStatistics, Shared
+from skdare.whitening.cache import DomainCache, SharedCaches
 
 
 class Once:
@@ -60,7 +60,7 @@ class Fold:
         Which of them were set aside.
     split : str
         How rows were set aside, in words.
-    shared : mutable mapping from domain to DomainStatistics
+    shared : mutable mapping from domain to DomainCache
     once : Once
         Choices made for this fold.
     """
@@ -73,10 +73,10 @@ class Fold:
     new: DomainData
     reserved: np.ndarray
     split: str
-    shared: Shared
+    shared: SharedCaches
     once: Once = field(default_factory=Once)
 
-    def statistics(self, domain: str) -> DomainStatistics:
+    def statistics(self, domain: str) -> DomainCache:
         """Moments and adjustments of one domain's training rows, the held-out one included."""
         return self.shared[domain]
 
@@ -193,12 +193,12 @@ def rows_and_reserved(
     return n, reserved_rows(n, share) if split is None else int(np.sum(split[own]))
 
 
-def _statistics(table: DomainData, aside: np.ndarray) -> dict[Hashable, DomainStatistics]:
+def _statistics(table: DomainData, aside: np.ndarray) -> dict[Hashable, DomainCache]:
     """Of the training rows of every domain; nothing is computed before it is asked for."""
-    found: dict[Hashable, DomainStatistics] = {}
+    found: dict[Hashable, DomainCache] = {}
     for domain in distinct(table.domains):
         rows = np.flatnonzero((table.domains == domain) & ~aside)
-        found[domain] = DomainStatistics(table.X, compact(rows), np.ones(len(rows)))
+        found[domain] = DomainCache(table.X, compact(rows), np.ones(len(rows)))
     return found
 
 

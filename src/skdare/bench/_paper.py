@@ -18,9 +18,11 @@ from skdare.bench._early import FixedStepLBFGS, descend_with_patience
 from skdare.bench._fold import Fold
 from skdare.bench._scores import Fit
 from skdare.bench._trial import Settings
+from skdare.objective.coordinates import Coordinates
 from skdare.objective.invariant_risk import InvariantRisk
 from skdare.objective.losses import LOGISTIC, SOFTMAX, Loss
-from skdare.objective.objective import Block, Objective, Rows
+from skdare.objective.objective import Objective
+from skdare.objective.rows import DomainBlock, WeightedRows
 from skdare.objective.scores import linear_scores
 from skdare.solvers import Function
 from skdare.whitening.adjustment import Adjustment, average
@@ -84,7 +86,7 @@ class _Descent:
     def weights(self, theta: np.ndarray, e: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Weights and intercept on raw features for training domain e, or an unseen one."""
         W, mean = (self.guess, self.mean) if e is None else (self.adjustments[e], self.means[e])
-        B, b = self.objective.unpack(theta)
+        B, b = self.objective.coordinates.unpack(theta)
         V = np.asarray(W.apply(W.like(B)), dtype=np.float64)
         return V, b if mean is None else b - mean @ V
 
@@ -113,27 +115,30 @@ class _Training:
     def d(self) -> int:
         return self.fold.train.X.shape[1]
 
-    def _rows(self, domain: str, shift: np.ndarray | None) -> Rows:
+    def _rows(self, domain: str, shift: np.ndarray | None) -> WeightedRows:
         """The rows of a domain, weighing one together."""
         index = np.flatnonzero(self.fold.train.domains == domain)
         place = slice(int(index[0]), int(index[-1]) + 1)  # domain after domain
         weight = np.full(len(index), 1.0 / len(index))
-        return Rows(self.fold.train.X, place, self.codes[place], weight, shift)
+        return WeightedRows(self.fold.train.X, place, self.codes[place], weight, shift)
 
-    def _mean_row(self, mean: np.ndarray, penalty: float) -> Rows:
+    def _mean_row(self, mean: np.ndarray, penalty: float) -> WeightedRows:
         """A domain mean, to be predicted as uninformative."""
         X = mean[None, :].astype(self.fold.train.X.dtype)
         T = np.full((1, self.k), self.loss.uninformative(self.k))
-        return Rows(X, slice(0, 1), T, np.array([penalty]), intercept=False)
+        return WeightedRows(X, slice(0, 1), T, np.array([penalty]), intercept=False)
 
-    def _objective(self, blocks: Sequence[Block], weights: Sequence[float]) -> Objective:
-        return Objective(blocks, self.loss, self.d, self.k, block_weights=weights)
+    def _objective(self, blocks: Sequence[DomainBlock], weights: Sequence[float]) -> Objective:
+        coordinates = Coordinates(self.d, self.k)
+        return Objective(blocks, self.loss, coordinates, block_weights=weights)
 
     def plain(self, name: str, options: Mapping[str, Any]) -> _Descent:
         """ERM, reweighted ERM, GroupDRO and IRM: features as they are."""
         seen, raw = self.fold.seen, Adjustment(self.d, 1.0)
         n = len(seen)
-        even = self._objective([Block(raw, (self._rows(d, None),)) for d in seen], [1.0 / n] * n)
+        even = self._objective(
+            [DomainBlock(raw, (self._rows(d, None),)) for d in seen], [1.0 / n] * n
+        )
         function = _always(even)
         if name == "erm":
             sizes = np.array([np.sum(self.fold.train.domains == domain) for domain in seen])
@@ -167,12 +172,12 @@ class _Training:
 
     def _block(
         self, domain: str, W: Adjustment, mean: np.ndarray, penalty: float, centre: bool
-    ) -> Block:
+    ) -> DomainBlock:
         """The rows of a domain, centred or not, and its mean where that is penalised."""
         rows = [self._rows(domain, mean if centre else None)]
         if penalty > 0:
             rows.append(self._mean_row(mean, penalty))
-        return Block(W, tuple(rows))
+        return DomainBlock(W, tuple(rows))
 
     def validator(self, descent: _Descent, validate_with: str) -> Callable[[np.ndarray], float]:
         """Mean over training domains of accuracy on the rows they set aside."""

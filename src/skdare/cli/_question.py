@@ -19,6 +19,7 @@ from skdare.cli._table_options import table_keys
 from skdare.cli._terminal import say
 from skdare.datasets import DomainData, guess_task, read_unlabelled
 from skdare.diagnosis import MIN_ROWS
+from skdare.fitting.domain_fit import domain_fit_of
 
 # What a saved head leaves to say.
 _OF_A_HEAD = ("features", "new", "feature_key", "label_cost", "acceptable", "as_json", "page")
@@ -39,7 +40,8 @@ class Question:
         head = self.head
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            adapted = head if head.adaptation_ is None else head.adapt(self.new)
+            can_adapt = domain_fit_of(head).adaptation is not None
+            adapted = head.adapt(self.new) if can_adapt else head
             # In the units of the expected score, where there is one.
             task = None if head.rehearsal_ is None else head.rehearsal_.task
             scores = [

@@ -30,7 +30,7 @@ class StoredRows(BlockReader):
     store : Store
     """
 
-    travels = True
+    is_portable = True
 
     def __init__(self, store: Store) -> None:
         manifest = store.manifest

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdare._validation import check_number
+from skdare._validation import check_features, check_number
 from skdare.arrays import Array, to_numpy
 from skdare.diagnosis._adjustment_finding import adjustment_finding
 from skdare.diagnosis._assumption_finding import assumption_finding
@@ -36,9 +36,11 @@ from skdare.diagnosis._recommendation import (
     without_rehearsal,
 )
 from skdare.diagnosis._rehearsal import Rehearsal, foreseen_loss
-from skdare.diagnosis._rehearsing import own_adjustment
-from skdare.diagnosis._task import Reading, read
+from skdare.diagnosis._rehearsing import check_diagnosable, own_adjustment
+from skdare.diagnosis._score_scale import Reading, read
 from skdare.diagnosis._training import TrainingDomains
+from skdare.engines import as_rows
+from skdare.fitting.domain_fit import domain_fit_of
 from skdare.objective.scores import linear_scores
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
@@ -46,6 +48,16 @@ from skdare.whitening.moments import Moments
 # Rows below which nothing is said: halves of them still have moments.
 MIN_ROWS = 20
 EVERYTHING = "this domain", "What can be said of these rows?"
+
+
+def diagnose(
+    head: Any, X: Array, *, label_cost: float, acceptable: float | None = None
+) -> Diagnosis:
+    """Whether a head can be trusted on the domain of X; see `AdjustedHead.diagnose`."""
+    check_diagnosable(head)
+    X = check_features(head, as_rows(X), reset=False)
+    training = TrainingDomains.of(head)
+    return Diagnosing(head, X, training, head.rehearsal_)(label_cost, acceptable)
 
 
 class Diagnosing:
@@ -134,18 +146,18 @@ class Diagnosing:
         ]
 
     def _labels(self) -> list[Finding]:
-        classes = getattr(self.head, "classes_", None)
-        if classes is None:
+        training = domain_fit_of(self.head).class_shares
+        if training is None:
             return []
+        classes = self.head.classes_
         numbers = np.searchsorted(classes, self._read.values)
         counts = np.bincount(numbers, minlength=len(classes))
-        shares, reach = self.head.predicted_shares_, self.head.predicted_share_range_
         trained_on = sum(m.n for m in self.training.moments)
-        return [label_finding(counts, shares, trained_on, reach, classes)]
+        return [label_finding(counts, training.shares, trained_on, training.reach, classes)]
 
     def _outlook(self, rehearsal: Rehearsal) -> Outlook:
         disagreement = None
-        if self.head.adaptation_ is not None:
+        if domain_fit_of(self.head).adaptation is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the findings say it
                 adapted = self.head.adapt(self.X)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, svds
 
 from skdare.arrays import symmetric_eigen, to_numpy
-from skdare.whitening.adjustment import Adjustment, is_thin, thin_columns
+from skdare.whitening.adjustment import Adjustment, is_low_rank, low_rank_columns
 from skdare.whitening.moments import Moments, covariance_times
 
 # Features above which iteration finds the largest singular value sooner than a decomposition.
@@ -57,8 +57,8 @@ def adjustment_difference(own: Adjustment, guess: Adjustment) -> np.ndarray | Li
     without variance, and stay at zero. Of thin adjustments no (d, d) matrix is made.
     """
     own, guess = own.inner, guess.inner
-    if is_thin(own) and is_thin(guess):
-        return _thin_difference(own, guess)
+    if is_low_rank(own) and is_low_rank(guess):
+        return _low_rank_difference(own, guess)
     values, vectors = symmetric_eigen(to_numpy(own.dense(guess)).astype(np.float64))
     kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
     inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
@@ -67,16 +67,16 @@ def adjustment_difference(own: Adjustment, guess: Adjustment) -> np.ndarray | Li
     return vectors @ (inverse[:, None] * (vectors.T @ guessed)) - within
 
 
-def _thin_difference(own: Adjustment, guess: Adjustment) -> LinearOperator:
+def _low_rank_difference(own: Adjustment, guess: Adjustment) -> LinearOperator:
     """Δ as a function of vectors: own is a scale but for the few directions Z of its columns."""
-    U, weights = thin_columns(own)
+    U, weights = low_rank_columns(own)
     Z, R = np.linalg.qr(U)
     values, turn = np.linalg.eigh(own.scale * np.eye(len(R)) + (R * weights) @ R.T)
     noise = own.d * np.finfo(np.float64).eps * values.max(initial=own.scale)
     Z, kept = Z @ turn, values > noise
     inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
     beyond = 1.0 / own.scale if own.scale > noise else 0.0
-    G, guessed = thin_columns(guess)
+    G, guessed = low_rank_columns(guess)
 
     def guess_times(V: np.ndarray) -> np.ndarray:
         return guess.scale * V + G @ (guessed[:, None] * (G.T @ V))

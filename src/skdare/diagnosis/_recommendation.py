@@ -11,8 +11,6 @@ from skdare.diagnosis._rehearsal import Rehearsal
 
 ACTIONS = ("use as is", "adapt", "collect labels", "do not use")
 CANNOT_SAY = "cannot say"
-# What a score must rise for labels to be worth collecting, unless one says otherwise.
-LABEL_COST = 0.05
 # Scores within which a smaller number of labelled rows is as good as a larger one.
 _AS_GOOD = 0.01
 

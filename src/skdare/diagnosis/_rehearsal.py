@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare.diagnosis._task import Task
+from skdare.diagnosis._score_scale import ScoreScale
 
 # On features fine-tuned on the training domains, new domains lost 1.8 to 3.6 times what the signs
 # said (PACS, four networks; 1.7 to 3.3 on twelve others that this number has not seen).
@@ -101,11 +101,11 @@ class Rehearsal:
     Parameters
     ----------
     domains : sequence of Rehearsed
-    task : Task
+    task : ScoreScale
     """
 
     domains: Sequence[Rehearsed]
-    task: Task
+    task: ScoreScale
 
     @property
     def usual(self) -> float:

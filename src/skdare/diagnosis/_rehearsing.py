@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import column_or_1d
 
-from skdare._validation import warn
-from skdare.arrays import Array, compact, take
+from skdare._validation import (
+    DomainRows,
+    Labels,
+    check_domains,
+    check_features,
+    check_finite_targets,
+    check_weights,
+    warn,
+)
+from skdare.arrays import Array, compact, is_foreign, take, to_numpy
 from skdare.diagnosis._rehearsal import Rehearsal, Rehearsed
-from skdare.diagnosis._task import Classes, Numbers, Reading, Task, read
+from skdare.diagnosis._score_scale import AccuracyScale, Reading, ScoreScale, VarianceScale, read
 from skdare.diagnosis._training import TrainingDomains
+from skdare.engines import Placement
+from skdare.fitting.domain_fit import domain_fit_of
+from skdare.heads import fit_sharing
 from skdare.whitening.adjustment import adjustment_error
-from skdare.whitening.domain_statistics import DomainStatistics, Shared
+from skdare.whitening.cache import DomainCache, SharedCaches
 from skdare.whitening.whitening import RowsAlike
 
 # Share of the rows of every other domain that a rehearsal does not train on: what one is used to
@@ -30,23 +43,69 @@ TRIED_ROWS = (25, 100, 400, 1600, 6400)
 LABELLED = (5, 20, 50)
 
 
-@dataclass(frozen=True)
-class Copies:
-    """How copies of a head are made and fitted.
+def rehearse(
+    head: Any,
+    X: Array,
+    y: Array,
+    domains: Labels | None,
+    sample_weight: Array | None,
+    *,
+    progress: Callable[[str], object] | None = None,
+) -> Rehearsal:
+    """Hold each training domain of a fitted head out in turn; see `AdjustedHead.rehearse`."""
+    check_diagnosable(head)
+    if head.get_params() != head._fitted_params:
+        raise ValueError("parameters were changed since fit; fit again, then rehearse")
+    with Placement(head.engine) as placement:
+        X = check_features(head, placement.from_disk(X), reset=False)
+        X = placement.from_memory(X)
+        y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
+        _check_targets(head, y, X.shape[0])
+        weight = check_weights(sample_weight, len(y))
+        training = TrainingDomains.of(head)
+        numbers = _rows_by_domain(check_domains(domains, len(y), weight), training, len(y))
+        return Rehearsing(head, training, X, y, weight, numbers, progress)()
 
-    Parameters
-    ----------
-    same : callable
-        An unfitted head with the same options.
-    plain : callable
-        One that neither adjusts nor adapts: what one would retrain with where there are labels.
-    fit : callable
-        Called with head, statistics to share, X, y, domains and weights.
-    """
 
-    same: Callable[[], Any]
-    plain: Callable[[], Any]
-    fit: Callable[..., Any]
+def check_diagnosable(head: Any) -> None:
+    """The head is fitted, knows its training domains, and was not adapted."""
+    domain_fit_of(head)
+    if head.adapted_rows_ is not None:
+        raise ValueError("this head was adapted; diagnose the head that it came from")
+
+
+def _check_targets(head: Any, y: np.ndarray, rows: int) -> None:
+    """The checks that fit makes of targets, and that they are those of this head."""
+    if len(y) != rows:
+        raise ValueError(f"y has {len(y)} entries but X has {rows} rows; give one a row")
+    check_finite_targets(y)
+    if is_regressor(head):
+        if not np.var(y) > 0:
+            raise ValueError("y is the same in every row; there is nothing to rehearse")
+        return
+    unknown = np.setdiff1d(y, head.classes_)
+    if len(unknown):
+        raise ValueError(
+            f"y has the class {unknown[0]!r}, which the head was not fitted to; pass the "
+            "training rows"
+        )
+
+
+def _rows_by_domain(rows: DomainRows, training: TrainingDomains, n: int) -> list[np.ndarray]:
+    """Row numbers of each training domain."""
+    if set(rows.labels) != set(training.labels):
+        raise ValueError(
+            f"these rows have the domains {_listed(rows.labels)}, and the head was fitted to "
+            f"{_listed(training.labels)}; pass the training rows"
+        )
+    if len(rows.labels) < 2:
+        raise ValueError("rehearsing holds a domain out, and there is 1; it needs at least 2")
+    index = dict(zip(rows.labels, rows.index, strict=True))
+    return [np.arange(n)[index[label]] for label in training.labels]
+
+
+def _listed(labels: Iterable[Hashable]) -> str:
+    return ", ".join(f"`{label}`" for label in labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,29 +114,32 @@ class Rehearsing:
 
     Parameters
     ----------
-    copies : Copies
+    head : fitted head
+        Copies of it are fitted.
     training : TrainingDomains
         Of the head itself, for the errors of its adjustments.
     X : array of shape (n, d)
     y, weight : arrays of shape (n,)
     numbers : sequence of arrays
         Rows of each domain of ``training``, in its order.
-    classes : array, optional
-        Of the head; None for a regression.
     progress : callable, optional
         Called with the name of each domain before it is held out.
     """
 
-    copies: Copies
+    head: Any
     training: TrainingDomains
     X: Array
     y: np.ndarray
     weight: np.ndarray
     numbers: Sequence[np.ndarray]
-    classes: np.ndarray | None
     progress: Callable[[str], object] | None = None
     # Of the rows that are trained on, which are the same whoever is held out.
-    _shared: Shared = field(default_factory=dict)
+    _shared: SharedCaches = field(default_factory=dict)
+
+    @property
+    def classes(self) -> np.ndarray | None:
+        """Classes of the head; None for a regression."""
+        return None if is_regressor(self.head) else self.head.classes_
 
     def __call__(self) -> Rehearsal:
         """Hold every domain out in turn."""
@@ -100,12 +162,12 @@ class Rehearsing:
         return Rehearsal(found, self.task)
 
     @cached_property
-    def task(self) -> Task:
+    def task(self) -> ScoreScale:
         """What a prediction is worth."""
         if self.classes is None:
-            return Numbers(float(np.var(self.y)))
+            return VarianceScale(float(np.var(self.y)))
         _, counts = np.unique(self.y, return_counts=True)
-        return Classes(float(counts.max() / len(self.y)))
+        return AccuracyScale(float(counts.max() / len(self.y)))
 
     @cached_property
     def _aside(self) -> list[np.ndarray]:
@@ -131,7 +193,7 @@ class Rehearsing:
         return self.numbers[e][~self._aside[e]]
 
     def _one(self, e: int, others: Sequence[int]) -> Rehearsed:
-        head = self._fit(self.copies.same(), others)
+        head = self._fit(self.head._rehearsal_copy(), others)
         aside = np.sort(np.concatenate([self.numbers[o][self._aside[o]] for o in others]))
         if not len(aside):
             raise ValueError(
@@ -152,7 +214,7 @@ class Rehearsing:
             adapted,
             self._retrained(e, others),
             self._errors(e, rows),
-            head.training_domains().shift(self.training.moments[e]).at_least,
+            TrainingDomains.of(head).shift(self.training.moments[e]).at_least,
         )
 
     def _fit(self, head: Any, others: Sequence[int], labelled: np.ndarray | None = None) -> Any:
@@ -165,7 +227,7 @@ class Rehearsing:
             weight[labelled], domains = self.weight[labelled], domains.copy()
             # These rows differ from fit to fit, so what is known of them is not shared.
             domains[labelled], shared = len(self.numbers), dict(shared)
-        return self.copies.fit(head, shared, self.X, self.y, domains, weight)
+        return fit_sharing(head, shared, self.X, self.y, domains, weight)
 
     @cached_property
     def _domains(self) -> np.ndarray:
@@ -181,7 +243,7 @@ class Rehearsing:
         """Scores after adapting, and the disagreement where all rows were used."""
         scores: dict[int, float] = {}
         disagreement = None
-        if head.adaptation_ is None or len(y) < 2:
+        if domain_fit_of(head).adaptation is None or len(y) < 2:
             return scores, disagreement
         for some in self._samples(len(y)):
             with suppress(RowsAlike):  # to rows that do not differ nobody can adapt
@@ -205,7 +267,7 @@ class Rehearsing:
             n = each * (10 if self.classes is None else len(self.classes))
             if 2 * n > len(order):
                 break
-            head = self._fit(self.copies.plain(), others, np.sort(order[:n]))
+            head = self._fit(self.head._retrainer(), others, np.sort(order[:n]))
             rest = np.sort(order[n:])
             values = read(head, self.X, rest).values
             scores[n] = self.task.score(values, self.y[rest])
@@ -226,5 +288,5 @@ class Rehearsing:
 
 def own_adjustment(training: TrainingDomains, rows: Array, numbers: np.ndarray) -> Any:
     """The adjustment of some rows of a domain that is not one of these."""
-    statistics = DomainStatistics(rows, compact(numbers), np.ones(len(numbers)))
+    statistics = DomainCache(rows, compact(numbers), np.ones(len(numbers)))
     return statistics.adjustment(training.whitening, training.common_like(rows)).to_numpy()

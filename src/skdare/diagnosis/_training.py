@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,8 +22,9 @@ from skdare.diagnosis._geometry import (
     span,
     spectral_norm,
 )
+from skdare.fitting.domain_fit import DomainFit, domain_fit_of
 from skdare.whitening.adjustment import Adjustment, adjustment_error
-from skdare.whitening.guess import guess_adjustment
+from skdare.whitening.guess import GuessRule, guess_adjustment
 from skdare.whitening.moments import Moments, covariance_times
 from skdare.whitening.whitening import Whitening
 
@@ -94,10 +96,27 @@ class TrainingDomains:
     labels: list[Hashable]
     moments: list[Moments]
     adjustments: list[Adjustment]
-    rule: str | Mapping[Any, float]
+    rule: GuessRule
     B: np.ndarray
     truth: np.ndarray
     whitening: Whitening
+
+    @classmethod
+    def of(cls, head: Any) -> TrainingDomains:
+        """What a fitted head knows of its training domains, computed once for each fit."""
+        fit = domain_fit_of(head)
+        if fit not in _TRAINING:
+            labels = list(fit.adjustments)
+            _TRAINING[fit] = cls(
+                labels,
+                [fit.moments[label] for label in labels],
+                [fit.adjustments[label] for label in labels],
+                fit.guess_rule,
+                np.asarray(fit.B, dtype=np.float64),
+                np.asarray(fit.unconstrained_weights, dtype=np.float64),
+                fit.whitening,
+            )
+        return _TRAINING[fit]
 
     @cached_property
     def names(self) -> list[str]:
@@ -193,6 +212,10 @@ class TrainingDomains:
         # Rounding may leave less than nothing of the variance along a direction that has none.
         found = np.mean(np.sum(V * to_numpy(covariance_times(moments, V)), axis=0))
         return max(float(found), 0.0)
+
+
+# Each fit's domains beside each other take a decomposition or two for every domain.
+_TRAINING: WeakKeyDictionary[DomainFit, TrainingDomains] = WeakKeyDictionary()
 
 
 class _Moves(NamedTuple):

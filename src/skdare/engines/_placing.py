@@ -26,7 +26,7 @@ def as_rows(X: Array) -> Array:
     return DaskArrayRows(rows_in_blocks(X)) if is_dask_array(X) else X
 
 
-class Placing:
+class Placement:
     """Rows on their way to an engine; on leaving it, workers hold nothing any more.
 
     Parameters
@@ -47,7 +47,7 @@ class Placing:
         for rows in self._placed:
             rows.close()
 
-    def where_they_lie(self, X: Array) -> Array:
+    def from_disk(self, X: Array) -> Array:
         """Rows on disk or in blocks as those of workers, before anything looks at them."""
         if is_dask_array(X):
             X = rows_in_blocks(X)
@@ -57,7 +57,7 @@ class Placing:
             if X.numblocks[0] > MOST_GROUPS:
                 X = X.rechunk({0: -(-X.shape[0] // MOST_GROUPS)})
             return self._keep(BlockRows(cluster, X, self._device))
-        if not is_mapped(X) and not (isinstance(X, RowReader) and X.travels):
+        if not is_mapped(X) and not (isinstance(X, RowReader) and X.is_portable):
             return X
         cluster = self._cluster()
         if cluster is None:
@@ -68,7 +68,7 @@ class Placing:
             return X
         return self._keep(FileRows(cluster, source, bounds, self._device))
 
-    def handed_over(self, X: Array) -> Array:
+    def from_memory(self, X: Array) -> Array:
         """Rows in memory as those of workers, where that was asked for."""
         if isinstance(X, SpreadRows) or not isinstance(self.asked, DaskEngine):
             return X

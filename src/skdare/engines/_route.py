@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skdare.arrays import Index, length
-from skdare.arrays.passes import Part, Route, Visit
+from skdare.arrays.passes import Route, RowPart, Visit
 from skdare.engines._cluster import Lost, release
 from skdare.engines._share import Group, Share, visit_share
 from skdare.engines._tree import Found, Node, root, total
@@ -41,7 +41,7 @@ class SpreadRoute(Route):
     the pass is made again.
     """
 
-    def __init__(self, X: ClusterRows, parts: Sequence[Part]) -> None:
+    def __init__(self, X: ClusterRows, parts: Sequence[RowPart]) -> None:
         self.X, self.parts = X, parts
         self.there = [part.X is X for part in parts]
         self._spans: list[Span] = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skdare.arrays import Array, Index, RowReader, on_device, products_of
-from skdare.arrays.passes import Part, Visit
+from skdare.arrays.passes import RowPart, Visit
 from skdare.engines._tree import Found, Node, branches, total
 
 
@@ -25,14 +25,14 @@ class Group:
     rows: slice
     parts: dict[int, tuple[Index, tuple[Array, ...]]]
 
-    def parts_of(self, X: Array) -> dict[int, Part]:
+    def parts_of(self, X: Array) -> dict[int, RowPart]:
         """The parts, by their numbers, as rows of X."""
-        return {p: Part(X, index, columns) for p, (index, columns) in self.parts.items()}
+        return {p: RowPart(X, index, columns) for p, (index, columns) in self.parts.items()}
 
-    def parts_within(self, rows: Array) -> dict[int, Part]:
+    def parts_within(self, rows: Array) -> dict[int, RowPart]:
         """The parts, by their numbers, as rows of those of this group alone."""
         return {
-            p: Part(rows, self._within(index), columns)
+            p: RowPart(rows, self._within(index), columns)
             for p, (index, columns) in self.parts.items()
         }
 
@@ -62,12 +62,12 @@ class Share:
     groups: Sequence[Group]
     reader: RowReader | None = None
     device: str | None = None
-    _parts: dict[int, dict[int, Part]] = field(default_factory=dict, repr=False)
+    _parts: dict[int, dict[int, RowPart]] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_parts": {}}
 
-    def parts(self, number: int, rows: Array | None) -> dict[int, Part]:
+    def parts(self, number: int, rows: Array | None) -> dict[int, RowPart]:
         """The parts in a group; made once, and kept where this share is."""
         if number not in self._parts:
             group = self.groups[number - self.first]
@@ -106,7 +106,7 @@ def visit_share(
         raise
 
 
-def _visit_part(visit: Visit, part: Part, brought: Any, device: str | None) -> Any:
+def _visit_part(visit: Visit, part: RowPart, brought: Any, device: str | None) -> Any:
     if device is None:
         return visit(part, brought)
     with products_of(part.X):

@@ -22,7 +22,7 @@ class MappedRows(RowReader):
         As `is_mapped` knows it.
     """
 
-    travels = True
+    is_portable = True
 
     def __init__(self, X: np.memmap) -> None:
         if X.mode != "r":

@@ -15,7 +15,7 @@ from weakref import WeakSet
 from scipy import sparse
 
 from skdare.arrays import Array, Index, RowReader, chunk_rows, is_sparse
-from skdare.arrays.passes import Part, Route, SpreadRows
+from skdare.arrays.passes import Route, RowPart, SpreadRows
 from skdare.engines._cluster import Cluster, release
 from skdare.engines._route import SpreadRoute
 from skdare.engines._sources import DaskArrayRows
@@ -76,7 +76,7 @@ class ClusterRows(SpreadRows):
     def ascending(self, index: Index) -> Array:
         return self.source[index]
 
-    def route(self, parts: Sequence[Part]) -> Route:
+    def route(self, parts: Sequence[RowPart]) -> Route:
         made = SpreadRoute(self, parts)
         self._routes.add(made)
         return made

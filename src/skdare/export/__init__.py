@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from skdare.export._heads import head_to_frame as head_to_frame
+from skdare.export._heads import head_to_onnx as head_to_onnx
+from skdare.export._heads import head_to_sklearn as head_to_sklearn
+from skdare.export._heads import head_to_torch as head_to_torch
 from skdare.export._linear_map import LinearMap as LinearMap
+from skdare.export._onnx_inputs import onnx_inputs as onnx_inputs
 from skdare.export._packages import needed as needed
 
 if TYPE_CHECKING:

@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from skdare.heads._estimator import ClassifierHead, Head
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +53,20 @@ class LinearMap:
     def of(cls, head: Any) -> LinearMap:
         """The map of a fitted head, or of a pipeline that standardises before one."""
         *steps, last = [step for _, step in head.steps] if isinstance(head, Pipeline) else [head]
-        if not hasattr(last, "_linear_map"):
+        if not isinstance(last, Head):
             raise TypeError(
                 f"head is a {type(last).__name__}; pass a fitted head of skdare, such as "
                 "DAREClassifier().fit(X, y, domains=domains)"
             )
-        linear = last._linear_map()
+        check_is_fitted(last)
+        names = getattr(last, "feature_names_in_", None)  # scikit-learn sets it where X had names
+        linear = cls(
+            np.atleast_2d(np.asarray(last.coef_, dtype=np.float64)),
+            np.atleast_1d(np.asarray(last.intercept_, dtype=np.float64)),
+            last.classes_ if isinstance(last, ClassifierHead) else None,
+            None if names is None else names.tolist(),
+            type(last).__name__,
+        )
         for step in reversed(steps):
             linear = linear._after(step)
         return linear

@@ -1,11 +1,18 @@
-"""The empirical Lagrangian, equation (3) of the paper, over some training domains.
+"""The empirical Lagrangian of the paper's objectives, over some training domains.
 
-Notation: B (d, k) canonical weights, W (d, d) adjustment, M (d, E) adjusted domain means.
+For classes, equation (1) of the paper; for numbers, equation (3), whose rows are centred:
+
+    1/|E| Σ_e [ 1/n_e Σ_i ℓ(Bᵀ W_e x_i, y_i) + λ ℓ(Bᵀ W_e μ_e, uninformative) ]
+
+The constraint at the means is a penalty, one more row for each domain, or holds exactly.
+
+Notation: B (d, k) canonical weights, W (d, d) adjustment, M (E, d) adjusted domain means.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg, sparse
@@ -13,11 +20,13 @@ from scipy import linalg, sparse
 from skdare._validation import warn
 from skdare.arrays import as_float64, is_foreign, length, like, to_numpy, work_dtype
 from skdare.arrays.passes import SpreadRows
-from skdare.fitting.plan import FROM_MEAN, Plan
+from skdare.fitting.formulation import FROM_MEAN, Formulation
 from skdare.fitting.problem import Problem
-from skdare.fitting.statistics import Statistics
-from skdare.objective.objective import Block, Objective
-from skdare.objective.small_domains import ThinRows
+from skdare.fitting.statistics import ProblemStatistics
+from skdare.objective.coordinates import Coordinates
+from skdare.objective.few_rows import FewRowsLoss, in_chunks
+from skdare.objective.objective import Objective
+from skdare.objective.rows import DomainBlock, WeightedRows
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments, covariance_times, ridge_of
 from skdare.whitening.whitening import Whitening
@@ -26,73 +35,130 @@ from skdare.whitening.whitening import Whitening
 _MARGIN = 1.5
 
 
-def adjusted_objective(
+def empirical_lagrangian(
     problem: Problem,
-    statistics: Statistics,
+    statistics: ProblemStatistics,
     chosen: Sequence[int],
-    plan: Plan,
+    formulation: Formulation,
     adjustments: Sequence[Adjustment],
     *,
     intercept: bool,
 ) -> Objective:
-    """The empirical Lagrangian over the chosen domains: few rows together, others one by one."""
-    form, penalty = plan.form, plan.form.mean_penalty
-    penalty = 0.0 if isinstance(penalty, str) else penalty
-    blocks, thin, M = [], [], []
-    alone: list[int] = []
-    few: list[int] = []
-    shares, common_mean = _shares(problem, chosen, plan.by_rows), statistics.mean(chosen)
-    for e, W, share in zip(chosen, adjustments, shares, strict=True):
-        if form != FROM_MEAN and _is_thin(problem, e, W):
-            few.append(e)
-            thin.append(problem.thin_domain(e, share, W.scale if W.own is None else W.own))
-            continue
-        alone.append(e)
+    """The objective of the chosen domains: those with few rows together, others one by one."""
+    shares = dict(zip(chosen, _domain_shares(problem, chosen, formulation), strict=True))
+    adjustment = dict(zip(chosen, adjustments, strict=True))
+    few = [e for e in chosen if _visited_together(problem, e, adjustment[e], formulation)]
+    apart = set(few)
+    alone = [e for e in chosen if e not in apart]
+    overall_mean = statistics.mean(chosen)
+    blocks = []
+    for e in alone:
         mean = statistics.domain_mean(e)
-        shift = mean if form.centered else common_mean if form.subtract else None
-        rows = [problem.domain_rows(e, share, shift)]
-        if penalty > 0:
-            target = problem.loss.uninformative(problem.k)
-            rows.append(problem.mean_row(mean, target, penalty * share))
-        blocks.append(Block(W, tuple(rows)))
-        adjusted = W.back(like(mean[:, None], problem.X, work_dtype(problem.X)))
-        M.append(to_numpy(as_float64(adjusted)).T)
-    together = None
-    if thin:
-        common = adjustments[0].common
-        together = ThinRows.of(problem.X, thin, problem.loss, common, form.centered, penalty)
-        M.append(together.means())
-    means = np.concatenate(M)
+        rows = _rows_of(problem, e, mean, overall_mean, formulation, shares[e])
+        blocks.append(DomainBlock(adjustment[e], rows))
+    means = [_adjusted_mean(problem, statistics, e, adjustment[e]) for e in alone]
+    few_rows = None
+    if few:
+        few_rows = _few_rows_loss(problem, few, formulation, adjustment, shares)
+        means.append(few_rows.means())
+    M = np.concatenate(means)
+    treatment = formulation.means
     noise = 0.0
-    if form.mean_penalty == "exact":
-        noise = _MARGIN * sampling_noise(means, problem, statistics, [*alone, *few], plan.whitening)
-    span, gains = mean_directions(means.T, form.mean_penalty, noise)
-    origin = None if form.centered or form.subtract else means.mean(axis=0)
-    ridge = statistics.ridge(chosen, plan.whitening, plan.l2)
-    shape = (problem.d, problem.k, ridge, intercept)
-    return Objective(blocks, problem.loss, *shape, span, gains, origin, thin=together)
+    if treatment.mean_penalty == "exact":
+        in_order = [*alone, *few]
+        noise = _MARGIN * sampling_noise(M, problem, statistics, in_order, formulation.whitening)
+    span, gains = mean_directions(M.T, treatment.mean_penalty, noise)
+    origin = None if treatment.centered or treatment.subtract else M.mean(axis=0)
+    return Objective(
+        blocks,
+        problem.loss,
+        Coordinates(problem.d, problem.k, intercept, span, gains, origin),
+        statistics.ridge(chosen, formulation.whitening, formulation.l2),
+        few_rows=few_rows,
+    )
 
 
-def _shares(problem: Problem, chosen: Sequence[int], by_rows: bool) -> np.ndarray:
+def _domain_shares(problem: Problem, chosen: Sequence[int], formulation: Formulation) -> np.ndarray:
     """What each domain weighs: all the same, or by its rows."""
-    if not by_rows:
+    if not formulation.by_rows:
         return np.full(len(chosen), 1.0 / len(chosen))
     totals = np.array([problem.domain_weight(e).sum() for e in chosen])
     return totals / totals.sum()
 
 
-def _is_thin(problem: Problem, e: int, W: Adjustment) -> bool:
-    """Whether a domain's rows can be visited together with others'."""
-    few = length(problem.index[e]) < problem.d
+def _visited_together(problem: Problem, e: int, W: Adjustment, formulation: Formulation) -> bool:
+    """Whether a domain's rows, few and in memory, can be visited together with others'."""
     X = problem.X
     here = not is_foreign(X) and not sparse.issparse(X) and not isinstance(X, SpreadRows)
-    return few and here and (W.is_scalar or W.own is not None)
+    few = length(problem.index[e]) < problem.d
+    has_map = W.is_scalar or W.score_map is not None
+    return few and here and has_map and formulation.means != FROM_MEAN
+
+
+def _rows_of(
+    problem: Problem,
+    e: int,
+    mean: np.ndarray,
+    overall_mean: np.ndarray,
+    formulation: Formulation,
+    share: float,
+) -> tuple[WeightedRows, ...]:
+    """The rows of a domain, and its mean as one more where that is penalised."""
+    treatment = formulation.means
+    shift = None
+    if treatment.centered:
+        shift = mean
+    elif treatment.subtract:
+        shift = overall_mean
+    rows = problem.domain_rows(e, share, shift)
+    penalty = _numeric_penalty(formulation)
+    if not penalty > 0:
+        return (rows,)
+    target = problem.loss.uninformative(problem.k)
+    return rows, problem.mean_row(mean, target, penalty * share)
+
+
+def _numeric_penalty(formulation: Formulation) -> float:
+    """λ, or zero where the constraint holds exactly."""
+    penalty = formulation.means.mean_penalty
+    return 0.0 if isinstance(penalty, str) else penalty
+
+
+def _adjusted_mean(
+    problem: Problem, statistics: ProblemStatistics, e: int, W: Adjustment
+) -> np.ndarray:
+    """Wᵀ μ of a domain as a row, (1, d), on the host."""
+    mean = like(statistics.domain_mean(e)[:, None], problem.X, work_dtype(problem.X))
+    return to_numpy(as_float64(W.back(mean))).T
+
+
+def _few_rows_loss(
+    problem: Problem,
+    few: Sequence[int],
+    formulation: Formulation,
+    adjustment: dict[int, Adjustment],
+    shares: dict[int, float],
+) -> FewRowsLoss:
+    """The loss of the domains whose rows are visited together."""
+    domains = []
+    for e in few:
+        W = adjustment[e]
+        score_map = W.scale if W.score_map is None else W.score_map
+        domains.append(problem.few_rows_domain(e, shares[e], score_map))
+    return FewRowsLoss(
+        problem.X,
+        in_chunks(problem.X, domains),
+        problem.loss,
+        adjustment[few[0]].common,
+        formulation.means.centered,
+        _numeric_penalty(formulation),
+    )
 
 
 def sampling_noise(
     M: np.ndarray,
     problem: Problem,
-    statistics: Statistics,
+    statistics: ProblemStatistics,
     chosen: Sequence[int],
     whitening: Whitening,
 ) -> float:
@@ -105,17 +171,21 @@ def sampling_noise(
     mean m along a direction i into direction j: to first order that multiplies the variance there
     by 1 + (1-ρ)² ‖m‖² s_i / (√a_i + √a_j)², in which a_j is taken at the mean variance.
     """
-    d, unit = M.shape[1], statistics.unit(chosen)
-    total, largest = 0.0, 0.0
+    d = M.shape[1]
+    unit = statistics.unit(chosen)
+    total = 0.0
+    largest = 0.0
     for e, mean in zip(chosen, M, strict=True):
-        keep, ridge, scale, along = _shrunk(statistics.moments(e), whitening, unit)
-        if not scale > 0:
+        shrunk = _Shrunk.of(statistics.moments(e), whitening, unit)
+        keep, ridge, s = shrunk.keep, shrunk.ridge, shrunk.variance
+        if not s > 0:
             continue
-        a, a_along = keep * scale + ridge, keep * along + ridge
-        turned = float(mean @ mean) * keep**2 * along / (a**0.5 + a_along**0.5) ** 2
+        a = keep * s + ridge
+        a_along = keep * shrunk.along_mean + ridge
+        turned = float(mean @ mean) * keep**2 * shrunk.along_mean / (a**0.5 + a_along**0.5) ** 2
         n = _effective_rows(problem.domain_weight(e)) / (1.0 + turned)
-        total += d * scale / (keep * d * scale + ridge) / n
-        largest = max(largest, d * scale / a / n)
+        total += d * s / (keep * d * s + ridge) / n
+        largest = max(largest, d * s / a / n)
     return float(np.sqrt(total) + np.sqrt(largest))
 
 
@@ -124,21 +194,41 @@ def _effective_rows(weight: np.ndarray) -> float:
     return float(weight.sum() ** 2 / (weight @ weight))
 
 
-def _shrunk(
-    moments: Moments, whitening: Whitening, unit: float
-) -> tuple[float, float, float, float]:
-    """1 - ρ, the ridge that shrinkage adds, and variances: of the mean feature, along the mean."""
-    scale = moments.scale()
-    if not whitening.adjust:
-        return 0.0, unit, scale, scale
-    rho = moments.shrinkage(whitening.shrinkage, centered=whitening.centered)
-    if whitening.target == "pooled":  # in the coordinates of the pool, where it is the identity
-        return 1.0 - rho, rho, 1.0, 1.0
-    ridge = ridge_of(rho, whitening.target, moments.scale(centered=whitening.centered))
-    mean = to_numpy(moments.mean)
-    square = float(mean @ mean)
-    spread = to_numpy(covariance_times(moments, moments.mean[:, None]))[:, 0]
-    return 1.0 - rho, ridge, scale, float(mean @ spread) / square if square > 0 else scale
+@dataclass(frozen=True)
+class _Shrunk:
+    """A domain's variance before and after shrinkage.
+
+    Parameters
+    ----------
+    keep : float
+        1 - ρ.
+    ridge : float
+        What shrinkage adds to every direction.
+    variance, along_mean : float
+        Variance of the mean feature, and along the domain's mean.
+    """
+
+    keep: float
+    ridge: float
+    variance: float
+    along_mean: float
+
+    @classmethod
+    def of(cls, moments: Moments, whitening: Whitening, unit: float) -> _Shrunk:
+        """The variance of a domain, where the features' unit is ``unit``."""
+        scale = moments.scale()
+        if not whitening.adjust:
+            return cls(0.0, unit, scale, scale)
+        rho = moments.shrinkage(whitening.shrinkage, centered=whitening.centered)
+        if whitening.target == "pooled":  # in the coordinates of the pool, where it is the identity
+            return cls(1.0 - rho, rho, 1.0, 1.0)
+        ridge = ridge_of(rho, whitening.target, moments.scale(centered=whitening.centered))
+        mean = to_numpy(moments.mean)
+        square = float(mean @ mean)
+        if not square > 0:
+            return cls(1.0 - rho, ridge, scale, scale)
+        spread = to_numpy(covariance_times(moments, moments.mean[:, None]))[:, 0]
+        return cls(1.0 - rho, ridge, scale, float(mean @ spread) / square)
 
 
 def mean_directions(
@@ -168,7 +258,8 @@ def mean_directions(
                 "mean_penalty='exact' then asks for nothing; give more rows, or use a number"
             )
         return None, None
-    span, values = span[:, present], values[present]
+    span = span[:, present]
+    values = values[present]
     if penalty == "exact":
         if len(values) == d:
             raise ValueError(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from skdare.arrays import Array, Index, float64, is_foreign, length, like, namespace
+from skdare.fitting.targets import Targets
+from skdare.objective.few_rows import FewRowsDomain
 from skdare.objective.losses import Loss
-from skdare.objective.objective import Rows
-from skdare.objective.small_domains import ThinDomain
+from skdare.objective.rows import WeightedRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +26,8 @@ class Problem:
     weight : array of shape (n,)
     labels : list of domain labels
     index : list of the rows of each domain
-    loss : Loss
-    k : int
-        Columns of the weights.
+    targets : Targets
+        What T stands for.
     """
 
     X: Array
@@ -35,17 +35,22 @@ class Problem:
     weight: np.ndarray
     labels: Sequence[Hashable]
     index: Sequence[Index]
-    loss: Loss
-    k: int
+    targets: Targets
 
     @property
     def d(self) -> int:
         """Number of features."""
         return int(self.X.shape[1])
 
-    def with_targets(self, T: np.ndarray, loss: Loss, k: int) -> Problem:
-        """The same rows with these targets."""
-        return replace(self, T=T, loss=loss, k=k)
+    @property
+    def k(self) -> int:
+        """Columns of the weights."""
+        return self.targets.columns
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of scores."""
+        return self.targets.loss
 
     def check_covariances(self, shrinkages: Sequence[float | str], remedy: str) -> None:
         """Refuse domains of one row, unless every shrinkage leaves nothing of a covariance."""
@@ -64,17 +69,17 @@ class Problem:
         """Sample weights of the rows of a domain."""
         return self.weight[self.index[e]]
 
-    def thin_domain(self, e: int, total: float, A: np.ndarray | float) -> ThinDomain:
+    def few_rows_domain(self, e: int, total: float, A: np.ndarray | float) -> FewRowsDomain:
         """The rows of a domain, weighing ``total`` together, with the map of their scores."""
         weight, index = self.domain_weight(e), self.index[e]
-        return ThinDomain(index, self.T[index], total * weight / weight.sum(), A)
+        return FewRowsDomain(index, self.T[index], total * weight / weight.sum(), A)
 
-    def domain_rows(self, e: int, total: float, shift: Array | None = None) -> Rows:
+    def domain_rows(self, e: int, total: float, shift: Array | None = None) -> WeightedRows:
         """The rows of a domain, weighing ``total`` together."""
         weight = self.domain_weight(e)
         return self._rows(self.index[e], total * weight / weight.sum(), shift)
 
-    def all_rows(self, weight: np.ndarray) -> Rows:
+    def all_rows(self, weight: np.ndarray) -> WeightedRows:
         """Every row of every domain, in the caller's order, so that none is gathered."""
         whole = slice(0, self.X.shape[0])
         if sum(length(i) for i in self.index) == whole.stop:
@@ -83,17 +88,19 @@ class Problem:
         kept.sort()
         return self._rows(kept, weight[kept])
 
-    def _rows(self, index: Index, weight: np.ndarray, shift: Array | None = None) -> Rows:
+    def _rows(self, index: Index, weight: np.ndarray, shift: Array | None = None) -> WeightedRows:
         whole = isinstance(index, slice) and index == slice(0, len(self.T))
         T = self.T if whole else self.T[index]
         if is_foreign(self.X):
             xp = namespace(self.X)
             T = like(T, self.X, xp.int64 if np.issubdtype(T.dtype, np.integer) else xp.float64)
             weight = like(weight, self.X, xp.float64)
-        return Rows(self.X, index, T, weight, shift)
+        return WeightedRows(self.X, index, T, weight, shift)
 
-    def mean_row(self, mean: Array, target: float, weight: float) -> Rows:
+    def mean_row(self, mean: Array, target: float, weight: float) -> WeightedRows:
         """A domain mean as one more row, the same target in every column, no intercept."""
         X = like(mean[None, :], self.X)
         T = like(np.full((1, self.k), target), X, float64(X))
-        return Rows(X, slice(0, 1), T, like(np.array([weight]), X, float64(X)), intercept=False)
+        return WeightedRows(
+            X, slice(0, 1), T, like(np.array([weight]), X, float64(X)), intercept=False
+        )

@@ -9,19 +9,13 @@ from itertools import groupby
 import numpy as np
 
 from skdare.arrays import length
-from skdare.arrays.passes import Part, route
-from skdare.fitting.domain_fit import (
-    Fitted,
-    blended_shift,
-    fit_adjusted,
-    trust_in,
-    weights_for_unseen,
-)
-from skdare.fitting.plan import Plan
-from skdare.fitting.predictions import hits, squared_error
+from skdare.arrays.passes import RowPart
+from skdare.fitting.canonical_fit import CanonicalFit, CanonicalWeights, fit_canonical
+from skdare.fitting.domain_fit import blended_shift, trust_in
+from skdare.fitting.formulation import Formulation
 from skdare.fitting.problem import Problem
-from skdare.fitting.solver import Solving
-from skdare.fitting.statistics import Statistics
+from skdare.fitting.solver_options import SolverOptions
+from skdare.fitting.statistics import ProblemStatistics
 from skdare.whitening.adjustment import Adjustment, average
 from skdare.whitening.whitening import RowsAlike, Whitening
 
@@ -29,7 +23,6 @@ from skdare.whitening.whitening import RowsAlike, Whitening
 STRATEGIES = ("erm", "reweighted", "averaged", "raw", "centered")
 ADAPTING = ("raw", "centered")
 NOWHERE_WORSE = 0.005
-Start = tuple[np.ndarray, np.ndarray] | None
 
 
 @dataclass(frozen=True)
@@ -37,7 +30,7 @@ class Candidate:
     """One combination of options under trial, and the problem it stands for."""
 
     strategy: str
-    plan: Plan
+    formulation: Formulation
 
     @property
     def adapts(self) -> bool:
@@ -47,9 +40,9 @@ class Candidate:
 
 def domain_scores(
     problem: Problem,
-    statistics: Statistics,
+    statistics: ProblemStatistics,
     candidates: Sequence[Candidate],
-    solving: Solving,
+    options: SolverOptions,
     prior_rows: float,
 ) -> np.ndarray:
     """Score of every candidate on every domain, trained on the others, (candidates, domains).
@@ -58,18 +51,19 @@ def domain_scores(
     """
     scores = np.empty((len(candidates), len(problem.index)))
     order = sorted(range(len(candidates)), key=lambda c: _path_key(candidates[c]))
-    for whitening, group in groupby(order, key=lambda c: candidates[c].plan.whitening):
-        numbers, folds = list(group), _Folds(problem, statistics, whitening)
+    for whitening, group in groupby(order, key=lambda c: candidates[c].formulation.whitening):
+        numbers = list(group)
+        folds = _Folds(problem, statistics, whitening)
         for held_out in range(len(problem.index)):
             try:
                 fold = folds.without(held_out)
                 for _, path in groupby(numbers, key=lambda c: _path_key(candidates[c])[:-1]):
                     start = None
                     for c in path:
-                        fitted = fold.fit(candidates[c].plan, solving, start)
-                        start = fitted.start
+                        fit = fold.fit(candidates[c].formulation, options, start)
+                        start = fit.weights
                         scores[c, held_out] = fold.score(
-                            candidates[c], fitted, prior_rows, intercept=solving.intercept
+                            candidates[c], fit, prior_rows, intercept=options.intercept
                         )
             except RowsAlike:  # without this domain no feature varies, and nothing is learnt
                 scores[numbers, held_out] = np.nan
@@ -77,76 +71,83 @@ def domain_scores(
 
 
 def _path_key(candidate: Candidate) -> tuple[str, bool, str, float]:
-    plan = candidate.plan
-    return repr(plan.whitening), plan.by_rows, repr(plan.form), -plan.l2
+    formulation = candidate.formulation
+    whitening = repr(formulation.whitening)
+    return whitening, formulation.by_rows, repr(formulation.means), -formulation.l2
 
 
 class _Folds:
     """The adjustments of one whitening, shared by every fold."""
 
-    def __init__(self, problem: Problem, statistics: Statistics, whitening: Whitening) -> None:
-        self.problem, self.statistics, self.whitening = problem, statistics, whitening
+    def __init__(
+        self, problem: Problem, statistics: ProblemStatistics, whitening: Whitening
+    ) -> None:
+        self.problem = problem
+        self.statistics = statistics
+        self.whitening = whitening
         # A scalar, or a pool of the training domains, depends on who is left out.
         self.shared: list[Adjustment] | None = None
-        if self.whitening.adjust and self.whitening.target != "pooled":
-            everyone = range(len(problem.index))
-            self.shared = statistics.adjustments(everyone, self.whitening)
+        if whitening.adjust and whitening.target != "pooled":
+            self.shared = statistics.adjustments(range(len(problem.index)), whitening)
 
     def without(self, held_out: int) -> _Fold:
         """Train on every other domain."""
         chosen = [e for e in range(len(self.problem.index)) if e != held_out]
         if self.shared is not None:
-            adjustments, own = [self.shared[e] for e in chosen], self.shared[held_out]
+            adjustments = [self.shared[e] for e in chosen]
+            adjustment = self.shared[held_out]
         else:
             adjustments = self.statistics.adjustments(chosen, self.whitening)
-            given = (held_out, chosen, self.whitening, adjustments[0].common)
-            adjust = self.whitening.adjust
-            own = self.statistics.adjustment(*given) if adjust else adjustments[0]
-        return _Fold(self.problem, self.statistics, held_out, chosen, adjustments, own)
+            adjustment = adjustments[0]
+            if self.whitening.adjust:
+                adjustment = self.statistics.adjustment(
+                    held_out, chosen, self.whitening, adjustment.common
+                )
+        return _Fold(self.problem, self.statistics, held_out, chosen, adjustments, adjustment)
 
 
 @dataclass(frozen=True, eq=False)
 class _Fold:
+    """One domain held out, with its adjustment, and the adjustments of the chosen others."""
+
     problem: Problem
-    statistics: Statistics
+    statistics: ProblemStatistics
     held_out: int
     chosen: list[int]
     adjustments: list[Adjustment]
-    own: Adjustment
+    adjustment: Adjustment
 
-    def fit(self, plan: Plan, solving: Solving, start: Start) -> Fitted:
-        data = (self.problem, self.statistics, self.chosen)
-        return fit_adjusted(*data, plan, solving, start=start, adjustments=self.adjustments)
+    def fit(
+        self, formulation: Formulation, options: SolverOptions, start: CanonicalWeights | None
+    ) -> CanonicalFit:
+        return fit_canonical(
+            self.problem,
+            self.statistics,
+            self.chosen,
+            formulation,
+            options,
+            start=start,
+            adjustments=self.adjustments,
+        )
 
     def score(
-        self, candidate: Candidate, fitted: Fitted, prior_rows: float, *, intercept: bool
+        self, candidate: Candidate, fit: CanonicalFit, prior_rows: float, *, intercept: bool
     ) -> float:
         """Accuracy, or R², on the held-out domain as an unseen one, adapted to where it can be."""
-        W = average(self.adjustments)
+        problem, e = self.problem, self.held_out
+        guess = average(self.adjustments)
         if candidate.adapts:
-            trust = trust_in(length(self.problem.index[self.held_out]), prior_rows)
-            own_mean = self.statistics.domain_mean(self.held_out)
-            shift = blended_shift(candidate.plan, fitted, own_mean, trust)
-            weights = fitted.weights(average([self.own, W], [trust, 1.0 - trust]), shift)
+            trust = trust_in(length(problem.index[e]), prior_rows)
+            mean = self.statistics.domain_mean(e)
+            shift = blended_shift(candidate.formulation, fit.mean, mean, trust)
+            W = average([self.adjustment, guess], [trust, 1.0 - trust])
+            weights = fit.raw_weights(W, shift)
         else:
-            means = [self.statistics.domain_mean(e) for e in self.chosen]
+            means = [self.statistics.domain_mean(o) for o in self.chosen]
             shares = [1.0 / len(means)] * len(means)
-            unseen = (fitted, candidate.plan, W, means, shares)
-            weights = weights_for_unseen(*unseen, intercept=intercept)
-        return score_domain(self.problem, self.held_out, *weights)
-
-
-def score_domain(problem: Problem, e: int, V: np.ndarray, b: np.ndarray) -> float:
-    """Accuracy of classes, R² of numbers, on the rows of a domain, weighted."""
-    weight, T = problem.domain_weight(e), problem.T[problem.index[e]]
-    part = Part(problem.X, problem.index[e], (T, weight))
-    if not problem.loss.constant_curvature:
-        return float(sum(route([part]).run(hits, [(V, b)])) / weight.sum())
-    total = weight @ (T - np.average(T, weights=weight)) ** 2
-    # Targets are standardised, so a domain of one target has only rounding left.
-    if not total > 1e-12 * weight.sum():
-        return np.nan
-    return float(1.0 - sum(route([part]).run(squared_error, [(V, b)])) / total)
+            weights = fit.raw_weights_for_unseen(guess, means, shares, intercept=intercept)
+        columns = (problem.T[problem.index[e]], problem.domain_weight(e))
+        return problem.targets.score(RowPart(problem.X, problem.index[e], columns), weights)
 
 
 def bounded(scores: np.ndarray) -> np.ndarray:
@@ -170,7 +171,8 @@ def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors:
     leaders: dict[str, int] = {}
     for c in sorted(range(len(candidates)), key=lambda c: means[c], reverse=True):
         leaders.setdefault(candidates[c].strategy, c)
-    best, highest = int(means.argmax()), -np.inf
+    best = int(means.argmax())
+    highest = -np.inf
     for strategy in sorted(leaders, key=STRATEGIES.index):
         leader = leaders[strategy]
         gaps = scores[best] - scores[leader]

@@ -10,9 +10,9 @@ from skdare.arrays import Array, largest_offset, length, rounding_unit, smallest
 from skdare.arrays.passes import SpreadRows
 from skdare.fitting.problem import Problem
 from skdare.whitening.adjustment import Adjustment
-from skdare.whitening.domain_statistics import (
-    DomainStatistics,
-    Shared,
+from skdare.whitening.cache import (
+    DomainCache,
+    SharedCaches,
     fetch_feature_moments,
     fetch_moments,
 )
@@ -20,26 +20,26 @@ from skdare.whitening.moments import Moments
 from skdare.whitening.whitening import RowsAlike, Whitening
 
 
-class Statistics:
+class ProblemStatistics:
     """What a problem's domains have been reduced to.
 
     Parameters
     ----------
     problem : Problem
-    shared : mutable mapping from domain label to DomainStatistics, optional
+    shared : mutable mapping from domain label to DomainCache, optional
         Consulted first, and filled: fits on the same rows of a domain then compute nothing twice.
     """
 
-    def __init__(self, problem: Problem, shared: Shared | None = None) -> None:
+    def __init__(self, problem: Problem, shared: SharedCaches | None = None) -> None:
         self.problem, self._spread = problem, isinstance(problem.X, SpreadRows)
-        known: Shared = {} if shared is None else shared
+        known: SharedCaches = {} if shared is None else shared
         for e, label in enumerate(problem.labels):
             if label not in known or not self._serves(known[label]):
                 index, weight = problem.index[e], problem.domain_weight(e)
-                known[label] = DomainStatistics(problem.X, index, weight)
+                known[label] = DomainCache(problem.X, index, weight)
         self.domains = [known[label] for label in problem.labels]
 
-    def _serves(self, other: DomainStatistics) -> bool:
+    def _serves(self, other: DomainCache) -> bool:
         """Whether another fit's statistics are of use: rows with workers end with their fit."""
         X = self.problem.X
         return other.X is X or not (self._spread or isinstance(other.X, SpreadRows))
@@ -142,7 +142,7 @@ class Statistics:
         moments = [self.moments(e) for e in chosen]
         varying = [m for m in moments if whitening.can_invert(m, self.problem.X)]
         # Rows that do not differ have no second moment to pool.
-        return whitening.of_pool(varying, work_dtype(self.problem.X)) if varying else None
+        return whitening.common(varying, work_dtype(self.problem.X)) if varying else None
 
     def adjustment(
         self, e: int, chosen: Sequence[int], whitening: Whitening, common: Array | None

@@ -12,10 +12,12 @@ from skdare.arrays import as_float64, float64, like, to_numpy
 from skdare.engines import DaskEngine
 from skdare.fitting.lagrangian import mean_directions
 from skdare.fitting.problem import Problem
-from skdare.fitting.solver import Solving
-from skdare.fitting.statistics import Statistics
-from skdare.heads._estimator import RegressorHead, check_solver
-from skdare.objective.objective import Block, Objective, Rows
+from skdare.fitting.solver_options import SolverOptions
+from skdare.fitting.statistics import ProblemStatistics
+from skdare.heads._estimator import RegressorHead, check_solver, check_solving_options
+from skdare.objective.coordinates import Coordinates
+from skdare.objective.objective import Objective
+from skdare.objective.rows import DomainBlock, WeightedRows
 from skdare.whitening.adjustment import Adjustment, average
 from skdare.whitening.whitening import Whitening, check_whitening
 
@@ -102,16 +104,14 @@ class AnchorRegressor(RegressorHead):
         self.engine = engine
 
     def _check_options(self) -> None:
-        super()._check_options()
+        check_solving_options(self)
         check_solver(self)
         check_number("gamma", self.gamma)
         check_whitening(self)
 
-    def _check_problem(self, problem: Problem) -> None:
+    def _solve(self, problem: Problem, statistics: ProblemStatistics) -> None:
         if self.adjust and self.centered:
             problem.check_covariances([self.shrinkage], "shrinkage=1.0 or centered=False")
-
-    def _solve(self, problem: Problem, statistics: Statistics) -> None:
         domains = range(len(problem.index))
         whitening = Whitening.of_head(self)
         adjustments = statistics.adjustments(domains, whitening)
@@ -119,32 +119,32 @@ class AnchorRegressor(RegressorHead):
         centre = statistics.mean(domains) if self.fit_intercept else np.zeros(problem.d)
         blocks, M, t = [], [], []
         for e, W in zip(domains, adjustments, strict=True):
-            mean, weight = statistics.domain_mean(e), problem.domain_weight(e)
+            mean = statistics.domain_mean(e)
+            target = np.average(problem.T[problem.index[e]], weights=problem.domain_weight(e))
             rows = problem.domain_rows(e, 1.0 / len(domains), mean)
-            t.append(float(np.average(problem.T[problem.index[e]], weights=weight)))
-            blocks.append(Block(W, (rows.centered(t[-1]),)))
-            apart = like((mean - centre)[:, None], problem.X)
-            M.append(to_numpy(as_float64(W.back(apart)))[:, 0])
+            blocks.append(DomainBlock(W, (rows.centered(float(target)),)))
+            from_centre = like((mean - centre)[:, None], problem.X)
+            M.append(to_numpy(as_float64(W.back(from_centre)))[:, 0])
+            t.append(float(target))
         means = np.stack(M)
         origin = means.mean(axis=0) if self.fit_intercept else np.zeros(problem.d)
         blocks.append(self._mean_block(problem, means - origin, np.array(t)))
         span, gains = mean_directions((means - origin).T, self.gamma)
-        ridge = statistics.ridge(domains, whitening, self.l2)
-        shape = (problem.d, 1, ridge, False)
-        objective = Objective(blocks, problem.loss, *shape, span, gains)
-        solution = Solving.of_head(self)(objective, self._start(objective))
-        B, b = objective.unpack(solution.theta)
-        self._canonical = B, b
+        objective = Objective(
+            blocks,
+            problem.loss,
+            Coordinates(problem.d, 1, intercept=False, span=span, gains=gains),
+            statistics.ridge(domains, whitening, self.l2),
+        )
+        solution = SolverOptions.of_head(self).minimise(objective, self._start(objective))
+        B, b = objective.coordinates.unpack(solution.theta)
         guess = average(adjustments)
         V = to_numpy(as_float64(guess.apply(guess.like(B))))
-        self._set_weights(V, -(origin @ B) - centre @ V)
-        self.adjustment_ = guess.to_numpy()
-        self.solution_, self.n_iter_ = solution, solution.n_iter
-        self._warn(solution)
+        self._set_weights(V, -(origin @ B) - centre @ V, solution, (B, b))
 
-    def _mean_block(self, problem: Problem, M: np.ndarray, t: np.ndarray) -> Block:
+    def _mean_block(self, problem: Problem, M: np.ndarray, t: np.ndarray) -> DomainBlock:
         """The domain means, already adjusted, as rows that weigh γ together."""
         X = like(M, problem.X)
         weight = like(np.full(len(t), self.gamma / len(t)), X, float64(X))
-        rows = Rows(X, slice(0, len(t)), like(t[:, None], X, float64(X)), weight)
-        return Block(Adjustment(problem.d, 1.0), (rows,))
+        rows = WeightedRows(X, slice(0, len(t)), like(t[:, None], X, float64(X)), weight)
+        return DomainBlock(Adjustment(problem.d, 1.0), (rows,))

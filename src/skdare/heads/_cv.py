@@ -8,21 +8,26 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from skdare._validation import check_choice, check_count, check_number, warn
-from skdare.diagnosis._task import SATURATED
-from skdare.engines import DaskEngine, check_engine
-from skdare.fitting.plan import CENTERED, RAW, Plan
+from skdare._validation import check_choice, check_number, warn
+from skdare.engines import DaskEngine
+from skdare.fitting.formulation import CENTERED, RAW, Formulation, invariant_means
 from skdare.fitting.problem import Problem
 from skdare.fitting.search import STRATEGIES, Candidate, bounded, choose, domain_scores
-from skdare.fitting.solver import Solving
-from skdare.fitting.statistics import Statistics
-from skdare.heads._adjusted_head import Adjusted
-from skdare.heads._estimator import ClassifierHead, RegressorHead, check_solver
+from skdare.fitting.solver_options import SolverOptions
+from skdare.fitting.statistics import ProblemStatistics
+from skdare.fitting.targets import Targets
+from skdare.heads._adjusted import AdjustedHead
+from skdare.heads._estimator import (
+    ClassifierHead,
+    RegressorHead,
+    check_shared_options,
+    check_solver,
+)
 from skdare.whitening.moments import SHRINKAGE_RULES
 from skdare.whitening.whitening import SHRINKAGE_TARGETS, Whitening, check_strength
 
 
-class DARECV(Adjusted):
+class _DARECV(AdjustedHead):
     def __init__(
         self,
         *,
@@ -71,53 +76,59 @@ class DARECV(Adjusted):
         for value in self.shrinkage:
             check_strength(value, self.shrinkage_target)
         check_choice("centered", self.centered, (True, False))
-        check_choice("fit_intercept", self.fit_intercept, (True, False))
-        check_number("tol", self.tol)
-        check_count("max_iter", self.max_iter, 1)
         check_solver(self)
-        check_engine(self.engine)
+        check_shared_options(self)
 
-    def _check_problem(self, problem: Problem) -> None:
+    def _solve(self, problem: Problem, statistics: ProblemStatistics) -> None:
         if not set(self.strategies) <= {"erm", "reweighted"}:
             remedy = "strategies=('erm', 'reweighted')"
             problem.check_covariances(self.shrinkage, remedy)
-
-    def _solve(self, problem: Problem, statistics: Statistics) -> None:
-        candidates, solving = list(self._candidates()), Solving.of_head(self)
+        candidates = list(self._candidates(problem.targets))
         scores = np.full((len(candidates), len(problem.index)), np.nan)
         if len(problem.index) > 1:
-            prior = float(problem.d)
-            scores = domain_scores(problem, statistics, candidates, solving, prior)
+            options = SolverOptions.of_head(self)
+            scores = domain_scores(problem, statistics, candidates, options, float(problem.d))
         overall = choose(candidates, scores, self.standard_errors)
         steady = [c for c, candidate in enumerate(candidates) if not candidate.adapts]
         adapting = [c for c, candidate in enumerate(candidates) if candidate.adapts]
         main = self._choose_among(steady or adapting, candidates, scores)
         second = self._choose_among(adapting, candidates, scores) if adapting else None
         self._report(problem, candidates, scores, overall, main, second)
-        adaptation = None if second is None else candidates[second].plan
-        self._install(problem, statistics, candidates[main].plan, adaptation, "mean")
+        self._fit_domains(
+            problem,
+            statistics,
+            candidates[main].formulation,
+            None if second is None else candidates[second].formulation,
+            "mean",
+            declined=None if self.adapts_ else self.choice_,
+        )
+
+    def _rehearsal_copy(self) -> Self:
+        return clone(self)
 
     def _retrainer(self) -> Self:
         """Reweighted ERM: what one would retrain with where there are labels of every domain."""
         return clone(self).set_params(strategies=("reweighted",))
 
-    def _candidates(self) -> Iterator[Candidate]:
+    def _candidates(self, targets: Targets) -> Iterator[Candidate]:
         """Every combination that makes a difference."""
         target = self.shrinkage_target
+        invariant = [
+            invariant_means(targets, penalty, centered=self.centered, intercept=self.fit_intercept)
+            for penalty in self.mean_penalty
+        ]
         for l2 in self.l2:
             for strategy in self.strategies:
                 if strategy in ("erm", "reweighted"):
                     plain = Whitening(False, True, 0.0, target)
-                    yield Candidate(strategy, Plan(plain, RAW, l2, strategy == "erm"))
+                    yield Candidate(strategy, Formulation(plain, RAW, l2, strategy == "erm"))
                     continue
                 centered = self.centered if strategy == "averaged" else strategy == "centered"
-                forms = {"raw": [RAW], "centered": [CENTERED]}.get(
-                    strategy, [self._invariant(p) for p in self.mean_penalty]
-                )
+                treatments = {"raw": [RAW], "centered": [CENTERED]}.get(strategy, invariant)
                 for shrinkage in self.shrinkage:
                     whitening = Whitening(True, centered, shrinkage, target)
-                    for form in forms:
-                        yield Candidate(strategy, Plan(whitening, form, l2))
+                    for means in treatments:
+                        yield Candidate(strategy, Formulation(whitening, means, l2))
 
     def _choose_among(
         self, numbers: list[int], candidates: list[Candidate], scores: np.ndarray
@@ -136,7 +147,7 @@ class DARECV(Adjusted):
         second: int | None,
     ) -> None:
         """Set cv_results_ and what follows from it."""
-        plans = [c.plan for c in candidates]
+        formulations = [c.formulation for c in candidates]
         scored = bounded(scores)
         means = scored.mean(axis=1) if scored.size else scores[:, 0]
         used = np.full(len(candidates), "", dtype="<U14")
@@ -145,9 +156,9 @@ class DARECV(Adjusted):
             used[second] = "adapt" if second != main else "predict, adapt"
         self.cv_results_ = {
             "strategy": np.array([c.strategy for c in candidates]),
-            "l2": np.array([p.l2 for p in plans]),
-            "shrinkage": np.array([p.whitening.shrinkage for p in plans], dtype=object),
-            "mean_penalty": np.array([p.form.mean_penalty for p in plans], dtype=object),
+            "l2": np.array([f.l2 for f in formulations]),
+            "shrinkage": np.array([f.whitening.shrinkage for f in formulations], dtype=object),
+            "mean_penalty": np.array([f.means.mean_penalty for f in formulations], dtype=object),
             "mean_score": means,
             "worst_score": scored.min(axis=1) if scored.size else scores[:, 0],
             "rank": (-means).argsort(kind="stable").argsort(kind="stable") + 1,
@@ -160,7 +171,7 @@ class DARECV(Adjusted):
         self.choice_ = _explain(
             candidates, means, overall, len(problem.index), self.standard_errors
         )
-        if isinstance(self, ClassifierHead) and means.max() >= SATURATED:
+        if means.max() >= problem.targets.saturated:
             warn(
                 f"leaving a training domain out still scores {means.max():.3f}: the domains hardly "
                 "differ, or the features were trained on them; in that case this choice says "
@@ -186,7 +197,7 @@ def _explain(
     )
 
 
-class DAREClassifierCV(ClassifierHead, DARECV):
+class DAREClassifierCV(ClassifierHead, _DARECV):
     """A domain-adjusted classifier that chooses its options by leaving training domains out.
 
     Every candidate is scored by accuracy on each training domain in turn, fitted on the others.
@@ -249,7 +260,7 @@ class DAREClassifierCV(ClassifierHead, DARECV):
     """
 
 
-class DARERegressorCV(RegressorHead, DARECV):
+class DARERegressorCV(RegressorHead, _DARECV):
     """A domain-adjusted regressor that chooses its options by leaving training domains out.
 
     As `DAREClassifierCV`, scored by R² on each held-out domain.

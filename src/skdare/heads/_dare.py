@@ -10,18 +10,23 @@ from sklearn.base import clone
 
 from skdare._validation import check_choice, check_domain_weights, check_number
 from skdare.engines import DaskEngine
-from skdare.fitting.plan import CENTERED, RAW, Plan
+from skdare.fitting.formulation import CENTERED, RAW, Formulation, invariant_means
 from skdare.fitting.problem import Problem
-from skdare.fitting.statistics import Statistics
-from skdare.heads._adjusted_head import Adjusted
-from skdare.heads._estimator import ClassifierHead, RegressorHead, check_solver
+from skdare.fitting.statistics import ProblemStatistics
+from skdare.heads._adjusted import AdjustedHead
+from skdare.heads._estimator import (
+    ClassifierHead,
+    RegressorHead,
+    check_solver,
+    check_solving_options,
+)
 from skdare.whitening.whitening import Whitening, check_whitening
 
 # What `adapt` whitens by (covariance or not), and what it does about the means.
 ADAPTATIONS = {"centered": (True, CENTERED), "raw": (False, RAW), "covariance": (True, RAW)}
 
 
-class _DARE(Adjusted):
+class _DARE(AdjustedHead):
     def __init__(
         self,
         *,
@@ -58,7 +63,7 @@ class _DARE(Adjusted):
         self.engine = engine
 
     def _check_options(self) -> None:
-        super()._check_options()
+        check_solving_options(self)
         check_solver(self)
         check_number("mean_penalty", self.mean_penalty, also=("exact",))
         check_whitening(self)
@@ -67,11 +72,33 @@ class _DARE(Adjusted):
         if not isinstance(self.guess, Mapping):
             check_choice("guess", self.guess, ("mean", "covariance"))
 
-    def _check_problem(self, problem: Problem) -> None:
+    def _solve(self, problem: Problem, statistics: ProblemStatistics) -> None:
         if self.adjust:
             self._check_covariances(problem)
         if isinstance(self.guess, Mapping):
             check_domain_weights(self.guess, list(problem.labels))
+        whitening = Whitening.of_head(self)
+        means = CENTERED
+        if not self.estimate_mean:
+            means = invariant_means(
+                problem.targets,
+                self.mean_penalty,
+                centered=self.centered,
+                intercept=self.fit_intercept,
+            )
+        adaptation = None
+        if self.adaptation is not None and self.adjust:
+            centered, adapting_means = ADAPTATIONS[self.adaptation]
+            adapting = replace(whitening, centered=centered)
+            adaptation = Formulation(adapting, adapting_means, self.l2)
+        self._fit_domains(
+            problem,
+            statistics,
+            Formulation(whitening, means, self.l2),
+            adaptation,
+            self.guess,
+            start=self._warm_start(),
+        )
 
     def _check_covariances(self, problem: Problem) -> None:
         """Refuse domains of one row where the fit, or the one that adapt uses, needs two."""
@@ -81,15 +108,11 @@ class _DARE(Adjusted):
             remedy = "shrinkage=1.0 or adaptation='raw'"
             problem.check_covariances([self.shrinkage], remedy)
 
-    def _solve(self, problem: Problem, statistics: Statistics) -> None:
-        whitening, adaptation = Whitening.of_head(self), None
-        form = CENTERED if self.estimate_mean else self._invariant(self.mean_penalty)
-        if self.adaptation is not None and self.adjust:
-            centered, second = ADAPTATIONS[self.adaptation]
-            own = replace(whitening, centered=centered)
-            adaptation = Plan(own, second, self.l2)
-        plan, start = Plan(whitening, form, self.l2), self._last_weights()
-        self._install(problem, statistics, plan, adaptation, self.guess, start)
+    def _rehearsal_copy(self) -> Self:
+        head = clone(self)
+        if isinstance(self.guess, Mapping):  # it may name the domain that is held out
+            head.set_params(guess="mean")
+        return head
 
     def _retrainer(self) -> Self:
         """Reweighted ERM: what one would retrain with where there are labels of every domain."""
@@ -154,6 +177,8 @@ class DAREClassifier(ClassifierHead, _DARE):
     adjustments_ : dict of Adjustment by domain
     adjustment_ : Adjustment
         The guess for an unseen domain.
+    adapted_rows_ : int or None
+        How many rows of a new domain `adapt` was given.
     rehearsal_ : Rehearsal or None
         What `rehearse` learnt.
     solution_ : Solution
@@ -223,7 +248,7 @@ class DARERegressor(RegressorHead, _DARE):
     intercept_ : float
     canonical_coef_ : array of shape (1, d)
         The weights on whitened features, for standardised targets.
-    domains_, moments_, adjustments_, adjustment_, rehearsal_, solution_, n_iter_
+    domains_, moments_, adjustments_, adjustment_, adapted_rows_, rehearsal_, solution_, n_iter_
         As in `DAREClassifier`.
 
     Examples

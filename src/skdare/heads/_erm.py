@@ -8,44 +8,55 @@ import numpy as np
 
 from skdare.engines import DaskEngine
 from skdare.fitting.problem import Problem
-from skdare.fitting.solver import Solving
-from skdare.fitting.statistics import Statistics
-from skdare.heads._estimator import ClassifierHead, Head, RegressorHead, check_solver
-from skdare.objective.objective import Block, Objective
+from skdare.fitting.solver_options import SolverOptions
+from skdare.fitting.statistics import ProblemStatistics
+from skdare.heads._estimator import (
+    ClassifierHead,
+    Head,
+    RegressorHead,
+    check_solver,
+    check_solving_options,
+)
+from skdare.objective.coordinates import Coordinates
+from skdare.objective.objective import Objective
+from skdare.objective.rows import DomainBlock
 from skdare.solvers import Solution
 from skdare.whitening.adjustment import Adjustment
 
 
-class Unadjusted(Head):
+class UnadjustedHead(Head):
     """A head that sees every domain through one scalar, one over the root mean variance.
 
     Without it l2 would mean something else on raw features than on whitened ones, and something
     else again when the features change their unit.
     """
 
-    def _solve(self, problem: Problem, statistics: Statistics) -> None:
+    def _solve(self, problem: Problem, statistics: ProblemStatistics) -> None:
         domains = range(len(problem.index))
         adjustment = Adjustment(problem.d, statistics.unit(domains) ** -0.5)
         origin = adjustment.back(statistics.mean(domains))
-        objective = self._objective(self._blocks(problem, adjustment), problem, origin)
-        solution = self._minimise(objective, problem)
-        B, b = objective.unpack(solution.theta)
-        self._canonical = B, b
-        self._set_weights(adjustment.apply(B), b)
-        self.solution_, self.n_iter_ = solution, solution.n_iter
-        self._warn(solution)
+        coordinates = Coordinates(problem.d, problem.k, self.fit_intercept, origin=origin)
+        blocks = self._blocks(problem, adjustment)
+        solution = self._minimise(Objective(blocks, problem.loss, coordinates, self.l2), problem)
+        B, b = coordinates.unpack(solution.theta)
+        self._set_weights(adjustment.apply(B), b, solution, (B, b))
+
+    @abstractmethod
+    def _blocks(self, problem: Problem, adjustment: Adjustment) -> list[DomainBlock]:
+        """The rows to sum over."""
 
     @abstractmethod
     def _minimise(self, objective: Objective, problem: Problem) -> Solution:
         """Solve the objective."""
 
-    def _blocks(self, problem: Problem, adjustment: Adjustment) -> list[Block]:
-        """One block for each domain, its rows weighing one together."""
-        domains = range(len(problem.index))
-        return [Block(adjustment, (problem.domain_rows(e, 1.0),)) for e in domains]
+
+def domain_blocks(problem: Problem, adjustment: Adjustment) -> list[DomainBlock]:
+    """One block for each domain, its rows weighing one together."""
+    domains = range(len(problem.index))
+    return [DomainBlock(adjustment, (problem.domain_rows(e, 1.0),)) for e in domains]
 
 
-class _Pooled(Unadjusted):
+class _Pooled(UnadjustedHead):
     """One block of all rows, in the caller's order."""
 
     def __init__(
@@ -68,18 +79,18 @@ class _Pooled(Unadjusted):
         self.engine = engine
 
     def _check_options(self) -> None:
-        super()._check_options()
+        check_solving_options(self)
         check_solver(self)
 
     @abstractmethod
     def _row_weights(self, problem: Problem) -> np.ndarray:
         """Weights that sum to one."""
 
-    def _blocks(self, problem: Problem, adjustment: Adjustment) -> list[Block]:
-        return [Block(adjustment, (problem.all_rows(self._row_weights(problem)),))]
+    def _blocks(self, problem: Problem, adjustment: Adjustment) -> list[DomainBlock]:
+        return [DomainBlock(adjustment, (problem.all_rows(self._row_weights(problem)),))]
 
     def _minimise(self, objective: Objective, problem: Problem) -> Solution:
-        return Solving.of_head(self)(objective, self._start(objective))
+        return SolverOptions.of_head(self).minimise(objective, self._start(objective))
 
 
 class _ERM(_Pooled):

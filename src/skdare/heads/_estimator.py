@@ -1,4 +1,4 @@
-"""What every head shares: validation, one linear map, and the scikit-learn contract."""
+"""What every head shares: the scikit-learn contract, and one linear map."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_regressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdare._validation import (
@@ -19,37 +18,36 @@ from skdare._validation import (
     check_count,
     check_domains,
     check_features,
-    check_finite_targets,
     check_number,
-    check_numbers,
     check_weights,
-    distinct_integers,
     feature_name,
     warn,
 )
-from skdare.arrays import Array, is_foreign, namespace, products_of, to_numpy
-from skdare.engines import Placing, as_rows, check_engine
+from skdare.arrays import Array, Index, is_foreign, namespace, products_of, to_numpy
+from skdare.engines import Placement, as_rows, check_engine
+from skdare.fitting.canonical_fit import CanonicalWeights
 from skdare.fitting.problem import Problem
-from skdare.fitting.statistics import Statistics
-from skdare.heads._exporting import Exporting
-from skdare.objective.losses import LOGISTIC, SOFTMAX, SQUARED
-from skdare.objective.objective import Block, Objective
+from skdare.fitting.statistics import ProblemStatistics
+from skdare.fitting.targets import Classes, Numbers, Targets
+from skdare.objective.objective import Objective
 from skdare.objective.scores import linear_scores, predicted_columns, probabilities
 from skdare.solvers import Solution
-from skdare.whitening.domain_statistics import Shared
+from skdare.whitening.cache import SharedCaches
 
 
-class Head(Exporting, BaseEstimator, ABC):
+class Head(BaseEstimator, ABC):
     """A linear head: ``fit`` leaves one matrix and one intercept.
 
-    Subclasses set how the training problem becomes weights (`_solve`); the classifier and
-    regressor classes below set what targets and predictions are.
+    Subclasses say how the training problem becomes weights; the classifier and regressor classes
+    below say what targets and predictions are.
     """
 
     # Routing works without a global switch and without set_fit_request.
     __metadata_request__fit = {"domains": True}  # noqa: RUF012
 
     _needs_domains = True
+    _targets: Targets
+    _canonical: CanonicalWeights | None
 
     def fit(
         self,
@@ -76,26 +74,7 @@ class Head(Exporting, BaseEstimator, ABC):
         -------
         self
         """
-        return self._fit_sharing(None, X, y, domains, sample_weight)
-
-    def _fit_sharing(
-        self,
-        shared: Shared | None,
-        X: Array,
-        y: Array,
-        domains: Labels | None,
-        sample_weight: Array | None = None,
-    ) -> Self:
-        before = dict(self.__dict__)
-        try:
-            with products_of(X):
-                self._fit(X, y, domains, sample_weight, shared)
-        except BaseException:
-            # A fit that fails leaves the head as it was, fitted or not.
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-        return self
+        return fit_sharing(self, None, X, y, domains, sample_weight)
 
     def _fit(
         self,
@@ -103,28 +82,28 @@ class Head(Exporting, BaseEstimator, ABC):
         y: Array,
         domains: Labels | None,
         sample_weight: Array | None,
-        shared: Shared | None,
+        shared: SharedCaches | None,
     ) -> None:
         self._check_options()
-        with Placing(self.engine) as place:
-            X = check_features(self, place.where_they_lie(X), reset=True, min_rows=2)
-            self._fit_rows(place.handed_over(X), y, domains, sample_weight, shared)
+        with Placement(self.engine) as placement:
+            X = check_features(self, placement.from_disk(X), reset=True, min_rows=2)
+            problem = self._problem(placement.from_memory(X), y, domains, sample_weight)
+            statistics = ProblemStatistics(problem, shared if self._needs_domains else None)
+            self._solve(problem, statistics)
+            self._warn_of_scales(statistics.variances(range(len(problem.index))))
+            _warn_of_constant_domains(statistics)
 
-    def _fit_rows(
-        self,
-        X: Array,
-        y: Array,
-        domains: Labels | None,
-        sample_weight: Array | None,
-        shared: Shared | None,
-    ) -> None:
+    def _problem(
+        self, X: Array, y: Array, domains: Labels | None, sample_weight: Array | None
+    ) -> Problem:
+        """Checked rows, targets and weights by domain."""
         n = X.shape[0]
         y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
         if len(y) != n:
             raise ValueError(f"y has {len(y)} entries but X has {n} rows")
         weight = check_weights(sample_weight, n)
         rows = check_domains(domains, n, weight)
-        labels = rows.labels
+        self.domains_ = rows.labels
         if domains is None and self._needs_domains:
             warn(
                 f"{type(self).__name__} was given no domains and treats all rows as one; "
@@ -132,28 +111,32 @@ class Head(Exporting, BaseEstimator, ABC):
             )
         if not self._needs_domains:
             rows = check_domains(None, n, weight)
-        problem = self._encode_targets(
-            y, Problem(X, y, weight, rows.labels, rows.index, SQUARED, 1)
-        )
-        self._check_problem(problem)
-        statistics = Statistics(problem, shared if self._needs_domains else None)
-        self._solve(problem, statistics)
-        self._warn_of_scales(statistics.variances(range(len(problem.index))))
-        self._warn_of_constant_domains(statistics)
-        self.domains_ = labels
-        for name in ("adapted_rows_", "adapted_mean_"):
-            self.__dict__.pop(name, None)
+        self._targets, T = self._encode_targets(y, weight, rows.index)
+        return Problem(X, T, weight, rows.labels, rows.index, self._targets)
 
-    @staticmethod
-    def _warn_of_constant_domains(statistics: Statistics) -> None:
-        """Say which domains have rows that are all the same."""
-        names = [repr(label) for label in statistics.constant_domains()]
-        if names:
-            more = f" (and of {len(names) - 1} more)" if len(names) > 1 else ""
-            warn(
-                f"the rows of domain {names[0]}{more} are all the same, and nothing can be learnt "
-                "of how it varies; look at how it was recorded, or leave it out"
-            )
+    @abstractmethod
+    def _encode_targets(
+        self, y: np.ndarray, weight: np.ndarray, index: Sequence[Index]
+    ) -> tuple[Targets, np.ndarray]:
+        """What targets are, and y as they are fitted."""
+
+    @abstractmethod
+    def _check_options(self) -> None:
+        """Check the constructor's values."""
+
+    @abstractmethod
+    def _solve(self, problem: Problem, statistics: ProblemStatistics) -> None:
+        """Set coef_, intercept_ and the other fitted attributes."""
+
+    def _set_weights(
+        self, V: np.ndarray, b: np.ndarray, solution: Solution, canonical: CanonicalWeights
+    ) -> None:
+        """Set what every head has after a fit, from weights on raw features."""
+        self.coef_, self.intercept_ = self._targets.raw_weights(V, b)
+        self.solution_ = solution
+        self.n_iter_ = solution.n_iter
+        self._canonical = canonical
+        self._warn_unless_converged(solution)
 
     def _warn_of_scales(self, variances: np.ndarray) -> None:
         """Say when one feature sets the unit in which all others are penalised."""
@@ -166,49 +149,7 @@ class Head(Exporting, BaseEstimator, ABC):
                 "(StandardScaler)"
             )
 
-    @abstractmethod
-    def _solve(self, problem: Problem, statistics: Statistics) -> None:
-        """Set coef_, intercept_ and the other fitted attributes."""
-
-    @abstractmethod
-    def _encode_targets(self, y: np.ndarray, problem: Problem) -> Problem:
-        """The problem with its targets, loss and number of columns."""
-
-    @abstractmethod
-    def _set_weights(self, V: np.ndarray, b: np.ndarray) -> None:
-        """Set coef_ and intercept_ from the weights on raw features, in the caller's units."""
-
-    def _check_options(self) -> None:
-        """Check constructor values that every head has."""
-        check_number("l2", self.l2)
-        check_number("tol", self.tol)
-        check_count("max_iter", self.max_iter, 1)
-        check_choice("fit_intercept", self.fit_intercept, (True, False))
-        check_choice("warm_start", self.warm_start, (True, False))
-        check_engine(self.engine)
-
-    def _check_problem(self, problem: Problem) -> None:
-        """Check what depends on the data; nothing by default."""
-
-    def _objective(
-        self, blocks: Sequence[Block], problem: Problem, origin: np.ndarray
-    ) -> Objective:
-        """The objective of these blocks with this head's ridge and intercept."""
-        shape = (problem.d, problem.k, self.l2, self.fit_intercept)
-        return Objective(blocks, problem.loss, *shape, origin=origin)
-
-    def _start(self, objective: Objective) -> np.ndarray:
-        """Zero, or where the last fit ended."""
-        last = self._last_weights()
-        if last is not None and last[0].shape == (objective.d, objective.k):
-            return objective.pack(*last)
-        return np.zeros(objective.size)
-
-    def _last_weights(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Canonical weights of the last fit, where this one should start from them."""
-        return getattr(self, "_canonical", None) if self.warm_start else None
-
-    def _warn(self, solution: Solution, what: str = "") -> None:
+    def _warn_unless_converged(self, solution: Solution, what: str = "") -> None:
         """Say what did not converge, and what to do."""
         if not solution.converged:
             warn(
@@ -217,6 +158,18 @@ class Head(Exporting, BaseEstimator, ABC):
                 f"{solution.n_iter} iterations)",
                 ConvergenceWarning,
             )
+
+    def _warm_start(self) -> CanonicalWeights | None:
+        """Canonical weights of the last fit, where this one should start from them."""
+        return self._canonical if self.warm_start and hasattr(self, "coef_") else None
+
+    def _start(self, objective: Objective) -> np.ndarray:
+        """Zero, or where the last fit ended."""
+        last = self._warm_start()
+        coordinates = objective.coordinates
+        if last is not None and last[0].shape == (coordinates.d, coordinates.k):
+            return coordinates.pack(*last)
+        return np.zeros(objective.size)
 
     def save(self, path: str | PathLike[str], *, adaptable: bool = True) -> None:
         """Write the head to a safetensors file, which `skdare.load` reads; see `skdare.save`.
@@ -227,9 +180,112 @@ class Head(Exporting, BaseEstimator, ABC):
         adaptable : bool, default=True
             False leaves out what only adapting and diagnosing need.
         """
-        from skdare.model_io.save import save
+        from skdare.model_io import save
 
         save(self, path, adaptable=adaptable)
+
+    def to_onnx(self, path: str | PathLike[str] | None = None, *, adaptable: bool = False) -> Any:
+        """An ONNX graph that predicts as this head does.
+
+        Its input ``X`` is float32 of shape (n, d). A classifier gives ``label``,
+        ``probabilities`` and ``scores``, the latter as ``decision_function``; a regressor gives
+        ``y``. Sums inside are in float64, so that probabilities are those of ``predict_proba``
+        to 1e-6 wherever the features lie.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where to write the file, too.
+        adaptable : bool, default=False
+            True: a graph with three more inputs, ``whitener``, ``mean`` and ``intercept``, which
+            `onnx_inputs` of an adapted head gives. One session then serves any number of domains.
+            The whitener's seven digits cost some where features have very unequal units and
+            ``shrinkage_target="pooled"``: standardise those.
+
+        Returns
+        -------
+        onnx.ModelProto
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from skdare import ERMClassifier
+        >>> model = ERMClassifier().fit(*load_iris(return_X_y=True)).to_onnx()
+        >>> [output.name for output in model.graph.output]
+        ['label', 'probabilities', 'scores']
+        """
+        from skdare.export import head_to_onnx
+
+        return head_to_onnx(self, path, adaptable=adaptable)
+
+    def to_torch(self, *, one_logit: bool = False, dtype: Any = None, device: Any = None) -> Any:
+        """A ``torch.nn.Linear`` with the weights of this head.
+
+        It has an output for each class, and their softmax is ``predict_proba``; of two classes
+        they are ∓ half the score. A regressor has one output. Features that lie far from zero
+        beside their spread lose digits in float32: pass ``dtype=torch.float64`` for those.
+
+        Parameters
+        ----------
+        one_logit : bool, default=False
+            True: one output for two classes, the score of the second.
+        dtype : torch.dtype, optional
+            Default: float32.
+        device : torch.device or str, optional
+            Default: the CPU.
+
+        Returns
+        -------
+        torch.nn.Linear
+        """
+        from skdare.export import head_to_torch
+
+        return head_to_torch(self, one_logit=one_logit, dtype=dtype, device=device)
+
+    def to_sklearn(self) -> Any:
+        """A fitted ``LogisticRegression`` or ``Ridge`` of scikit-learn that predicts the same.
+
+        For tools that know scikit-learn's own classes only. Its parameters are defaults and say
+        nothing of how the weights came about: fitting it again gives another model.
+
+        Returns
+        -------
+        LogisticRegression or Ridge
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from skdare import ERMClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> head = ERMClassifier().fit(X, y)
+        >>> head.to_sklearn().score(X, y) == head.score(X, y)
+        True
+        """
+        from skdare.export import head_to_sklearn
+
+        return head_to_sklearn(self)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame of the coefficients, by name.
+
+        Rows are the intercept and the features, columns the classes. Two classes have one column,
+        which is named after the second and raises its log-odds; a regressor's is ``coefficient``.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from skdare import ERMClassifier
+        >>> X, y = load_iris(as_frame=True, return_X_y=True)
+        >>> ERMClassifier().fit(X, y).to_frame().shape
+        (5, 3)
+        """
+        from skdare.export import head_to_frame
+
+        return head_to_frame(self)
 
     def _scores(self, X: Array) -> Array:
         """X coefᵀ + intercept, (n, k), in float64, in the array library of X."""
@@ -246,46 +302,15 @@ class Head(Exporting, BaseEstimator, ABC):
         return tags
 
 
-def fit_sharing(
-    head: Any, shared: Shared, X: Array, y: Array, domains: Any, sample_weight: Array | None = None
-) -> Any:
-    """Fit a head with statistics that other fits share, by domain label.
-
-    Only for fits in which a label always stands for the same rows: the moments, spectra and
-    adjustments of a domain are then computed once for all heads and all sets of training domains.
-    """
-    return head._fit_sharing(shared, X, y, domains, sample_weight)
-
-
-def check_solver(head: Head) -> None:
-    """The solver is one that this head can use."""
-    names = ["auto", "lbfgs", "trust-ncg"]
-    check_choice("solver", head.solver, names + ["direct"] * isinstance(head, RegressorMixin))
-
-
 class ClassifierHead(ClassifierMixin, Head):
-    """Targets are classes; two classes share one column of weights, as in scikit-learn."""
+    """A head whose targets are classes."""
 
-    def _encode_targets(self, y: np.ndarray, problem: Problem) -> Problem:
-        if y.dtype.kind in "iu":
-            self.classes_, codes = distinct_integers(y)
-        else:
-            check_finite_targets(y)
-            check_classification_targets(y)
-            self.classes_, codes = np.unique(y, return_inverse=True)
-        k = len(self.classes_)
-        present = np.flatnonzero(np.bincount(codes, problem.weight > 0, k))
-        if len(present) < 2:
-            raise ValueError(
-                f"y has one class, {self.classes_[present[0]]}, among the rows of positive weight, "
-                "and a classifier needs at least 2 classes"
-            )
-        loss = LOGISTIC if k == 2 else SOFTMAX
-        return problem.with_targets(codes, loss, 1 if k == 2 else k)
-
-    def _set_weights(self, V: np.ndarray, b: np.ndarray) -> None:
-        self.coef_ = np.ascontiguousarray(V.T)
-        self.intercept_ = b.copy()
+    def _encode_targets(
+        self, y: np.ndarray, weight: np.ndarray, index: Sequence[Index]
+    ) -> tuple[Classes, np.ndarray]:
+        targets, codes = Classes.encode(y, weight)
+        self.classes_ = targets.classes
+        return targets, codes
 
     def decision_function(self, X: Array) -> Array:
         """Scores: (n,) for two classes, else (n, k), in the array library of X."""
@@ -308,25 +333,70 @@ class ClassifierHead(ClassifierMixin, Head):
 
 
 class RegressorHead(RegressorMixin, Head):
-    """Targets are numbers, standardised inside the fit so that tol and l2 have no units."""
+    """A head whose targets are numbers."""
 
-    def _encode_targets(self, y: np.ndarray, problem: Problem) -> Problem:
-        y = np.asarray(y, dtype=np.float64)
-        check_numbers(y)
-        centre = 0.0
-        if self.fit_intercept:
-            # Every domain counts the same, whatever its size.
-            means = [np.average(y[i], weights=problem.weight[i]) for i in problem.index]
-            centre = float(np.mean(means))
-        weight = problem.weight / problem.weight.sum()
-        spread = float(np.sqrt(weight @ (y - centre) ** 2)) or 1.0
-        self._centre, self._spread = centre, spread
-        return problem.with_targets((y - centre) / spread, SQUARED, 1)
-
-    def _set_weights(self, V: np.ndarray, b: np.ndarray) -> None:
-        self.coef_ = V[:, 0] * self._spread
-        self.intercept_ = float(b[0]) * self._spread + self._centre
+    def _encode_targets(
+        self, y: np.ndarray, weight: np.ndarray, index: Sequence[Index]
+    ) -> tuple[Numbers, np.ndarray]:
+        return Numbers.encode(y, weight, index, centre=self.fit_intercept)
 
     def predict(self, X: Array) -> Array:
         """Predicted numbers, (n,), in the array library of X."""
         return self._scores(X)[:, 0]
+
+
+def fit_sharing(
+    head: Any,
+    shared: SharedCaches | None,
+    X: Array,
+    y: Array,
+    domains: Any,
+    sample_weight: Array | None = None,
+) -> Any:
+    """Fit a head with caches that other fits share, by domain label.
+
+    Only for fits in which a label always stands for the same rows: the moments, spectra and
+    adjustments of a domain are then computed once for all heads and all sets of training domains.
+    """
+    before = dict(vars(head))
+    try:
+        with products_of(X):
+            head._fit(X, y, domains, sample_weight, shared)
+    except BaseException:
+        # A fit that fails leaves the head as it was, fitted or not.
+        vars(head).clear()
+        vars(head).update(before)
+        raise
+    return head
+
+
+def check_solving_options(head: Head) -> None:
+    """Check the constructor values with which every head but a searching one is solved."""
+    check_number("l2", head.l2)
+    check_choice("warm_start", head.warm_start, (True, False))
+    check_shared_options(head)
+
+
+def check_shared_options(head: Head) -> None:
+    """Check the constructor values that every head has."""
+    check_number("tol", head.tol)
+    check_count("max_iter", head.max_iter, 1)
+    check_choice("fit_intercept", head.fit_intercept, (True, False))
+    check_engine(head.engine)
+
+
+def check_solver(head: Head) -> None:
+    """The solver is one that this head can use."""
+    names = ["auto", "lbfgs", "trust-ncg"]
+    check_choice("solver", head.solver, names + ["direct"] * is_regressor(head))
+
+
+def _warn_of_constant_domains(statistics: ProblemStatistics) -> None:
+    """Say which domains have rows that are all the same."""
+    names = [repr(label) for label in statistics.constant_domains()]
+    if names:
+        more = f" (and of {len(names) - 1} more)" if len(names) > 1 else ""
+        warn(
+            f"the rows of domain {names[0]}{more} are all the same, and nothing can be learnt "
+            "of how it varies; look at how it was recorded, or leave it out"
+        )

@@ -10,13 +10,17 @@ import numpy as np
 from skdare._validation import check_number
 from skdare.engines import DaskEngine
 from skdare.fitting.problem import Problem
-from skdare.heads._erm import Unadjusted
-from skdare.heads._estimator import ClassifierHead, RegressorHead
+from skdare.heads._erm import UnadjustedHead, domain_blocks
+from skdare.heads._estimator import ClassifierHead, RegressorHead, check_solving_options
 from skdare.objective.objective import Objective
+from skdare.objective.rows import DomainBlock
 from skdare.solvers import Solution, minimax
+from skdare.whitening.adjustment import Adjustment
 
 
-class _GroupDRO(Unadjusted):
+class _GroupDRO(UnadjustedHead):
+    domain_weights_: dict[Hashable, float]
+
     def __init__(
         self,
         *,
@@ -37,8 +41,11 @@ class _GroupDRO(Unadjusted):
         self.engine = engine
 
     def _check_options(self) -> None:
-        super()._check_options()
+        check_solving_options(self)
         check_number("step", self.step, also=(None,))
+
+    def _blocks(self, problem: Problem, adjustment: Adjustment) -> list[DomainBlock]:
+        return domain_blocks(problem, adjustment)
 
     def _minimise(self, objective: Objective, problem: Problem) -> Solution:
         options: dict[str, Any] = {
@@ -47,9 +54,8 @@ class _GroupDRO(Unadjusted):
             "step": self.step,
         }
         weights = np.full(len(problem.index), 1.0 / len(problem.index))
-        last: dict[Hashable, float] = getattr(self, "domain_weights_", {})
-        if self.warm_start and list(last) == list(problem.labels):
-            weights = np.array(list(last.values()))
+        if self._warm_start() is not None and list(self.domain_weights_) == list(problem.labels):
+            weights = np.array(list(self.domain_weights_.values()))
         solution, weights = minimax(objective, self._start(objective), weights, **options)
         self.domain_weights_ = dict(zip(problem.labels, weights.tolist(), strict=True))
         return solution

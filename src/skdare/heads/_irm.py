@@ -8,14 +8,16 @@ from typing import Any
 from skdare._validation import check_count, check_number
 from skdare.engines import DaskEngine
 from skdare.fitting.problem import Problem
-from skdare.heads._erm import Unadjusted
-from skdare.heads._estimator import ClassifierHead, RegressorHead
+from skdare.heads._erm import UnadjustedHead, domain_blocks
+from skdare.heads._estimator import ClassifierHead, RegressorHead, check_solving_options
 from skdare.objective.invariant_risk import InvariantRisk
 from skdare.objective.objective import Objective
+from skdare.objective.rows import DomainBlock
 from skdare.solvers import Solution, lbfgs
+from skdare.whitening.adjustment import Adjustment
 
 
-class _IRM(Unadjusted):
+class _IRM(UnadjustedHead):
     def __init__(
         self,
         *,
@@ -38,17 +40,21 @@ class _IRM(Unadjusted):
         self.engine = engine
 
     def _check_options(self) -> None:
-        super()._check_options()
+        check_solving_options(self)
         check_number("penalty", self.penalty)
         check_count("anneal", self.anneal, 1)
+
+    def _blocks(self, problem: Problem, adjustment: Adjustment) -> list[DomainBlock]:
+        return domain_blocks(problem, adjustment)
 
     def _minimise(self, objective: Objective, problem: Problem) -> Solution:
         n = len(problem.index)
         options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
-        theta, solutions = self._start(objective), []
+        theta = self._start(objective)
+        solutions = []
         # Not convex: start from the reweighted optimum, and let the penalty grow from there; a
         # warm start is already where the last penalty led.
-        if self._last_weights() is None:
+        if self._warm_start() is None:
             solutions.append(lbfgs(objective.weighted([1.0 / n] * n), theta, **options))
         for stage in range(1 if solutions else self.anneal, self.anneal + 1):
             risk = InvariantRisk(objective, self.penalty * 10.0 ** (stage - self.anneal))

@@ -13,52 +13,93 @@ import scipy
 import sklearn
 
 import skdare
-from skdare.heads._adapting import Adapting
-from skdare.heads._cv import DARECV
+from skdare.fitting.domain_fit import DomainFit
+from skdare.fitting.targets import Classes, ClassShares, Numbers
+from skdare.heads import DAREClassifierCV, DARERegressorCV
+from skdare.heads._adjusted import AdjustedHead
 from skdare.heads._estimator import ClassifierHead, Head
-from skdare.model_io.schema import CLASSIFIER, LARGE, REGRESSOR, SMALL
-from skdare.persist import ANYTHING, LABELS, VALUES, Arrays, Field, Saved, Unfit
+from skdare.model_io.schema import CLASSIFIER, LARGE, REGRESSOR, SMALL, StoredAdaptation
+from skdare.persist import ANYTHING, LABELS, VALUES, Field, FieldError, HeaderArrays, ReadContext
 
-# Said at the top of the header, or made anew.
-_APART = {
-    *("classes_", "domains_", "n_features_in_", "feature_names_in_"),
-    *("_training", "_fitted_with", "_metadata_request"),
+# Attributes that are written as they are, where a head has them.
+_PLAIN = {
+    *("coef_", "intercept_", "n_iter_", "solution_", "domain_weights_"),
+    *("cv_results_", "best_strategy_", "best_score_", "adapts_", "choice_"),
+}
+# Said at the top of the header, part of the state under other names, or made anew.
+_OTHERS = {
+    *("classes_", "domains_", "n_features_in_", "feature_names_in_", "adapted_rows_"),
+    *("rehearsal_", "_canonical", "_targets", "_domain_fit", "_fitted_params", "_metadata_request"),
 }
 
 
-def described(head: Head, arrays: Arrays, *, adaptable: bool) -> dict[str, Any]:
+def described(head: Head, arrays: HeaderArrays, *, adaptable: bool) -> dict[str, Any]:
     """The header of a fitted head; its arrays are put aside."""
-    fields = _fields(type(head))
-    given = head.get_params(deep=False)
-    kept = {name: value for name, value in vars(head).items() if name not in given}
-    unknown = set(kept) - set(fields) - _APART
+    parameters = head.get_params(deep=False)
+    attributes = {name: value for name, value in vars(head).items() if name not in parameters}
+    unknown = set(attributes) - _PLAIN - _OTHERS
     if unknown:
-        raise Unfit(
+        raise FieldError(
             f"the head has an attribute {sorted(unknown)[0]!r} that was not set by fit, and it "
             "would be lost; delete it"
         )
+    state = {name: attributes[name] for name in sorted(_PLAIN) if name in attributes}
+    state |= _composed_state(head, adaptable)
     if not adaptable:
-        kept = {name: value for name, value in kept.items() if name not in LARGE}
-        kept["solution_"] = replace(kept["solution_"], theta=np.empty(0))
-    state = {name: field for name, field in fields.items() if name in kept}
-    names = kept.get("feature_names_in_")
-    classes = kept.get("classes_")
+        state["solution_"] = replace(head.solution_, theta=np.empty(0))
+    fields = _fields(type(head))
+    names = attributes.get("feature_names_in_")
+    classes = attributes.get("classes_")
     return {
         "class": type(head).__name__,
-        "parameters": _parameters(given, arrays),
+        "parameters": _parameters(parameters, arrays),
         "features": int(head.n_features_in_),
         "feature_names": None if names is None else VALUES.write(names, arrays, "feature_names"),
         "classes": None if classes is None else VALUES.write(classes, arrays, "classes"),
         "domains": LABELS.write(head.domains_, arrays, "domains"),
-        "adaptable": isinstance(head, Adapting) and "moments_" in kept,
-        "as_fitted": kept.get("_fitted_with") == given,
-        "state": {name: field.write(kept[name], arrays, name) for name, field in state.items()},
+        "adaptable": "moments_" in state,
+        "as_fitted": attributes.get("_fitted_params") == parameters,
+        "state": {
+            name: field.write(state[name], arrays, name)
+            for name, field in fields.items()
+            if name in state
+        },
         "versions": versions(),
     }
 
 
+def _composed_state(head: Head, adaptable: bool) -> dict[str, Any]:
+    """What a head holds in objects, under the names that files have."""
+    state: dict[str, Any] = {}
+    if isinstance(head._targets, Numbers):
+        state |= {"_centre": head._targets.centre, "_spread": head._targets.spread}
+    if isinstance(head, AdjustedHead) and head.adapted_rows_ is not None:
+        state["adapted_rows_"] = head.adapted_rows_
+    if not adaptable:
+        return state
+    if head._canonical is not None:
+        state["_canonical"] = head._canonical
+    if isinstance(head, AdjustedHead) and head._domain_fit is not None:
+        fit = head._domain_fit
+        state |= {
+            "canonical_coef_": fit.B.T,
+            "moments_": fit.moments,
+            "adjustments_": fit.adjustments,
+            "adjustment_": fit.adjustment,
+            "_whitening": fit.whitening,
+            "adaptation_": StoredAdaptation.of(fit.adaptation),
+            "rehearsal_": head.rehearsal_,
+        }
+        if fit.class_shares is not None:
+            state["predicted_shares_"] = fit.class_shares.shares
+            state["predicted_share_range_"] = fit.class_shares.reach
+        if fit.adapted_mean is not None:
+            state["adapted_mean_"] = fit.adapted_mean
+    return state
+
+
 def versions() -> dict[str, str]:
-    """Of what a head was made with."""
+    """Versions of the libraries that a head was made with."""
     return {
         "skdare": skdare.__version__,
         "numpy": np.__version__,
@@ -69,8 +110,8 @@ def versions() -> dict[str, str]:
 
 
 def _fields(kind: type[Head]) -> dict[str, Field]:
-    own = CLASSIFIER if issubclass(kind, ClassifierHead) else REGRESSOR
-    return {**own, **SMALL, **LARGE}
+    weights = CLASSIFIER if issubclass(kind, ClassifierHead) else REGRESSOR
+    return {**weights, **SMALL, **LARGE}
 
 
 def _needed(kind: type[Head], adaptable: bool) -> set[str]:
@@ -78,7 +119,7 @@ def _needed(kind: type[Head], adaptable: bool) -> set[str]:
     needed = {"coef_", "intercept_", "solution_", "n_iter_"}
     if not issubclass(kind, ClassifierHead):
         needed |= {"_centre", "_spread"}
-    if issubclass(kind, DARECV):
+    if issubclass(kind, DAREClassifierCV | DARERegressorCV):
         needed |= {"adapts_", "choice_"}
     if adaptable:
         needed |= set(LARGE)
@@ -87,7 +128,7 @@ def _needed(kind: type[Head], adaptable: bool) -> set[str]:
     return needed
 
 
-def _parameters(given: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:
+def _parameters(given: Mapping[str, Any], arrays: HeaderArrays) -> dict[str, Any]:
     """Constructor values; a cluster is no part of a head, and another may be in scope later."""
     engine = given["engine"] if isinstance(given["engine"], str) else "auto"
     written = {**given, "engine": engine}.items()
@@ -97,31 +138,32 @@ def _parameters(given: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:
 def restored(
     header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], kinds: Mapping[str, type[Head]]
 ) -> Head:
-    """The head that a header describes; what does not fit together is `Unfit`."""
-    saved = Saved(arrays, {})
+    """The head that a header describes; what does not fit together is `FieldError`."""
+    saved = ReadContext(arrays, {})
     kind = kinds.get(of_type(header, "class", str))
     if kind is None:
-        raise Unfit(f"it holds a {header['class']!r}, which this skdare does not have")
+        raise FieldError(f"it holds a {header['class']!r}, which this skdare does not have")
     head = _with_parameters(kind, of_type(header, "parameters", dict), saved)
     head.n_features_in_ = saved.sizes["d"] = of_type(header, "features", int)
     if head.n_features_in_ < 1:
-        raise Unfit("it has no features")
+        raise FieldError("it has no features")
     if header.get("feature_names") is not None:
         head.feature_names_in_ = VALUES.read(header["feature_names"], saved.inside("feature_names"))
         if len(head.feature_names_in_) != head.n_features_in_:
-            raise Unfit("it does not have a name for every feature")
+            raise FieldError("it does not have a name for every feature")
     head.domains_ = LABELS.read(header.get("domains"), saved.inside("domains"))
     saved.sizes["c"] = 1
     if issubclass(kind, ClassifierHead):
         head.classes_ = VALUES.read(header.get("classes"), saved.inside("classes"))
         saved.sizes["k"] = k = len(head.classes_)
         if k < 2 or not _ascending(head.classes_.tolist()):
-            raise Unfit("its classes are not two or more, in order")
+            raise FieldError("its classes are not two or more, in order")
         saved.sizes["c"] = 1 if k == 2 else k
-    _set_state(head, of_type(header, "state", dict), saved, of_type(header, "adaptable", bool))
-    if hasattr(head, "moments_"):
+    values = _state_values(kind, header, saved)
+    _set_state(head, values)
+    if "moments_" in values:
         as_fitted = of_type(header, "as_fitted", bool)
-        head._fitted_with = head.get_params() if as_fitted else None
+        head._fitted_params = head.get_params() if as_fitted else None
     return head
 
 
@@ -135,34 +177,70 @@ def _ascending(labels: list[Any]) -> bool:
 def of_type(header: Mapping[str, Any], name: str, kind: type) -> Any:
     """An entry of a header, which has to be there and of this type."""
     if type(header.get(name)) is not kind:
-        raise Unfit(f"its header has no proper {name!r}")
+        raise FieldError(f"its header has no proper {name!r}")
     return header[name]
 
 
-def _with_parameters(kind: type[Head], given: dict[str, Any], saved: Saved) -> Head:
+def _with_parameters(kind: type[Head], given: dict[str, Any], saved: ReadContext) -> Head:
     known = kind().get_params(deep=False)
     for name in given:
         if name not in known:
-            raise Unfit(f"{kind.__name__} has no parameter {name!r}")
+            raise FieldError(f"{kind.__name__} has no parameter {name!r}")
     head = kind(**{name: ANYTHING.read(node, saved.inside(name)) for name, node in given.items()})
     try:
         head._check_options()
     except (TypeError, ValueError) as error:
-        raise Unfit(str(error)) from error
+        raise FieldError(str(error)) from error
     return head
 
 
-def _set_state(head: Head, state: dict[str, Any], saved: Saved, adaptable: bool) -> None:
-    fields = _fields(type(head))
-    missing = _needed(type(head), adaptable) - set(state)
+def _state_values(
+    kind: type[Head], header: Mapping[str, Any], context: ReadContext
+) -> dict[str, Any]:
+    """The state in a header, each entry checked."""
+    state = of_type(header, "state", dict)
+    fields = _fields(kind)
+    missing = _needed(kind, of_type(header, "adaptable", bool)) - set(state)
     unknown = set(state) - set(fields)
     if missing or unknown:
-        raise Unfit(f"its header {'lacks' if missing else 'has'} {min(missing or unknown)!r}")
-    for name, node in state.items():
-        setattr(head, name, fields[name].read(node, saved.inside(name)))
-    if not np.isfinite(head.coef_).all() or not np.isfinite(head.intercept_).all():
-        raise Unfit("its weights are not finite")
-    if "moments_" in state:
-        if not set(head.moments_) == set(head.adjustments_) == set(head.domains_):
-            raise Unfit("its moments and adjustments are not those of its domains")
-        head._training = None
+        raise FieldError(f"its header {'lacks' if missing else 'has'} {min(missing or unknown)!r}")
+    values = {name: fields[name].read(node, context.inside(name)) for name, node in state.items()}
+    if not np.isfinite(values["coef_"]).all() or not np.isfinite(values["intercept_"]).all():
+        raise FieldError("its weights are not finite")
+    return values
+
+
+def _set_state(head: Head, values: Mapping[str, Any]) -> None:
+    for name in _PLAIN & set(values):
+        setattr(head, name, values[name])
+    head._canonical = values.get("_canonical")
+    if isinstance(head, ClassifierHead):
+        head._targets = Classes(head.classes_)
+    else:
+        head._targets = Numbers(values["_centre"], values["_spread"])
+    if isinstance(head, AdjustedHead):
+        head.adapted_rows_ = values.get("adapted_rows_")
+        head.rehearsal_ = values.get("rehearsal_")
+        head._domain_fit = _domain_fit(head, values) if "moments_" in values else None
+
+
+def _domain_fit(head: AdjustedHead, values: Mapping[str, Any]) -> DomainFit:
+    moments, adjustments = values["moments_"], values["adjustments_"]
+    if not set(moments) == set(adjustments) == set(head.domains_):
+        raise FieldError("its moments and adjustments are not those of its domains")
+    stored: StoredAdaptation | None = values["adaptation_"]
+    shares = None
+    if "predicted_shares_" in values:
+        shares = ClassShares(values["predicted_shares_"], values["predicted_share_range_"])
+    return DomainFit(
+        values["_whitening"],
+        moments,
+        adjustments,
+        values["canonical_coef_"].T,
+        values["adjustment_"],
+        head.get_params(deep=False).get("guess", "mean"),
+        None if stored is None else stored.adaptation(),
+        None if values.get("adapts_", True) else values["choice_"],
+        shares,
+        values.get("adapted_mean_"),
+    )

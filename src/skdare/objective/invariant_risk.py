@@ -31,14 +31,18 @@ class InvariantRisk:
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, with one Hessian product for each domain."""
-        objective, n, twice = self.objective, len(self.objective.blocks), 2 * self.penalty
-        B, b = objective.unpack(theta)
-        own = list(objective.block_sums(B, b))
-        inner = [B.T @ sums.G + b[:, None] * sums.g[None, :] for sums in own]
+        objective = self.objective
+        n = len(objective.blocks)
+        twice = 2 * self.penalty
+        B, b = objective.coordinates.unpack(theta)
+        block_sums = list(objective.block_sums(B, b))
+        inner = [B.T @ sums.G + b[:, None] * sums.g[None, :] for sums in block_sums]
         along = objective.block_hessian_product(B, b)([(B @ M, b @ M) for M in inner])
-        value, G, g = 0.5 * objective.l2 * float(np.sum(B * B)), objective.l2 * B, np.zeros_like(b)
-        for sums, M, curved in zip(own, inner, along, strict=True):
+        value = 0.5 * objective.l2 * float(np.sum(B * B))
+        G = objective.l2 * B
+        g = np.zeros_like(b)
+        for sums, M, curved in zip(block_sums, inner, along, strict=True):
             value += (float(sums.value) + self.penalty * float(np.sum(M * M))) / n
             G = G + (sums.G + twice * (sums.G @ M.T + curved.G)) / n
             g = g + (sums.g + twice * (M @ sums.g + curved.g)) / n
-        return value, objective.chain(G, g)
+        return value, objective.coordinates.chain(G, g)

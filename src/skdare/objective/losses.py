@@ -77,9 +77,7 @@ class Softmax(Loss):
         return P - namespace(P).astype(T, P.dtype, copy=False)
 
     def curvature(self, F: Array) -> Array:
-        xp = namespace(F)
-        P = xp.exp(F - xp.max(F, axis=1, keepdims=True))
-        return P / xp.sum(P, axis=1, keepdims=True)
+        return softmax(F)
 
     def curve(self, state: Array, D: Array) -> Array:
         PD = state * D
@@ -87,6 +85,13 @@ class Softmax(Loss):
 
     def uninformative(self, k: int) -> float:
         return 1.0 / k
+
+
+def softmax(F: Array) -> Array:
+    """Softmax of each row."""
+    xp = namespace(F)
+    P = xp.exp(F - xp.max(F, axis=1, keepdims=True))
+    return P / xp.sum(P, axis=1, keepdims=True)
 
 
 class Logistic(Loss):
@@ -156,4 +161,6 @@ def _as_column(T: Array) -> Array:
     return as_float64(T)[:, None] if T.ndim == 1 else T
 
 
-SOFTMAX, LOGISTIC, SQUARED = Softmax(), Logistic(), Squared()
+SOFTMAX = Softmax()
+LOGISTIC = Logistic()
+SQUARED = Squared()

@@ -23,7 +23,7 @@ from skdare.arrays import (
     to_numpy,
     work_dtype,
 )
-from skdare.objective.losses import SOFTMAX
+from skdare.objective.losses import softmax
 
 # Weights whose products with float32 rows are sure to fit float32.
 _HELD = 1e-25, 1e15
@@ -74,4 +74,4 @@ def probabilities(F: Array) -> Array:
     xp = namespace(F)
     if F.shape[1] == 1:
         F = xp.concat([xp.zeros_like(F), F], axis=1)
-    return SOFTMAX.curvature(F)
+    return softmax(F)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdare.arrays import Array, as_float64, like, namespace, product, to_numpy
-from skdare.whitening.row_sums import STACK
+from skdare.whitening.sums import STACK
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +38,9 @@ class Adjustment:
         float32 their product would lose the weak directions beside strong ones.
     common : array of shape (d, d), optional
         C.
-    own : array of shape (m, m), optional
+    score_map : array of shape (m, m), optional
         What the adjustment does to the scores of the m rows that it was made from,
-        ``X W B = own (X C B)``; only in training, and only of few rows.
+        ``X W B = score_map (X C B)``; only in training, and only of few rows.
     """
 
     d: int
@@ -50,7 +50,7 @@ class Adjustment:
     weights: Array | None = None
     Q: Array | None = None
     common: Array | None = None
-    own: np.ndarray | None = None
+    score_map: np.ndarray | None = None
 
     @property
     def is_scalar(self) -> bool:
@@ -129,14 +129,14 @@ class Adjustment:
         return Adjustment(self.d, self.scale, matrix, U, weights, Q, common)
 
 
-def is_thin(W: Adjustment) -> bool:
+def is_low_rank(W: Adjustment) -> bool:
     """Whether W is a scale, but for columns that are fewer than half of the features."""
     if W.matrix is not None or W.common is not None:
         return False
     return W.U is None or 2 * W.U.shape[1] < W.d
 
 
-def thin_columns(W: Adjustment) -> tuple[np.ndarray, np.ndarray]:
+def low_rank_columns(W: Adjustment) -> tuple[np.ndarray, np.ndarray]:
     """U with Q merged into it and their weights, in float64 on the host; none of a scale."""
     if W.U is None:
         return np.empty((W.d, 0)), np.empty(0)
@@ -146,7 +146,7 @@ def thin_columns(W: Adjustment) -> tuple[np.ndarray, np.ndarray]:
 
 def trace(W: Adjustment) -> float:
     """tr(W) of one without a common matrix."""
-    U, weights = thin_columns(W)
+    U, weights = low_rank_columns(W)
     dense = 0.0 if W.matrix is None else float(np.trace(to_numpy(W.matrix)))
     return W.d * W.scale + dense + float(weights @ np.sum(U * U, axis=0))
 
@@ -234,15 +234,15 @@ def adjustment_error(guess: Adjustment, true: Adjustment) -> float:
     """
     if same_common(guess, true):
         guess, true = guess.inner, true.inner
-    if is_thin(guess) and is_thin(true):
-        return _thin_error(guess, true)
+    if is_low_rank(guess) and is_low_rank(true):
+        return _low_rank_error(guess, true)
     W = to_numpy(true.dense()).astype(np.float64)
     return float(np.sum((to_numpy(guess.dense(true)) - W) ** 2) / np.sum(W**2))
 
 
-def _thin_error(guess: Adjustment, true: Adjustment) -> float:
+def _low_rank_error(guess: Adjustment, true: Adjustment) -> float:
     """``‖s I + U diag(w) Uᵀ‖² = d s² + 2 s Σ w ‖u‖² + wᵀ (K ∘ K) w`` with K = Uᵀ U, twice."""
-    (G, guessed), (T, weights) = thin_columns(guess), thin_columns(true)
+    (G, guessed), (T, weights) = low_rank_columns(guess), low_rank_columns(true)
     U = np.concatenate([G, T], axis=1)
     K = U.T @ U
 

@@ -14,9 +14,12 @@ from skdare.whitening.moments import Moments, ridge_of, weighted_second_moment
 from skdare.whitening.roots.eigen import Spectrum
 from skdare.whitening.whitening import Whitening
 
+GuessRule = str | Mapping[Any, float]
+"""``"mean"``, ``"covariance"``, or weights on named domains."""
+
 
 def guess_adjustment(
-    guess: str | Mapping[Any, float],
+    guess: GuessRule,
     adjustments: list[Adjustment],
     labels: Sequence[Hashable],
     moments: Sequence[Moments],
@@ -36,7 +39,7 @@ def guess_adjustment(
     return average(adjustments, guess_shares(guess, labels))
 
 
-def guess_shares(guess: str | Mapping[Any, float], labels: Sequence[Hashable]) -> list[float]:
+def guess_shares(guess: GuessRule, labels: Sequence[Hashable]) -> list[float]:
     """The share of each training domain in the guess for an unseen one."""
     if isinstance(guess, str):
         return [1.0 / len(labels)] * len(labels)

@@ -5,13 +5,13 @@ Notation: X (n, d) rows, S (d, d) second moment, Z rows minus a point.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
-from skdare._validation import check_choice, check_number
+from skdare._validation import check_number, warn
 from skdare.arrays import (
     SMALLEST_SPREAD,
     Array,
@@ -20,14 +20,13 @@ from skdare.arrays import (
     chunks,
     float64,
     gram,
-    identity,
     length,
     like,
     namespace,
     take,
     to_numpy,
 )
-from skdare.whitening.row_sums import (
+from skdare.whitening.sums import (
     STACK,
     Powers,
     RunningSums,
@@ -248,32 +247,6 @@ class Moments:
         K = R @ namespace(R).matrix_transpose(R) / self.n
         return total(K * K)
 
-    def covariance(
-        self,
-        shrinkage: float | str = 0.0,
-        target: str | Array = "scaled",
-        *,
-        centered: bool = True,
-    ) -> Array:
-        """Second moment shrunk towards a target: ``(1 - ρ) S + ρ target``.
-
-        Parameters
-        ----------
-        shrinkage : float in [0, 1], "ledoit-wolf" or "oas"
-        target : "scaled", "identity" or array of shape (d, d)
-            ``(tr S / d) I``; the raw identity, as the paper prints it; or a matrix, such as
-            the second moment of all domains together.
-        centered : bool
-            Covariance, or the raw second moment.
-        """
-        rho = self.shrinkage(shrinkage, centered=centered)
-        S = self.second_moment(centered=centered)
-        if isinstance(target, str):
-            check_choice("target", target, ("scaled", "identity"))
-            ridge = ridge_of(rho, target, self.scale(centered=centered))
-            return (1.0 - rho) * S + ridge * identity(S)
-        return (1.0 - rho) * S + rho * target
-
     def to_numpy(self) -> Moments:
         """The same moments as NumPy arrays on the host."""
         if isinstance(self.mean, np.ndarray):
@@ -282,6 +255,17 @@ class Moments:
             None if a is None else to_numpy(a) for a in (self.cubic, self._scatter, self.factor)
         )
         return Moments(self.n, to_numpy(self.mean), scatter, cubic, self.quartic, factor=factor)
+
+
+def warn_of_outliers(moments: Mapping[Hashable, Moments]) -> None:
+    """Say where one or two rows decide a domain's second moment."""
+    dominated = [label for label, m in moments.items() if m.dominated]
+    if dominated:
+        more = f" (and of {len(dominated) - 1} more)" if len(dominated) > 1 else ""
+        warn(
+            f"one or two of the rows of domain {dominated[0]}{more} hold most of their variance, "
+            "and decide how the others are adjusted; look for outliers, or clip the features"
+        )
 
 
 def covariance_times(moments: Moments, V: Array) -> Array:

@@ -13,7 +13,7 @@ from skdare.arrays import Array, like, namespace, rounding_unit, smallest_spread
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import SHRINKAGE_RULES, Moments, pooled_second_moment, ridge_of
 from skdare.whitening.roots.eigen import Spectrum, inverse_sqrt
-from skdare.whitening.roots.few_rows import RowSpectrum
+from skdare.whitening.roots.few_rows import FewRowsSpectrum
 
 SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
 
@@ -43,58 +43,65 @@ class Whitening:
 
     @classmethod
     def of_head(cls, head: Any) -> Whitening:
-        """As a head's options say."""
+        """The whitening that a head's options ask for."""
         return cls(head.adjust, head.centered, head.shrinkage, head.shrinkage_target)
 
     def can_invert(self, moments: Moments, X: Array | None = None) -> bool:
         """Whether the shrunk second moment has an inverse root that is more than rounding.
 
-        The raw identity is something to invert even where rows do not differ. X are the rows, or
-        such as they are.
+        The raw identity is something to invert even where rows do not differ. X, the rows or
+        others like them, says what rounding is.
         """
         centered = self.centered
         if self.target == "identity" and moments.shrinkage(self.shrinkage, centered=centered) > 0:
             return True
         if X is None:
             return moments.varies(centered=centered)
-        eps, smallest = rounding_unit(X), smallest_spread(X)
-        return moments.varies(centered=centered, eps=eps, smallest=smallest)
+        return moments.varies(centered=centered, eps=rounding_unit(X), smallest=smallest_spread(X))
 
-    def of_moments(
+    def adjustment(
         self,
         moments: Moments,
-        spectrum: Spectrum | RowSpectrum | None,
-        common: Array | None,
-        dtype: object,
+        spectrum: Spectrum | FewRowsSpectrum | None = None,
+        common: Array | None = None,
+        *,
+        dtype: object = None,
         root_weight: np.ndarray | None = None,
     ) -> Adjustment:
-        """The adjustment of one domain; see `of_pool` for what domains have in common.
+        """The adjustment of one domain: the inverse root of its shrunk second moment.
 
-        Where the roots of the rows' weights are given, few rows also say what the adjustment does
-        to their own scores.
+        Parameters
+        ----------
+        moments : Moments
+        spectrum : Spectrum or FewRowsSpectrum, optional
+            Of the second moment, where it is known.
+        common : array of shape (d, d), optional
+            What domains have in common; see `common`.
+        dtype : optional
+            Of the decomposition; default: float64.
+        root_weight : array of shape (n,), optional
+            Roots of the rows' weights: few rows then also say what the adjustment does to their
+            own scores.
         """
-        rho, centered = moments.shrinkage(self.shrinkage, centered=self.centered), self.centered
-        scale = moments.scale(centered=centered)
+        centered = self.centered
         if not self.can_invert(moments):
             raise RowsAlike(
                 "these rows are all the same, or differ by no more than rounding; adjusting needs "
                 "rows that differ, so use the head as it is"
             )
+        rho = moments.shrinkage(self.shrinkage, centered=centered)
         target = "identity" if common is not None else self.target
         if rho == 1.0:
-            return Adjustment(moments.d, ridge_of(rho, target, scale) ** -0.5, common=common)
-        if spectrum is None and moments.factor is not None:
-            spectrum = RowSpectrum.of_moments(moments, centered=centered, common=common)
-        elif spectrum is None:
-            S = moments.second_moment(centered=centered)
-            seen = S if common is None else like(common, S, S.dtype) @ S @ like(common, S, S.dtype)
-            spectrum = Spectrum.of_matrix(seen, dtype)
+            ridge = ridge_of(rho, target, moments.scale(centered=centered))
+            return Adjustment(moments.d, ridge**-0.5, common=common)
+        if spectrum is None:
+            spectrum = spectrum_of(moments, centered=centered, common=common, dtype=dtype)
         ridge = ridge_of(rho, target, spectrum.scale)
-        if isinstance(spectrum, RowSpectrum):
+        if isinstance(spectrum, FewRowsSpectrum):
             return spectrum.inverse_root(rho, ridge, root_weight=root_weight)
         return replace(spectrum.inverse_root(rho, ridge), common=common)
 
-    def of_pool(self, moments: Sequence[Moments], dtype: object) -> Array | None:
+    def common(self, moments: Sequence[Moments], dtype: object) -> Array | None:
         """What domains have in common, where they are shrunk towards their pool.
 
         C, the symmetric inverse root of the equal-weight mean of their second moments. Domains
@@ -108,6 +115,19 @@ class Whitening:
         # What is within the rounding of the features' own products is noise.
         rtol = P.shape[0] * float(namespace(P).finfo(dtype or P.dtype).eps)
         return like(inverse_sqrt(P, rtol=rtol), P, dtype or P.dtype)
+
+
+def spectrum_of(
+    moments: Moments, *, centered: bool, common: Array | None = None, dtype: object = None
+) -> Spectrum | FewRowsSpectrum:
+    """Spectrum of a second moment, in common coordinates if any; of few rows, through the rows."""
+    if moments.factor is not None:
+        return FewRowsSpectrum.of_moments(moments, centered=centered, common=common)
+    S = moments.second_moment(centered=centered)
+    if common is not None:
+        C = like(common, S, S.dtype)
+        S = C @ S @ C
+    return Spectrum.of_matrix(S, dtype)
 
 
 def check_whitening(head: Any) -> None:

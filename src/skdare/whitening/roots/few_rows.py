@@ -23,7 +23,7 @@ _HELD = 1e-25, 1e25
 
 
 @dataclass(frozen=True, eq=False)
-class RowSpectrum:
+class FewRowsSpectrum:
     """Eigenvalues of ``C S C`` by way of rows; directions that they do not span have value zero.
 
     Every strength of shrinkage shares it.
@@ -49,7 +49,7 @@ class RowSpectrum:
     common: Array | None = None
 
     @classmethod
-    def of_rows(cls, rows: Array, n: float, common: Array | None = None) -> RowSpectrum:
+    def of_rows(cls, rows: Array, n: float, common: Array | None = None) -> FewRowsSpectrum:
         """Of ``RᵀR / n``: m² d in place of d³."""
         values, Q = _decompose(_seen(rows, common), n)
         return cls(values, like(Q, rows, rows.dtype), rows, n, None, common)
@@ -57,7 +57,7 @@ class RowSpectrum:
     @classmethod
     def of_moments(
         cls, moments: Moments, *, centered: bool, common: Array | None = None
-    ) -> RowSpectrum:
+    ) -> FewRowsSpectrum:
         """Of the rows that moments of few rows hold."""
         factor, n = moments.factor, moments.n
         assert factor is not None
@@ -100,9 +100,9 @@ class RowSpectrum:
             present = present & (values > cut)
             f = xp.where(present, values, one) ** -0.5 / xp.where(present, self.values, one)
         f = xp.where(present, f, 0.0 * f) / self.n
-        own = None if root_weight is None else self._own(scale, f, root_weight)
+        score_map = None if root_weight is None else self._score_map(scale, f, root_weight)
         U, weights = self._columns(f)
-        return Adjustment(d, scale, None, U, weights, self.Q, self.common, own)
+        return Adjustment(d, scale, None, U, weights, self.Q, self.common, score_map)
 
     def _columns(self, f: Array) -> tuple[Array, Array]:
         """The rows as columns, and f in their dtype.
@@ -117,7 +117,7 @@ class RowSpectrum:
             rows = rows / unit
         return namespace(rows).matrix_transpose(rows), like(f * unit**2, rows, rows.dtype)
 
-    def _own(self, scale: float, f: np.ndarray, root: np.ndarray) -> np.ndarray:
+    def _score_map(self, scale: float, f: np.ndarray, root: np.ndarray) -> np.ndarray:
         """``A`` with ``X W B = A (X C B)``: ``s I + L K M N``.
 
         ``R = N X`` centres and weighs the rows, ``X = L R`` undoes it.

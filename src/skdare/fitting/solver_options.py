@@ -1,4 +1,4 @@
-"""How a head solves its objective."""
+"""Which solver minimises an objective, and how far."""
 
 from __future__ import annotations
 
@@ -16,10 +16,16 @@ _COARSE = 3e-4
 
 
 @dataclass(frozen=True)
-class Solving:
+class SolverOptions:
     """Solver, tolerance and limit, and whether there is an intercept.
 
-    ``"auto"`` is the direct solver for a quadratic small enough, else L-BFGS.
+    Parameters
+    ----------
+    intercept : bool
+    solver : str
+        "auto" is the direct solver for a quadratic small enough, else L-BFGS.
+    tol : float
+    max_iter : int
     """
 
     intercept: bool
@@ -28,11 +34,11 @@ class Solving:
     max_iter: int
 
     @classmethod
-    def of_head(cls, head: Any) -> Solving:
-        """As a head's options say."""
+    def of_head(cls, head: Any) -> SolverOptions:
+        """The options of a head."""
         return cls(head.fit_intercept, head.solver, head.tol, head.max_iter)
 
-    def __call__(self, objective: Objective, start: np.ndarray) -> Solution:
+    def minimise(self, objective: Objective, start: np.ndarray) -> Solution:
         """Minimise the objective."""
         solver = self.solver
         if solver == "auto":
@@ -43,7 +49,8 @@ class Solving:
 
     def _lbfgs(self, objective: Objective, start: Array) -> Solution:
         """Where the rows are; with coarse products, where there are, until they would show."""
-        history, coarse = History(start), None
+        history = History(start)
+        coarse = None
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
         if objective.has_coarse:
             coarse = lbfgs(objective.coarsened(), start, reach=_COARSE, history=history, **limits)

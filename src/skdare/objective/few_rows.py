@@ -1,4 +1,4 @@
-"""Losses of many domains with fewer rows than features, through one matrix of weights.
+"""Losses of many domains with few rows, fewer than features, through one matrix of weights.
 
 The scores of such a domain's adjusted rows are a small linear map of the unadjusted ones,
 ``X_e W_e B = A_e (X_e β)`` with ``β = C B`` the same for all. So the rows of several domains at a
@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -32,14 +31,15 @@ from skdare.arrays import (
     work_dtype,
 )
 from skdare.objective.losses import Loss
+from skdare.objective.rows import LossSums
 
 # From the scores of a chunk's rows and means, and its number, to the residuals of both.
 _Residual = Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
-class ThinDomain:
-    """Rows of one domain, and the map of their scores.
+class FewRowsDomain:
+    """Rows of one domain that has few, and the map of their scores.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class ThinDomain:
 
 
 @dataclass(frozen=True, eq=False)
-class _Chunk:
+class DomainChunk:
     """Several domains whose rows are visited together.
 
     ``totals`` are the weights of the domains, ``shares`` those of the rows within their domain.
@@ -72,8 +72,8 @@ class _Chunk:
     bounds: np.ndarray
 
     @classmethod
-    def of(cls, domains: Sequence[ThinDomain]) -> _Chunk:
-        """In the order given."""
+    def of(cls, domains: Sequence[FewRowsDomain]) -> DomainChunk:
+        """Domains visited together, in this order."""
         numbers = [
             np.arange(i.start, i.stop) if isinstance(i, slice) else i
             for i in (domain.index for domain in domains)
@@ -91,11 +91,11 @@ class _Chunk:
         )
 
     def sums(self, values: np.ndarray) -> np.ndarray:
-        """Over the rows of each domain."""
+        """Sum over the rows of each domain."""
         return np.add.reduceat(values, self.bounds[:-1], axis=0)
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """One row for each domain to each of its rows."""
+        """One row for each domain, repeated for each of its rows."""
         return np.repeat(values, np.diff(self.bounds), axis=0)
 
     def map(self, F: np.ndarray, *, transposed: bool = False) -> np.ndarray:
@@ -110,14 +110,15 @@ class _Chunk:
 
 
 @dataclass(frozen=True, eq=False)
-class ThinRows:
+class FewRowsLoss:
     """Weighted losses of the rows and means of many domains, in canonical weights.
 
     Parameters
     ----------
     X : array of shape (n, d)
         In host memory, mapped, or elsewhere.
-    chunks : sequence of _Chunk
+    chunks : sequence of DomainChunk
+        See `in_chunks`.
     loss : Loss
     common : array of shape (d, d), optional
         C.
@@ -128,29 +129,13 @@ class ThinRows:
     """
 
     X: Array
-    chunks: Sequence[_Chunk]
+    chunks: Sequence[DomainChunk]
     loss: Loss
     common: np.ndarray | None
     centered: bool
     mean_penalty: float
 
-    @classmethod
-    def of(cls, X: Array, domains: Sequence[ThinDomain], *given: Any) -> ThinRows:
-        """In chunks of several domains each."""
-        chunks: list[_Chunk] = []
-        waiting: list[ThinDomain] = []
-        rows, most = 0, chunk_rows(X)
-        for domain in domains:
-            if waiting and rows + len(domain.T) > most:
-                chunks.append(_Chunk.of(waiting))
-                waiting, rows = [], 0
-            waiting.append(domain)
-            rows += len(domain.T)
-        return cls(X, [*chunks, _Chunk.of(waiting)], *given)
-
-    def value_and_gradient(
-        self, B: np.ndarray, b: np.ndarray
-    ) -> tuple[float, np.ndarray, np.ndarray]:
+    def value_and_gradient(self, B: np.ndarray, b: np.ndarray) -> LossSums:
         """Sum of the losses, and its gradients in B and b."""
         values = []
 
@@ -163,13 +148,14 @@ class ThinRows:
             return R, Q
 
         G, g = self._pull_back(B, b, residual)
-        return math.fsum(values), G, g
+        return LossSums(math.fsum(values), G, g)
 
     def hessian_product(
         self, B: np.ndarray, b: np.ndarray
-    ) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    ) -> Callable[[np.ndarray, np.ndarray], LossSums]:
         """The second derivative at B and b, as a function of directions in them."""
-        loss, states = self.loss, [(None, None)] * len(self.chunks)
+        loss = self.loss
+        states = [(None, None)] * len(self.chunks)
         if not loss.constant_curvature:
             scores = self._scores(B, b)
             states = [(loss.curvature(F), loss.curvature(M)) for _, _, F, M in scores]
@@ -178,7 +164,7 @@ class ThinRows:
             at_rows, at_means = states[c]
             return loss.curve(at_rows, F), loss.curve(at_means, M)
 
-        return lambda D, c: self._pull_back(D, c, curve)
+        return lambda D, c: LossSums(0.0, *self._pull_back(D, c, curve))
 
     def means(self) -> np.ndarray:
         """Adjusted means of the domains, (E, d)."""
@@ -193,7 +179,7 @@ class ThinRows:
 
     def _scores(
         self, B: np.ndarray, b: np.ndarray
-    ) -> Iterator[tuple[_Chunk, np.ndarray, np.ndarray, np.ndarray]]:
+    ) -> Iterator[tuple[DomainChunk, np.ndarray, np.ndarray, np.ndarray]]:
         """Chunk by chunk: rows, their scores in float64, and those of the domain means."""
         V = (B if self.common is None else self.common @ B).astype(work_dtype(self.X))
         for chunk in self.chunks:
@@ -206,7 +192,8 @@ class ThinRows:
         self, B: np.ndarray, b: np.ndarray, residual: _Residual
     ) -> tuple[np.ndarray, np.ndarray]:
         """Gradients in B and b, for residuals made from the scores of rows and means."""
-        G, g = np.zeros(B.shape), np.zeros(b.shape)
+        G = np.zeros(B.shape)
+        g = np.zeros(b.shape)
         for c, (chunk, X, F, M) in enumerate(self._scores(B, b)):
             R, Q = residual(F, M, c)
             R = R * chunk.weight[:, None]
@@ -218,6 +205,22 @@ class ThinRows:
             R = like(R + chunk.shares * chunk.spread(Q), X, X.dtype)
             G += transposed_product(X, chunk.map(R, transposed=True))
         return (G if self.common is None else self.common @ G), g
+
+
+def in_chunks(X: Array, domains: Sequence[FewRowsDomain]) -> list[DomainChunk]:
+    """Domains, several to a chunk of rows."""
+    chunks: list[DomainChunk] = []
+    waiting: list[FewRowsDomain] = []
+    n_rows = 0
+    most = chunk_rows(X)
+    for domain in domains:
+        if waiting and n_rows + len(domain.T) > most:
+            chunks.append(DomainChunk.of(waiting))
+            waiting = []
+            n_rows = 0
+        waiting.append(domain)
+        n_rows += len(domain.T)
+    return [*chunks, DomainChunk.of(waiting)]
 
 
 def _joined(numbers: np.ndarray) -> Index:

@@ -1,0 +1,69 @@
+"""What an adaptable ONNX graph holds of a head, and what it is given for each domain.
+
+Notation: W (d, d) whitener, B (d, m) canonical weights, V (d, m) weights on raw features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skdare.adapting.adapter import check_adaptable
+from skdare.export._linear_map import LinearMap
+from skdare.fitting.domain_fit import Adaptation, domain_fit_of
+from skdare.fitting.targets import Numbers
+from skdare.heads._adjusted import AdjustedHead
+
+
+def canonical_weights(head: Any) -> np.ndarray:
+    """Canonical weights of a head that adapts, in the units of the targets, (d, m)."""
+    if not isinstance(head, AdjustedHead):
+        raise ValueError(
+            f"a {type(head).__name__} does not adapt; leave adaptable at False, or fit a DARE head"
+        )
+    B = _adaptation(head).B
+    return B * head._targets.spread if isinstance(head._targets, Numbers) else B
+
+
+def _adaptation(head: Any) -> Adaptation:
+    check_adaptable(head)
+    fit = domain_fit_of(head)
+    if fit.declined is not None:
+        raise ValueError(
+            f"adapting would change nothing: {fit.declined}; leave adaptable at False, or set "
+            "strategies=('raw', 'centered') and fit again"
+        )
+    assert fit.adaptation is not None
+    return fit.adaptation
+
+
+def onnx_inputs(head: AdjustedHead) -> dict[str, np.ndarray]:
+    """What the adaptable graph is given beside ``X``; see `AdjustedHead.onnx_inputs`."""
+    B = canonical_weights(head)
+    linear = LinearMap.of(head)
+    fit = domain_fit_of(head)
+    if fit.adapted_mean is None:
+        mean = _adaptation(head).mean.astype(np.float32)
+        W = _matrix_from(B, linear.coef.T)
+    else:
+        mean = fit.adapted_mean.astype(np.float32)
+        W = fit.adjustment.dense()
+    b = linear.coef @ mean.astype(np.float64) + linear.intercept
+    return {
+        "whitener": np.asarray(W, dtype=np.float32),
+        "mean": mean,
+        "intercept": b.astype(np.float32),
+    }
+
+
+def _matrix_from(B: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """A matrix W with W B = V: that of least norm."""
+    # The weights of three or more classes sum to zero, in B and in V alike, up to rounding.
+    W = V @ np.linalg.pinv(B, rcond=1e-6)
+    if np.abs(W @ B - V).max() > 1e-6 * np.abs(V).max():
+        raise ValueError(
+            "the weights that adapt uses cannot give this head's own; use to_onnx() without "
+            "adaptable until there are rows to adapt to"
+        )
+    return W

@@ -1,0 +1,68 @@
+"""Which problem is solved: how domains are whitened, and what is done about their means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skdare.fitting.targets import Targets
+from skdare.whitening.whitening import Whitening
+
+
+@dataclass(frozen=True)
+class MeanTreatment:
+    """What is done about the domain means.
+
+    Parameters
+    ----------
+    centered : bool
+        Subtract each domain's mean in training.
+    mean_penalty : float or "exact"
+        Weight of the rows that ask for an uninformative prediction at every domain mean.
+    subtract : bool
+        Subtract a mean in use. With ``centered`` it is the new domain's, or the average of the
+        training means where that is unknown; without, always that average, in training too.
+    """
+
+    centered: bool
+    mean_penalty: float | str
+    subtract: bool
+
+
+RAW = MeanTreatment(centered=False, mean_penalty=0.0, subtract=False)
+CENTERED = MeanTreatment(centered=True, mean_penalty=0.0, subtract=True)
+# Means stay in the rows, and where the features have their origin does not matter.
+FROM_MEAN = MeanTreatment(centered=False, mean_penalty=0.0, subtract=True)
+
+
+@dataclass(frozen=True)
+class Formulation:
+    """One adjusted problem to solve.
+
+    Parameters
+    ----------
+    whitening : Whitening
+    means : MeanTreatment
+    l2 : float
+    by_rows : bool
+        Every row counts the same, as in ERM; else every domain does.
+    """
+
+    whitening: Whitening
+    means: MeanTreatment
+    l2: float
+    by_rows: bool = False
+
+
+def invariant_means(
+    targets: Targets, mean_penalty: float | str, *, centered: bool, intercept: bool
+) -> MeanTreatment:
+    """Ask for invariance to the means, as the paper's objective for these targets does.
+
+    A classifier that whitens by covariances (``centered``) and has no penalty knows of no origin:
+    what its features are measured from must not matter, and with one W_e for each domain it would.
+    """
+    if targets.rows_are_centered:
+        return MeanTreatment(centered=True, mean_penalty=mean_penalty, subtract=False)
+    if mean_penalty == 0 and centered and intercept:
+        return FROM_MEAN
+    return MeanTreatment(centered=False, mean_penalty=mean_penalty, subtract=False)

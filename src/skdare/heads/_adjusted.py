@@ -1,0 +1,381 @@
+"""Heads with a canonical space: they guess for an unseen domain, and adapt to a new one."""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Hashable, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from skdare._validation import Labels, warn
+from skdare.adapting import Adapter, Fleet
+from skdare.adapting.resuming import resume
+from skdare.arrays import Array, in_background, like
+from skdare.arrays.passes import RowPart
+from skdare.fitting.canonical_fit import CanonicalFit, CanonicalWeights, fit_canonical
+from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of
+from skdare.fitting.formulation import Formulation
+from skdare.fitting.problem import Problem
+from skdare.fitting.solver_options import SolverOptions
+from skdare.fitting.statistics import ProblemStatistics
+from skdare.heads._estimator import Head
+from skdare.whitening.adjustment import Adjustment, on_host
+from skdare.whitening.guess import GuessRule, guess_adjustment, guess_shares
+from skdare.whitening.moments import Moments, warn_of_outliers
+
+if TYPE_CHECKING:
+    from skdare.diagnosis import Diagnosis, Rehearsal
+
+# Share of variance in the second moment below which the offset rules: an offset of three standard
+# deviations has 0.1, and costs six points of training accuracy on unit-variance features; the
+# PACS features, with no harm seen, have 0.3 to 0.4.
+OFFSET = 0.1
+
+
+class AdjustedHead(Head):
+    """A head with a canonical space.
+
+    What it knows of its training domains, and of the domain that its weights are for, is one
+    `DomainFit`; adapting gives a copy with another one. It is None in a head that was saved with
+    ``adaptable=False``.
+    """
+
+    _domain_fit: DomainFit | None
+
+    @property
+    def moments_(self) -> Mapping[Hashable, Moments]:
+        """Moments by training domain."""
+        return domain_fit_of(self).moments
+
+    @property
+    def adjustments_(self) -> Mapping[Hashable, Adjustment]:
+        """Adjustments by training domain."""
+        return domain_fit_of(self).adjustments
+
+    @property
+    def adjustment_(self) -> Adjustment:
+        """The adjustment in use: the guess for an unseen domain, or that of the one adapted to."""
+        return domain_fit_of(self).adjustment
+
+    @property
+    def canonical_coef_(self) -> np.ndarray:
+        """The weights on whitened features."""
+        return domain_fit_of(self).B.T
+
+    def _fit_domains(
+        self,
+        problem: Problem,
+        statistics: ProblemStatistics,
+        formulation: Formulation,
+        adaptation: Formulation | None,
+        guess: GuessRule,
+        *,
+        start: CanonicalWeights | None = None,
+        declined: str | None = None,
+    ) -> None:
+        """Solve for unseen domains, and for the ones to adapt to, and keep the result."""
+        domains = range(len(problem.index))
+        labels = list(problem.labels)
+        options = SolverOptions.of_head(self)
+        statistics.unit(domains)  # refuses constant features before any solve
+        moments = [statistics.moments(e) for e in domains]
+        adjustments = statistics.adjustments(domains, formulation.whitening)
+        host_copies = in_background(
+            lambda: ([m.to_numpy() for m in moments], on_host(adjustments)), problem.X
+        )
+        fit = fit_canonical(
+            problem,
+            statistics,
+            domains,
+            formulation,
+            options,
+            start=start,
+            adjustments=adjustments,
+        )
+        W = guess_adjustment(guess, adjustments, labels, moments, formulation.whitening)
+        V, b = fit.raw_weights_for_unseen(
+            W,
+            [statistics.domain_mean(e) for e in domains],
+            guess_shares(guess, labels),
+            intercept=self.fit_intercept,
+        )
+        shares = problem.targets.class_shares(
+            [RowPart(problem.X, problem.index[e], (problem.domain_weight(e),)) for e in domains],
+            (like(V, problem.X), b),
+        )
+        kept = None
+        if adaptation is not None:
+            kept = Adaptation.of(self._fit_adaptation(problem, statistics, adaptation, fit))
+        host_moments, host_adjustments = host_copies()
+        self._domain_fit = DomainFit(
+            formulation.whitening,
+            dict(zip(labels, host_moments, strict=True)),
+            dict(zip(labels, host_adjustments, strict=True)),
+            fit.B,
+            W.to_numpy(),
+            guess,
+            kept,
+            declined,
+            shares,
+        )
+        self.adapted_rows_: int | None = None
+        self.rehearsal_: Rehearsal | None = None
+        self._fitted_params = self.get_params()
+        warn_of_outliers(self._domain_fit.moments)
+        _warn_of_offset(host_moments, formulation, adaptation)
+        self._set_weights(V, b, fit.solution, fit.weights)
+
+    def _fit_adaptation(
+        self,
+        problem: Problem,
+        statistics: ProblemStatistics,
+        formulation: Formulation,
+        fit: CanonicalFit,
+    ) -> CanonicalFit:
+        """The fit that adapting uses, from that for unseen domains on."""
+        same = formulation.whitening == fit.formulation.whitening
+        result = fit_canonical(
+            problem,
+            statistics,
+            range(len(problem.index)),
+            formulation,
+            SolverOptions.of_head(self),
+            start=fit.weights,
+            adjustments=fit.adjustments if same else None,
+        )
+        self._warn_unless_converged(result.solution, " (the fit that adapt uses)")
+        return result
+
+    def _adapted(self, adjustment: Adjustment, mean: np.ndarray, trust: float, rows: int) -> Self:
+        """A copy with the weights for a new domain.
+
+        Parameters
+        ----------
+        adjustment : Adjustment
+            That of the rows seen, without any guess in it.
+        mean : array of shape (d,)
+            Of the rows seen.
+        trust : float
+            How much the adjustment counts beside the guess.
+        rows : int
+            How many rows were seen.
+        """
+        fit = domain_fit_of(self)
+        adaptation = fit.adaptation
+        assert adaptation is not None
+        W = adaptation.blended(adjustment, trust)
+        V, b = adaptation.raw_weights(W, mean, trust)
+        head = copy.copy(self)
+        head._domain_fit = fit.adapted(W, mean)
+        head.coef_, head.intercept_ = self._targets.raw_weights(V, b)
+        head.solution_ = adaptation.solution
+        head.adapted_rows_ = rows
+        return head
+
+    def adapt(self, X: Array, *, prior_rows: float | None = None, min_rows: int = 2) -> Self:
+        """A new head for the domain these unlabelled rows come from; this one is untouched.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+        prior_rows, min_rows
+            See `adapter`.
+
+        Returns
+        -------
+        head of the same class
+        """
+        return self.adapter(prior_rows=prior_rows, min_rows=min_rows).partial_fit(X).head_
+
+    def adapter(
+        self,
+        *,
+        prior_rows: float | None = None,
+        min_rows: int = 2,
+        half_life: float | None = None,
+        staleness: float = 0.0,
+    ) -> Adapter:
+        """An object that takes the unlabelled rows of a new domain in chunks.
+
+        Parameters
+        ----------
+        prior_rows : float, optional
+            The averaged adjustment counts as this many rows of the new domain; 0 is a hard
+            switch to the new domain's own moments. Default: the number of features.
+        min_rows : int, default=2
+            Rows below which it refuses to give a head.
+        half_life : float, optional
+            Rows after which a row counts half, for a domain that drifts. Default: never.
+        staleness : float in [0, 0.1], default=0.0
+            How far scores may be, relative, from those of all rows seen, so that the inverse root
+            need not be computed for every head.
+
+        Returns
+        -------
+        Adapter
+        """
+        return Adapter(
+            self,
+            prior_rows=prior_rows,
+            min_rows=min_rows,
+            half_life=half_life,
+            staleness=staleness,
+        )
+
+    def fleet(
+        self,
+        *,
+        rank: int = 16,
+        prior_rows: float | None = None,
+        min_rows: int = 2,
+        half_life: float | None = None,
+    ) -> Fleet:
+        """An object that takes the unlabelled rows of many devices, each a domain of its own.
+
+        Parameters
+        ----------
+        rank : int, default=16
+            How many directions of a device's scatter are kept.
+        prior_rows, min_rows, half_life
+            As of `adapter`, for each device.
+
+        Returns
+        -------
+        Fleet
+        """
+        return Fleet(self, rank=rank, prior_rows=prior_rows, min_rows=min_rows, half_life=half_life)
+
+    def resume(self, path: str | PathLike[str]) -> Adapter | Fleet:
+        """The adapter or fleet that ``save`` wrote to a file, to go on from there.
+
+        Parameters
+        ----------
+        path : str or path
+            Written with this head; any other file is refused.
+
+        Returns
+        -------
+        Adapter or Fleet
+        """
+        return resume(self, path)
+
+    def onnx_inputs(self) -> dict[str, np.ndarray]:
+        """What the adaptable graph of `to_onnx` is given beside ``X`` to predict as this head.
+
+        ``{"X": X, **head.adapt(rows).onnx_inputs()}`` is all that a session needs for the domain
+        of these rows. A head that was not adapted has such inputs, too, for a domain without rows.
+
+        Returns
+        -------
+        dict of float32 arrays
+            ``whitener`` (d, d), ``mean`` (d,) and ``intercept``, the scores at that mean.
+
+        Examples
+        --------
+        >>> from skdare import DARERegressor
+        >>> from skdare.datasets import make_latent_domains
+        >>> data = make_latent_domains(task="regression", random_state=0)
+        >>> train, new = data.domains != 3, data.X[data.domains == 3]
+        >>> head = DARERegressor().fit(data.X[train], data.y[train], domains=data.domains[train])
+        >>> {name: array.shape for name, array in head.adapt(new).onnx_inputs().items()}
+        {'whitener': (8, 8), 'mean': (8,), 'intercept': (1,)}
+        """
+        from skdare.export import onnx_inputs
+
+        return onnx_inputs(self)
+
+    def rehearse(
+        self,
+        X: Array,
+        y: Array,
+        domains: Labels | None = None,
+        sample_weight: Array | None = None,
+        *,
+        progress: Callable[[str], object] | None = None,
+    ) -> Self:
+        """Hold each training domain out in turn, and keep what came of it for `diagnose`.
+
+        For every domain a copy of this head is fitted to the others, used on it as it is, after
+        adapting by several numbers of its rows, and after retraining with several numbers of its
+        labels: up to four fits a domain. Only scores are kept, in ``rehearsal_``; the head
+        predicts as before.
+
+        Parameters
+        ----------
+        X, y, domains, sample_weight
+            The training rows, as given to `fit`.
+        progress : callable, optional
+            Called with the name of each domain before it is held out.
+
+        Returns
+        -------
+        self
+        """
+        from skdare.diagnosis import rehearse
+
+        self.rehearsal_ = rehearse(self, X, y, domains, sample_weight, progress=progress)
+        return self
+
+    def diagnose(
+        self, X: Array, *, label_cost: float = 0.05, acceptable: float | None = None
+    ) -> Diagnosis:
+        """Whether this head can be trusted on the domain these unlabelled rows come from.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Rows of the new domain.
+        label_cost : float, default=0.05
+            What a score must rise for labels to be worth collecting.
+        acceptable : float, optional
+            The score below which predictions are worth nothing. Default: half way from guessing
+            to what one is used to.
+
+        Returns
+        -------
+        Diagnosis
+            Print it, or see ``findings`` and ``recommendation``. What a shift costs is only said
+            after `rehearse`; until then those findings have the level "unknown".
+        """
+        from skdare.diagnosis import diagnose
+
+        return diagnose(self, X, label_cost=label_cost, acceptable=acceptable)
+
+    @abstractmethod
+    def _rehearsal_copy(self) -> Self:
+        """An unfitted head with the same options, for fits without one of the domains."""
+
+    @abstractmethod
+    def _retrainer(self) -> Any:
+        """An unfitted head that neither adjusts nor adapts, for rows that have labels."""
+
+
+def _warn_of_offset(
+    moments: Collection[Moments], formulation: Formulation, adaptation: Formulation | None
+) -> None:
+    """Say when the features' offset rules what knows an origin: the raw moment, the penalty."""
+    whitenings = [one.whitening for one in (formulation, adaptation) if one is not None]
+    moments = [m for m in moments if m.varies()]
+    if not moments:
+        return
+    if any(whitening.adjust and not whitening.centered for whitening in whitenings):
+        pairs = [(m.scale(), m.scale(centered=False)) for m in moments]
+        varied = float(np.mean([within / whole for within, whole in pairs]))
+        effect = "whitening by the raw second moment sees little else"
+    elif formulation.means.mean_penalty != 0:
+        # Means that differ are what the penalty is for; one that all domains share is not.
+        means = np.stack([m.mean for m in moments])
+        variance = np.mean([m.scale() for m in moments]) + np.mean(means.var(axis=0))
+        varied = float(variance / (variance + np.mean(means.mean(axis=0) ** 2)))
+        effect = "mean_penalty gives up whatever lies along it"
+    else:
+        return
+    if varied < OFFSET:
+        warn(
+            f"the features vary little beside their mean ({varied:.1%} of their second moment), "
+            f"and {effect}; standardise the features first (StandardScaler), or set centered=True, "
+            "mean_penalty=0 and adaptation='centered'"
+        )
