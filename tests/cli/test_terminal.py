@@ -11,7 +11,6 @@ import subprocess
 import sys
 import unicodedata
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,8 +23,6 @@ from made_records import record
 from skdare._safe_text import spreadsheet_safe, terminal_safe
 from skdare.bench import Log
 from skdare.cli import main
-from skdare.cli._meter import Meter
-from skdare.cli._progress import _Bar
 from skdare.datasets import make_latent_domains, rows_to
 from skdare.report import text, write_report
 from skdare.report.summary import summarise
@@ -76,8 +73,6 @@ MACHINE_READABLE = ["predict"]
 SCRIPT = """
 import json, sys
 from skdare.cli import main
-from skdare.cli._meter import Meter
-from skdare.cli._progress import _Bar
 
 for arguments in json.loads(sys.argv[1]):
     sys.stdout.flush()
@@ -198,10 +193,10 @@ def test_rows_in_a_pipe_are_as_they_are(in_a_pipe):
 @pytest.mark.parametrize("name", NAMES)
 def test_bars_show_names_as_they_are(name, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    bar = _Bar(3, 0, True)
-    bar.started(SimpleNamespace(head="erm", held_out=name))
-    meter = Meter(f"erm, {name} held out", "rows", 3, True)
-    for progress in (bar.progress, meter._progress):
+    bar = Bar("fitting", 3)
+    bar.describe(f"erm, {name} held out")
+    with_a_rate = Bar(f"erm, {name} held out", 3, unit="rows")
+    for progress in (bar.progress, with_a_rate.progress):
         drawn = progress.columns[0].render(progress.tasks[0])
         assert drawn.plain == f"erm, {terminal_safe(name)} held out"
         assert drawn.spans == []

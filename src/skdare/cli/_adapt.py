@@ -11,11 +11,10 @@ import click
 from click.core import ParameterSource
 
 from skdare.cli._errors import check_writable, mistakes, notes
+from skdare.cli._output import as_object, say
 from skdare.cli._quantities import number
 from skdare.cli._saved import Saved, check_adaptable, check_free, kind_of, same_file, size
-from skdare.cli._show import as_object
-from skdare.cli._table_options import FEATURE_KEY
-from skdare.cli._terminal import say
+from skdare.cli._tables import FEATURE_KEY
 
 _STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
 

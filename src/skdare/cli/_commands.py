@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from skdare.cli._terminal import say
+from skdare.cli._output import say
 
 INTERRUPTED, UNREAD, TERMINATED = 130, 141, 143
 

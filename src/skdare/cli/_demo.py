@@ -9,9 +9,8 @@ import click
 
 from skdare.cli._errors import mistakes
 from skdare.cli._options import JOBS
+from skdare.cli._output import JSON, as_object, say, show, statistics
 from skdare.cli._progress import follow
-from skdare.cli._show import JSON, as_object, show, statistics
-from skdare.cli._terminal import say
 
 
 @click.command()

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from skdare.cli._errors import check_writable, mistakes, notes
+from skdare.cli._options import with_options
+from skdare.cli._output import as_object, say, say_all
 from skdare.cli._preparing import PREPARATION, SET
 from skdare.cli._saved import refuse_inputs
-from skdare.cli._show import as_object
-from skdare.cli._table_options import table_options, with_options
-from skdare.cli._terminal import say, say_all
+from skdare.cli._tables import TABLE
 
 _WIDEST = 100
 
@@ -40,8 +40,7 @@ _WIDEST = 100
     type=click.Choice(["classification", "regression"]),
     help="What y is  [default: guessed]",
 )
-@table_options
-@with_options(PREPARATION)
+@with_options([*TABLE, *PREPARATION])
 @SET
 @click.option(
     "--label-cost",

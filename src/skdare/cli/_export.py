@@ -11,10 +11,9 @@ from typing import Any, BinaryIO
 import click
 
 from skdare.cli._errors import check_writable, mistakes, notes
+from skdare.cli._output import as_object, say
 from skdare.cli._quantities import amount
 from skdare.cli._saved import Saved, refuse_inputs, size
-from skdare.cli._show import as_object
-from skdare.cli._terminal import say
 
 SUFFIXES = {
     "onnx": ".onnx",

@@ -13,10 +13,10 @@ import click
 
 from skdare._safe_text import terminal_safe
 from skdare.cli._errors import mistakes
+from skdare.cli._options import with_options
+from skdare.cli._output import JSON, as_object, say
 from skdare.cli._quantities import amount, listed
-from skdare.cli._show import JSON, as_object
-from skdare.cli._table_options import table_keys, table_options
-from skdare.cli._terminal import say
+from skdare.cli._tables import TABLE, read_table, table_keys
 
 if TYPE_CHECKING:
     from skdare.datasets import DomainData
@@ -36,7 +36,7 @@ def features() -> None:
 
 @features.command()
 @click.argument("path", type=click.Path())
-@table_options
+@with_options(TABLE)
 @JSON
 def info(path: str, as_json: bool, **given: Any) -> None:
     """Say what PATH holds: a feature store, finished or not, or any file that bench reads.
@@ -62,7 +62,7 @@ def info(path: str, as_json: bool, **given: Any) -> None:
     type=click.Choice(["float64", "float32", "float16", "uint8"]),
     help="How features are kept; uint8: as 8-bit codes, in a store only  [default: as they are]",
 )
-@table_options
+@with_options(TABLE)
 @JSON
 def convert(source: str, target_path: str, dtype: str | None, as_json: bool, **given: Any) -> None:
     """Write the table in SRC once more, as a feature store or a file: DST's suffix says which.
@@ -77,7 +77,6 @@ def convert(source: str, target_path: str, dtype: str | None, as_json: bool, **g
       skdare features convert features.npz features/ --dtype float16
     """
     with mistakes():
-        from skdare.cli._options import read_table
         from skdare.datasets import read_ids, write
         from skdare.datasets._write import is_store_name
 
@@ -154,7 +153,6 @@ def _of_store(path: str) -> dict[str, Any]:
 def _of_table(path: str, keys: dict[str, str | None]) -> dict[str, Any]:
     import numpy as np
 
-    from skdare.cli._options import read_table
     from skdare.datasets import guess_task
 
     data: DomainData = read_table(path, keys)

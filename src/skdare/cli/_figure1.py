@@ -8,8 +8,7 @@ import click
 
 from skdare.cli._bench_choices import PROTOCOLS
 from skdare.cli._errors import mistakes
-from skdare.cli._show import JSON, as_object
-from skdare.cli._terminal import say, say_all
+from skdare.cli._output import JSON, as_object, say, say_all
 
 FILES = ("figure1.svg", "figure1.png")
 

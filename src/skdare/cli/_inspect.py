@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from skdare.cli._errors import mistakes
+from skdare.cli._output import as_object, say
 from skdare.cli._quantities import amount, listed, number
-from skdare.cli._show import as_object
-from skdare.cli._terminal import say
 
 
 @click.command()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skdare.cli._errors import check_writable, mistakes, notes
+from skdare.cli._output import output, say
 from skdare.cli._quantities import number
 from skdare.cli._saved import Saved, refuse_inputs
-from skdare.cli._table_options import FEATURE_KEY, SPREADSHEET_SAFE
-from skdare.cli._terminal import output, say
+from skdare.cli._tables import FEATURE_KEY, SPREADSHEET_SAFE
 
 if TYPE_CHECKING:
     import numpy as np

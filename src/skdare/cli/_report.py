@@ -7,9 +7,8 @@ import click
 from skdare.cli._bench_choices import FORMATS
 from skdare.cli._errors import mistakes
 from skdare.cli._options import names
-from skdare.cli._show import JSON, as_object
-from skdare.cli._table_options import SPREADSHEET_SAFE
-from skdare.cli._terminal import say
+from skdare.cli._output import JSON, as_object, say
+from skdare.cli._tables import SPREADSHEET_SAFE
 
 
 @click.command()

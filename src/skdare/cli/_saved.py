@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skdare.cli._table_options import spelled
+from skdare._input_error import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,17 +89,15 @@ class Saved:
         """The rows of these files, refused where they are not of this head's features."""
         from skdare.datasets import RowSource
 
-        try:
-            found = [RowSource(place, names=self.names, key=key, **beside) for place in places]
-        except ValueError as error:
-            raise ValueError(spelled(error)) from error
-        for source in found:
+        sources = [RowSource(place, names=self.names, key=key, **beside) for place in places]
+        for source in sources:
             if source.features != self.features:
-                raise ValueError(
+                raise InputError(
                     f"{source.path} has {source.features} features and {self.path} was fitted to "
-                    f"{self.features}; name the columns or the array of these with --feature-key"
+                    f"{self.features}",
+                    "name the columns or the array of these with --feature-key",
                 )
-        return found
+        return sources
 
     def chunks(self, sources: Sequence[RowSource]) -> Iterator[tuple[RowChunk, np.ndarray]]:
         """Chunks of all sources, each with its prepared rows."""
