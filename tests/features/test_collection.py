@@ -281,8 +281,8 @@ def test_two_members_of_one_name_are_refused(tmp_path):
         ("a.csv", {}, ValueError, r"a\.csv cannot be read as CSV in UTF-8"),
         ("a.parquet", {}, ValueError, r"a\.parquet cannot be read as Parquet"),
         ("a.zip", {"kind": "sound"}, ValueError, r"kind is 'sound'; use one of 'image', 'text'"),
-        ("a.zip", {"kind": "text"}, ValueError, r"text comes in a table, but .*a\.zip is none"),
-        ("a.zip", {"label": "y"}, ValueError, r"label= names a column, but .*a\.zip is none"),
+        ("a.zip", {"kind": "text"}, ValueError, r"text comes in a table, but .*a\.zip is not"),
+        ("a.zip", {"label": "y"}, ValueError, r"label names a column, but .*a\.zip is not a table"),
     ],
 )
 def test_a_path_of_another_kind_is_refused(name, options, error, message, tmp_path):

@@ -44,8 +44,8 @@ class Preparation:
         check_number("clip", self.clip, also=(None,))
         if self.clip is not None and not self.standardize:
             raise InputError(
-                "clip counts standard deviations, and features are not standardised",
-                "set standardize=True too",
+                "clip counts standard deviations",
+                "it needs standardize=True",
                 argument="clip",
             )
 

@@ -34,7 +34,8 @@ def figure1(
     """Draw the paper's first figure: heads, and ceilings that have seen the held-out domain.
 
     Bars for which a run has no records are left out, and named. Ceilings come from `skdare bench
-    --with ceilings --pretrained FEATURES`; scores of networks from --end-to-end and --network.
+    --with ceilings --pretrained FEATURES`, and scores of networks from its --end-to-end and
+    --network.
     With --json: files, the paths written, and text, the figure in words.
 
     \b

@@ -118,8 +118,8 @@ def _domains(labels: np.ndarray, what: str) -> np.ndarray:
         labels = labels.astype(np.int64)
     if np.all(labels == labels[0]):
         raise InputError(
-            f"{what} has one domain, {labels[0].item()!r}, and at least 2 are needed",
-            "name another column with domains=",
+            f"{what} has one domain, {labels[0].item()!r}",
+            "at least 2 are needed, name another column with domains=",
             argument="domains",
         )
     return labels

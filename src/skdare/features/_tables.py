@@ -59,7 +59,7 @@ def _choose(
     if len(kinds) > 1:
         raise InputError(
             f"images or texts of {path}? it has {listed(header)}",
-            "name a column with image= or with text=, and not with both",
+            "name a column with image= or text=, not with both",
         )
     columns = {}
     for role in (*(kinds or ["image"]), "label", "domain"):

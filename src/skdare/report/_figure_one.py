@@ -89,7 +89,7 @@ def figure_one(
 def _chosen(summary: Summary, data: str | None, protocol: str | None) -> Group:
     names = list(dict.fromkeys(group.data for group in summary.groups))
     if data is None and len(names) > 1:
-        raise ValueError(f"the run has data sets {', '.join(names)}; name one with data=")
+        raise ValueError(f"the run has data sets {', '.join(names)}; name one of them with data=")
     data = names[0] if data is None else data
     groups = {group.protocol: group for group in summary.groups if group.data == data}
     if not groups:
