@@ -97,7 +97,7 @@ def test_batches_of_many_sizes_are_trained_on(tmp_path):
 
 def test_a_training_that_diverges_says_so(tmp_path):
     recipe = replace(WHOLE, hyperparameters=Hyperparameters(lr=1e20, batch=4))
-    with pytest.raises(ValueError, match="is not a number; lower --lr"):
+    with pytest.raises(ValueError, match="is not a number; lower lr"):
         losses(tmp_path, recipe=recipe)
 
 

@@ -238,7 +238,7 @@ def test_no_scored_row_chooses_the_checkpoint_or_the_draw_of_a_ceiling(tmp_path)
 
 def test_a_training_that_diverges_says_so_and_leaves_no_record(tmp_path):
     recipe = replace(FAST, hyperparameters=Hyperparameters(lr=1e20, batch=4))
-    with pytest.raises(ValueError, match=r"the loss at step 5 is not a number; lower --lr"):
+    with pytest.raises(ValueError, match=r"the loss at step 5 is not a number; lower lr"):
         trainer(tmp_path, recipe=recipe)([WITHOUT_A])
     assert TrainingFolder(tmp_path).records() == []
 

@@ -6,7 +6,7 @@ import os
 
 import torch
 
-from skdare._validation import check_choice
+from skdare._validation import InputError, check_choice
 
 PRECISIONS = ("auto", "float32", "bfloat16")
 KINDS = ("cpu", "cuda")
@@ -25,7 +25,9 @@ def pick_device(name: str = "auto") -> torch.device:
     if device.type not in KINDS:
         raise ValueError(f"device {name!r} is not supported; use cpu or cuda")
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device {name!r} is asked for, and torch sees no GPU; use --device cpu")
+        raise InputError(
+            f"device is {name!r}, and torch sees no GPU", "use device='cpu'", argument="device"
+        )
     if device.type == "cuda":
         count = torch.cuda.device_count()
         if (device.index or 0) >= count:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from skdare._validation import InputError
 from skdare.datasets import StoreWriter, store_info
 from skdare.features._backbone import Backbone, provenance
 from skdare.features._device import pick_device, pick_precision
@@ -113,7 +114,9 @@ class Extractor:
             self.progress(at)
             for read in self._reading(network, at):
                 if not np.all(np.isfinite(read.features)):
-                    raise ValueError(f"features of {path} are not finite; train with a lower --lr")
+                    raise InputError(
+                        f"features of {path} are not finite", "train with a lower lr", argument="lr"
+                    )
                 rows = slice(at, at + len(read.features))
                 labels, domains = names[examples.labels[rows]], examples.domains[rows]
                 split = None if aside is None else aside[rows]

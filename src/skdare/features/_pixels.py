@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from joblib import cpu_count
 
-from skdare._validation import check_count, warn
+from skdare._validation import InputError, check_count, warn
 from skdare.datasets._contents import needing
 from skdare.features._collection import Archives, Collection, ImageFile, listed
 from skdare.features._examples import Examples, examples, fingerprint
@@ -220,9 +220,10 @@ def _report(
         return
     many = f"{len(unreadable):,} of {len(before.ids):,} images of {before.path}"
     if not skip:
-        raise ValueError(
-            f"{many} cannot be read: {_named(unreadable)}; mend or remove them, or leave them out "
-            "with skip_unreadable=True (--skip-unreadable)"
+        raise InputError(
+            f"{many} cannot be read: {_named(unreadable)}",
+            "mend or remove them, or leave them out with skip_unreadable=True",
+            argument="skip_unreadable",
         )
     left = {*after.domains.tolist(), *after.classes}
     gone = [n for n in dict.fromkeys([*before.domains.tolist(), *before.classes]) if n not in left]

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 import skdare
-from skdare._validation import check_count
+from skdare._validation import InputError, check_count
 from skdare.features._active import Active
 from skdare.features._backbone import Backbone, provenance
 from skdare.features._device import pick_device, pick_precision
@@ -158,9 +158,10 @@ class Trainer:
         for job in planned:
             rows = self.images(job) // self.recipe.steps
             if rows < self.processes.count:
-                raise ValueError(
-                    f"{job.name} has {rows} rows a step for {self.processes.count} processes; "
-                    "raise --batch, or start fewer"
+                raise InputError(
+                    f"{job.name} has {rows} rows a step for {self.processes.count} processes",
+                    "raise batch, or start fewer processes",
+                    argument="batch",
                 )
 
     def _start(self, job: Job) -> Active:

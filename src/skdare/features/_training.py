@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
+from skdare._validation import InputError
 from skdare.features._adam import NamedAdam
 from skdare.features._draws import Sampler
 from skdare.features._feed import Feed, put
@@ -217,7 +218,9 @@ class Training:
         self.wait()
         loss = self.processes.mean(float(np.mean(self._heard)) if self._heard else float("nan"))
         if not np.isfinite(loss):
-            raise ValueError(f"the loss at step {self.step} is not a number; lower --lr")
+            raise InputError(
+                f"the loss at step {self.step} is not a number", "lower lr", argument="lr"
+            )
         accuracy = {domain: self.accuracy(rows) for domain, rows in self.rows.valid.items()}
         found = Check(self.step, loss, accuracy)
         if all(found.value > earlier.value for earlier in self.checks):

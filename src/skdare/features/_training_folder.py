@@ -157,7 +157,7 @@ class TrainingFolder:
         path = self.folder / SETTINGS
         if not path.is_file():
             raise ValueError(
-                f"{self.folder} has no {SETTINGS}; make it with `skdare train`, or name a run"
+                f"{self.folder} has no {SETTINGS}; name the folder of a run, or train one first"
             )
         return read_json(path, _SETTINGS, remedy=_REMEDY)
 

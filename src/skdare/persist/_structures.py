@@ -100,7 +100,7 @@ class EnumMember(Field):
 
     def read(self, node: Any, context: ReadContext) -> Enum:
         if type(node) is not str or node not in self.members.__members__:
-            raise context.refuse(f"a {self.members.__name__}")
+            raise context.refuse(f"of type {self.members.__name__}")
         return self.members[node]
 
 
@@ -133,7 +133,7 @@ class ObjectOf(Field):
 
     def read(self, node: Any, context: ReadContext) -> Any:
         if type(node) is not dict or not set(node) <= set(self.fields):
-            raise context.refuse(f"a {self.cls.__name__}")
+            raise context.refuse(f"of type {self.cls.__name__}")
         # Letters of shapes that are not sizes of the head hold within one record.
         own = replace(context, sizes=dict(context.sizes))
         values = {key: self.fields[key].read(item, own.inside(key)) for key, item in node.items()}
@@ -144,7 +144,7 @@ class ObjectOf(Field):
             raise context.refuse(f"a whole {self.cls.__name__}") from error
 
     def _refuse(self, context: ReadContext) -> Any:
-        raise context.refuse(f"a {self.cls.__name__} whose parts fit together")
+        raise context.refuse(f"of type {self.cls.__name__} with parts that fit together")
 
 
 @dataclass(frozen=True)
