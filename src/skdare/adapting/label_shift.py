@@ -15,7 +15,8 @@ from skdare.objective.scores import predicted_columns
 
 # After this many rows of a stream one in eight is predicted: with 100 classes the product costs as
 # much as a fifth of the moments of 768 features, and shares are known well enough by then.
-_ALL_ROWS, _ONE_IN = 8192, 8
+_ALL_ROWS = 8192
+_ONE_IN = 8
 
 
 class LabelShiftWarning(UserWarning):
@@ -45,7 +46,8 @@ class PredictedClasses:
 
     def add(self, X: Array) -> None:
         """Count the rows of a chunk; one that stands for others counts for all of them."""
-        k, m = len(self.counts), X.shape[0]
+        k = len(self.counts)
+        m = X.shape[0]
         if not k:
             return
         number = self.n_rows + np.arange(m)
@@ -59,7 +61,8 @@ class PredictedClasses:
         self.squares = fade**2 * self.squares + float(weight @ weight)
         self.n_rows += m
         if len(chosen):
-            V, b = np.atleast_2d(self._head.coef_).T, self._head.intercept_
+            V = np.atleast_2d(self._head.coef_).T
+            b = self._head.intercept_
             numbers = predicted_columns(X, compact(chosen), V, b)
             self.counts = self.counts + np.bincount(numbers, weight, k)
 

@@ -56,7 +56,7 @@ class LowRankMoments:
         return self.scale > 1e-14 * float(self.mean @ self.mean) / len(self.mean)
 
     def inverse_root(self, shrinkage: float, ridge: float) -> tuple[float, np.ndarray]:
-        """Of the shrunk second moment: everywhere, and what is added along the eigenvectors.
+        """Inverse root of the shrunk second moment: everywhere, and more along the eigenvectors.
 
         Directions without variance map to zero, as in `Spectrum.inverse_root`.
         """
@@ -76,7 +76,7 @@ class Sketches:
     forgetting : Forgetting
     """
 
-    # By name, the axes of what is kept: s domains, r directions, d features.
+    # Axes of each array, by name: s domains, r directions, d features.
     SHAPES: ClassVar = {
         **dict.fromkeys(("n", "seen", "used", "tail"), "s"),
         "mean": "sd",
@@ -85,9 +85,12 @@ class Sketches:
     FIELDS = tuple(SHAPES)
 
     def __init__(self, rank: int, d: int, forgetting: Forgetting) -> None:
-        self.rank, self.d, self.forgetting = min(rank, d), d, forgetting
+        self.rank = min(rank, d)
+        self.d = d
+        self.forgetting = forgetting
         self.size = 0
-        self.n, self.tail = np.zeros(_FIRST_SLOTS), np.zeros(_FIRST_SLOTS)
+        self.n = np.zeros(_FIRST_SLOTS)
+        self.tail = np.zeros(_FIRST_SLOTS)
         self.seen = np.zeros(_FIRST_SLOTS, dtype=np.int64)
         self.used = np.zeros(_FIRST_SLOTS, dtype=np.int64)
         self.mean = np.zeros((_FIRST_SLOTS, d), dtype=np.float32)
@@ -102,9 +105,9 @@ class Sketches:
         """The slot of one more domain."""
         if self.size == len(self.n):
             for name in self.FIELDS:
-                held = getattr(self, name)
-                grown = np.zeros((2 * len(held), *held.shape[1:]), dtype=held.dtype)
-                grown[: len(held)] = held
+                array = getattr(self, name)
+                grown = np.zeros((2 * len(array), *array.shape[1:]), dtype=array.dtype)
+                grown[: len(array)] = array
                 setattr(self, name, grown)
         self.size += 1
         return self.size - 1
@@ -115,10 +118,12 @@ class Sketches:
             self._fold(slot, rows[start : start + _PIECE_ROWS].astype(np.float64))
 
     def _fold(self, slot: int, X: np.ndarray) -> None:
-        m, fade = len(X), self.forgetting.factor(len(X))
+        m = len(X)
+        fade = self.forgetting.factor(len(X))
         weight = self.forgetting.weights(m)
         weight = np.ones(m) if weight is None else weight
-        old, new = fade * self.n[slot], weight.sum()
+        old = fade * self.n[slot]
+        new = weight.sum()
         mean = weight @ X / new
         parts = [(X - mean) * np.sqrt(weight)[:, None]]
         if old > 0:
@@ -131,27 +136,30 @@ class Sketches:
         self.used[slot] = len(F)
         self.factor[slot, : len(F)] = F
         self.tail[slot] = fade * self.tail[slot] + dropped
-        self.n[slot], self.mean[slot] = old + new, mean
+        self.n[slot] = old + new
+        self.mean[slot] = mean
         self.seen[slot] += m
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on with these arrays, one entry for each domain."""
         used = arrays["used"]
         if used.dtype.kind != "i" or not np.isin(used, range(self.rank + 1)).all():
-            raise ValueError("the numbers of directions are none")
+            raise ValueError("the numbers of directions are not valid")
         self.size = len(arrays["n"])
         for name in self.FIELDS:
             setattr(self, name, arrays[name])
 
     def moments(self, slot: int, *, centered: bool) -> LowRankMoments:
         """The second moment of a domain: covariance, or about the origin."""
-        n, mean = float(self.n[slot]), self.mean[slot].astype(np.float64)
+        n = float(self.n[slot])
+        mean = self.mean[slot].astype(np.float64)
         K = self.factor[slot, : self.used[slot]].astype(np.float64)
         if not centered:
             K = np.concatenate([K, np.sqrt(n) * mean[None]])
         values, Q = symmetric_eigen(K @ K.T / n)
-        kept = values > max(values[-1], 0.0) * (len(K) * 1e-13)
-        values, Q = values[kept], Q[:, kept]
+        present = values > max(values[-1], 0.0) * (len(K) * 1e-13)
+        values = values[present]
+        Q = Q[:, present]
         others = self.d - len(values)
         rest = float(self.tail[slot]) / (n * others) if others else 0.0
         return LowRankMoments(n, mean, K, values, Q / np.sqrt(n * values), rest)

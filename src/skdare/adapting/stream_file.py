@@ -75,7 +75,8 @@ class StreamFile:
 
     def numbers(self, fields: Mapping[str, Field]) -> dict[str, Any]:
         """Those of the numbers that the file has, each of its kind."""
-        saved, given = ReadContext({}, {}), self.header["numbers"]
+        saved = ReadContext({}, {})
+        given = self.header["numbers"]
         unknown = set(given) - set(fields)
         if unknown:
             raise FieldError(f"it has a number {min(unknown)!r}")
@@ -112,7 +113,8 @@ def head_digest(head: Any) -> str:
 
 def _described(formulation: Formulation) -> str:
     """A formulation in the words that files have had since the format began."""
-    whitening, means = formulation.whitening, formulation.means
+    whitening = formulation.whitening
+    means = formulation.means
     form = (
         f"Form(centered={means.centered!r}, mean_penalty={means.mean_penalty!r}, "
         f"subtract={means.subtract!r})"

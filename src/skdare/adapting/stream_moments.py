@@ -14,10 +14,10 @@ from skdare.persist import FLAG, INTEGER, NUMBER
 from skdare.whitening.moments import Moments
 from skdare.whitening.sums import RunningSums, point_near_mean
 
-# Chunks of fewer rows are gathered until there are so many: adding a product to the (d, d) sums
+# Chunks of fewer rows are gathered until there are this many: adding a product to the (d, d) sums
 # costs the same for one row as for dozens.
 _GATHERED_ROWS = 256
-# Products of at most so many rows are added at a time, for the same reason; the rows less their
+# Products of at most this many rows are added at a time, for the same reason; the rows less their
 # point are a copy.
 _BLOCK_ROWS = 4096
 # The sums that a state has, and the axes of its arrays: d features, rows as they come.
@@ -58,7 +58,9 @@ class StreamMoments:
     """
 
     def __init__(self, d: int, forgetting: Forgetting) -> None:
-        self.d, self.forgetting, self.n_rows = d, forgetting, 0
+        self.d = d
+        self.forgetting = forgetting
+        self.n_rows = 0
         self._sums: RunningSums | None = None
         self._gathered: list[np.ndarray] = []
         self._kept: list[np.ndarray] | None = []
@@ -83,11 +85,13 @@ class StreamMoments:
 
     def _add_gathered(self) -> None:
         if self._gathered:
-            rows, self._gathered = np.concatenate(self._gathered), []
+            rows = np.concatenate(self._gathered)
+            self._gathered = []
             self._add_block(rows)
 
     def _add_block(self, rows: Array) -> None:
-        m, weight = rows.shape[0], self.forgetting.weights(rows.shape[0])
+        m = rows.shape[0]
+        weight = self.forgetting.weights(rows.shape[0])
         weight = None if weight is None else like(weight, rows, float64(rows))
         if self._sums is None:
             self._sums = RunningSums(point_near_mean(rows, weight))
@@ -108,13 +112,14 @@ class StreamMoments:
             rows = to_numpy(take(X, slice(0, X.shape[0])))
             self._kept.append(np.array(rows, dtype=np.float64))
             return True
-        rows, self._kept = np.concatenate([np.empty((0, self.d)), *self._kept]), None
+        rows = np.concatenate([np.empty((0, self.d)), *self._kept])
+        self._kept = None
         for start in range(0, len(rows), _BLOCK_ROWS):
             self._add_block(rows[start : start + _BLOCK_ROWS])
         return False
 
     def moments(self) -> Moments:
-        """On the host; of fewer rows than features, in terms of the rows themselves."""
+        """Moments on the host; of few rows, in terms of the rows themselves."""
         if self._kept:
             self._kept = [np.concatenate(self._kept)]
             return Moments.of(self._kept[0], None, self.forgetting.weights(self.n_rows))
@@ -146,4 +151,5 @@ class StreamMoments:
             self._sums = RunningSums(arrays["point"])
             for name in _SUMS:
                 setattr(self._sums, name, arrays[name])
-            self._sums.n, self._sums.quartic = numbers["n"], numbers["quartic"]
+            self._sums.n = numbers["n"]
+            self._sums.quartic = numbers["quartic"]

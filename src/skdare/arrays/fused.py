@@ -43,7 +43,8 @@ def weighted_softmax_residuals(F: Array, classes: Array, weight: Array) -> Array
     fits = F.dtype == torch.float32 and F.is_contiguous() and classes.ndim == 1
     if not fits or k > _MAX_COLUMNS:
         return None
-    losses, width = torch.empty_like(weight), triton.next_power_of_2(k)
+    losses = torch.empty_like(weight)
+    width = triton.next_power_of_2(k)
     options = {"WIDTH": width, "num_warps": min(8, max(1, width // 256))}
     with torch.cuda.device(F.device):
         _residuals[(F.shape[0],)](F, classes, weight.contiguous(), losses, k, **options)
@@ -52,5 +53,6 @@ def weighted_softmax_residuals(F: Array, classes: Array, weight: Array) -> Array
 
 def try_out() -> None:
     """Run the kernel once: it is compiled where it runs, and raises where that fails."""
-    F, classes = torch.zeros((1, 3), device="cuda"), torch.zeros(1, device="cuda").long()
+    F = torch.zeros((1, 3), device="cuda")
+    classes = torch.zeros(1, device="cuda").long()
     weighted_softmax_residuals(F, classes, torch.ones(1, device="cuda").double())

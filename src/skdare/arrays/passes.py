@@ -42,8 +42,8 @@ class Route(ABC):
     """Parts that are visited again and again."""
 
     @abstractmethod
-    def run(self, visit: Visit, brought: Iterable[Any]) -> Iterable[Any]:
-        """One result for each part, in order; ``brought`` has an entry for each part."""
+    def run(self, visit: Visit, arguments: Iterable[Any]) -> Iterable[Any]:
+        """One result for each part, in order; ``arguments`` has an entry for each part."""
 
 
 class SpreadRows(RowReader):
@@ -62,9 +62,9 @@ class _Local(Route):
     def __init__(self, parts: Sequence[RowPart]) -> None:
         self.parts = parts
 
-    def run(self, visit: Visit, brought: Iterable[Any]) -> Iterator[Any]:
-        for part, shared in zip(self.parts, brought, strict=True):
-            yield visit(part, shared)
+    def run(self, visit: Visit, arguments: Iterable[Any]) -> Iterator[Any]:
+        for part, argument in zip(self.parts, arguments, strict=True):
+            yield visit(part, argument)
 
 
 def route(parts: Sequence[RowPart]) -> Route:

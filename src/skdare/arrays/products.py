@@ -122,7 +122,8 @@ def gram(X: Array) -> Array:
 
 def _upper_gram(X: Array) -> Array:
     """Xᵀ X from the bands above its diagonal: BLAS on the host does so by itself."""
-    xp, d = namespace(X), X.shape[1]
+    xp = namespace(X)
+    d = X.shape[1]
     step = d // _GRAM_BANDS
     G = xp.zeros((d, d), dtype=X.dtype, device=array_api_compat.device(X))
     for start in range(0, d, step):
@@ -138,7 +139,7 @@ def dot(a: Array, b: Array) -> float:
 
 
 def largest(values: Array) -> float:
-    """The largest absolute entry, on the host; NaN where there is one, zero where there is none."""
+    """The largest absolute entry, on the host; NaN if there is one, zero of an empty array."""
     xp = namespace(values)
     return float(xp.max(xp.abs(values))) if values.shape[0] else 0.0
 

@@ -50,7 +50,8 @@ class RowReader(ABC):
 
     def _numbers(self, index: Any) -> np.ndarray:
         """Row numbers from zero on, of a mask or of numbers."""
-        numbers, n = np.asarray(index), self.shape[0]
+        numbers = np.asarray(index)
+        n = self.shape[0]
         if numbers.dtype == bool and numbers.shape == (n,):
             return np.flatnonzero(numbers)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
@@ -59,7 +60,8 @@ class RowReader(ABC):
                 f"not by {numbers.dtype} of shape {numbers.shape}"
             )
         if numbers.size and not (-n <= numbers.min() and numbers.max() < n):
-            low, high = numbers.min(), numbers.max()
+            low = numbers.min()
+            high = numbers.max()
             raise IndexError(f"a row from {low} to {high} was asked for; X has {n}")
         return np.where(numbers < 0, numbers + n, numbers).astype(np.intp)
 
@@ -93,4 +95,4 @@ class BlockReader(RowReader):
 
     @abstractmethod
     def _block_of(self, row: int) -> tuple[int, int, Any]:
-        """Where the block with this row starts and ends, and its rows."""
+        """The first row of the block with this row, the row after its last, and its rows."""

@@ -62,7 +62,7 @@ def column_reach(X: Array) -> np.ndarray:
 
 
 def chunk_rows(X: Array, *, columns: int | None = None) -> int:
-    """How many rows of X to visit at a time: copied, or for so many columns of scores."""
+    """How many rows of X to visit at a time: copied, or for this many columns of scores."""
     d = max(1, int(X.shape[1]))
     if on_accelerator(X):
         width = d if columns is None else max(1, columns)
@@ -102,10 +102,11 @@ def take(X: Array, index: Index) -> Array:
 def chunks(X: Array, index: Index, *, columns: int | None = None) -> Iterator[tuple[slice, Array]]:
     """Visit the indexed rows in order: (their place within the index, the rows).
 
-    With ``columns``, for so many columns of scores and no copy of the rows, where none is made.
+    With ``columns``, chunks suit this many columns of scores where rows are not copied.
     """
     views = isinstance(index, slice) and work_dtype(X) == X.dtype
-    n, step = length(index), chunk_rows(X, columns=columns if views else None)
+    n = length(index)
+    step = chunk_rows(X, columns=columns if views else None)
     if on_accelerator(X):
         step = -(-n // max(1, -(-n // step)))  # chunks alike, so that none is too small to pay
     for start in range(0, n, step):

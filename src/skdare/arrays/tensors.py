@@ -51,11 +51,13 @@ def load_tensors(path: str | Path) -> dict[str, Any]:
         import torch
     except ImportError as error:
         raise ImportError(f"{path} needs torch; pip install 'skdare[torch]'") from error
-    held = torch.load(path, map_location="cpu", weights_only=True)
-    if not isinstance(held, dict):
-        raise TypeError(f"{path} holds a {type(held).__name__}; save a dict of tensors or lists")
+    contents = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(contents, dict):
+        raise TypeError(
+            f"{path} holds a {type(contents).__name__}; save a dict of tensors or lists"
+        )
     arrays: dict[str, Any] = {}
-    for key, value in held.items():
+    for key, value in contents.items():
         if isinstance(value, torch.Tensor):
             arrays[str(key)] = to_numpy(value.float() if value.dtype == torch.bfloat16 else value)
         elif isinstance(value, list):

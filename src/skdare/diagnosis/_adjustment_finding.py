@@ -14,7 +14,8 @@ from skdare.diagnosis._rehearsal import Rehearsal
 from skdare.diagnosis._training import TrainingDomains
 from skdare.whitening.adjustment import Adjustment, adjustment_error
 
-NAME, QUESTION = "adjustment", "Is the averaged adjustment near this domain's own?"
+NAME = "adjustment"
+QUESTION = "Is the averaged adjustment near this domain's own?"
 # Half-samples: their deviation is the delete-half jackknife's standard error.
 _HALVES = 8
 _T90 = 1.895  # 95 % quantile of Student's t with 7 degrees of freedom
@@ -37,7 +38,7 @@ class ErrorEstimate:
 def estimated_error(
     own: Callable[[np.ndarray], Adjustment], guess: Adjustment, n: int
 ) -> ErrorEstimate:
-    """With an interval by resampling.
+    """Normalised error of a guess, with an interval by resampling.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def adjustment_finding(
     D: np.ndarray | LinearOperator | None,
     n: int,
 ) -> Finding:
-    """Beside each training domain and the guess of the others for it, at as many rows.
+    """Compare with each training domain and the others' guess for it, at the same number of rows.
 
     Few rows make a noisy adjustment and a large error, so errors are compared at one number of
     rows: by the rehearsal, or where the new domain has no fewer rows than some training domain.
@@ -77,7 +78,8 @@ def adjustment_finding(
         needed = f"needs at least {least} rows, as the smallest training domain has, or a rehearsal"
         return cannot_say(NAME, QUESTION, needed)
     seen = _seen(training, rehearsal, n)
-    error, norm = estimated_error(own, training.guess, n), spectral_norm(D)
+    error = estimated_error(own, training.guess, n)
+    norm = spectral_norm(D)
     level, word = _verdict(error, max(seen.values()))
     norms = {one.name: one.norm for one in training.held_out}
     answer = (
@@ -100,7 +102,7 @@ def adjustment_finding(
 
 
 def _seen(training: TrainingDomains, rehearsal: Rehearsal | None, n: int) -> Mapping[str, float]:
-    """Errors for training domains, at so many rows where a rehearsal tried that."""
+    """Errors for training domains, at this number of rows where a rehearsal tried it."""
     errors = {} if rehearsal is None else rehearsal.errors(n)
     return errors or {one.name: one.error for one in training.held_out}
 

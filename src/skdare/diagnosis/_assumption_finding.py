@@ -13,7 +13,8 @@ from skdare.diagnosis._finding import Finding, cannot_say, number
 from skdare.diagnosis._geometry import span
 from skdare.diagnosis._training import TrainingDomains
 
-NAME, QUESTION = "assumptions", "Do the assumptions of the paper's guarantee hold here?"
+NAME = "assumptions"
+QUESTION = "Do the assumptions of the paper's guarantee hold here?"
 
 
 def assumption_finding(training: TrainingDomains, D: np.ndarray | LinearOperator | None) -> Finding:

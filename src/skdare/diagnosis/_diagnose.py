@@ -1,4 +1,4 @@
-"""From a fitted head and unlabelled rows to a diagnosis."""
+"""The diagnosis of a fitted head on unlabelled rows."""
 
 from __future__ import annotations
 
@@ -76,7 +76,10 @@ class Diagnosing:
     def __init__(
         self, head: Any, X: Array, training: TrainingDomains, rehearsal: Rehearsal | None
     ) -> None:
-        self.head, self.X, self.training, self.rehearsal = head, X, training, rehearsal
+        self.head = head
+        self.X = X
+        self.training = training
+        self.rehearsal = rehearsal
         self.rows = int(X.shape[0])
 
     def __call__(self, label_cost: float, acceptable: float | None) -> Diagnosis:
@@ -87,18 +90,18 @@ class Diagnosing:
         if needed is not None:
             finding = cannot_say(*EVERYTHING, needed)
             return Diagnosis(self.rows, (finding,), Recommendation(CANNOT_SAY, needed))
-        found = [*self._distances(), *self._labels()]
+        findings = [*self._distances(), *self._labels()]
         if self.rehearsal is None:
-            found.append(cannot_say(LOSS, LOSS_QUESTION, REHEARSE))
-            found.append(cannot_say(GAIN, GAIN_QUESTION, REHEARSE))
-            return Diagnosis(self.rows, tuple(found), without_rehearsal())
+            findings.append(cannot_say(LOSS, LOSS_QUESTION, REHEARSE))
+            findings.append(cannot_say(GAIN, GAIN_QUESTION, REHEARSE))
+            return Diagnosis(self.rows, tuple(findings), without_rehearsal())
         expected = self._outlook(self.rehearsal)
-        found.append(loss_finding(self.rehearsal, expected))
-        found.append(gain_finding(self.rehearsal, expected, self.rows))
+        findings.append(loss_finding(self.rehearsal, expected))
+        findings.append(gain_finding(self.rehearsal, expected, self.rows))
         chosen = recommend(self.rehearsal, expected, self.rows, label_cost, acceptable)
-        if found[0].numbers.get("absurd"):
+        if findings[0].numbers.get("absurd"):
             chosen = beyond_use(chosen)
-        return Diagnosis(self.rows, tuple(found), chosen)
+        return Diagnosis(self.rows, tuple(findings), chosen)
 
     @cached_property
     def _moments(self) -> Moments:
@@ -135,7 +138,8 @@ class Diagnosing:
         return own_adjustment(self.training, self.X, numbers)
 
     def _distances(self) -> list[Finding]:
-        training, D = self.training, None
+        training = self.training
+        D = None
         if training.whitening.adjust:
             D = adjustment_difference(self._whole, training.guess)
         return [

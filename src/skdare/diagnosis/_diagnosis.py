@@ -43,7 +43,7 @@ class Diagnosis:
         raise KeyError(f"there is no finding `{name}`; there are {known}")
 
     def text(self, width: int = 88) -> str:
-        """For a terminal."""
+        """Text for a terminal."""
         lines = [f"a new domain, {_rows(self.rows)}", "", f"recommended: {self._action()}"]
         lines += [*textwrap.wrap(terminal_safe(self.recommendation.reason), width), ""]
         for finding in self.findings:

@@ -1,4 +1,4 @@
-"""Where domains lie in canonical space, from moments and adjustments alone.
+"""Geometry of domains in canonical space, from moments and adjustments alone.
 
 Notation: W (d, d) adjustment, M (d, E) adjusted domain means, Q (d, r) orthonormal columns,
 D (d, d) the adjustment's error Δ.
@@ -56,7 +56,8 @@ def adjustment_difference(own: Adjustment, guess: Adjustment) -> np.ndarray | Li
     What both have in common is undone, too. Directions that the own adjustment maps to zero were
     without variance, and stay at zero. Of thin adjustments no (d, d) matrix is made.
     """
-    own, guess = own.inner, guess.inner
+    own = own.inner
+    guess = guess.inner
     if is_low_rank(own) and is_low_rank(guess):
         return _low_rank_difference(own, guess)
     values, vectors = symmetric_eigen(to_numpy(own.dense(guess)).astype(np.float64))
@@ -73,7 +74,8 @@ def _low_rank_difference(own: Adjustment, guess: Adjustment) -> LinearOperator:
     Z, R = np.linalg.qr(U)
     values, turn = np.linalg.eigh(own.scale * np.eye(len(R)) + (R * weights) @ R.T)
     noise = own.d * np.finfo(np.float64).eps * values.max(initial=own.scale)
-    Z, kept = Z @ turn, values > noise
+    Z = Z @ turn
+    kept = values > noise
     inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
     beyond = 1.0 / own.scale if own.scale > noise else 0.0
     G, guessed = low_rank_columns(guess)

@@ -11,7 +11,8 @@ from scipy.stats import chi2
 
 from skdare.diagnosis._finding import Finding, cannot_say, percent
 
-NAME, QUESTION = "label shift", "Are the classes as common as in training?"
+NAME = "label shift"
+QUESTION = "Are the classes as common as in training?"
 # Expected rows of a class below which it is counted together with the next rarer ones.
 _EXPECTED = 5.0
 _LEVEL = 0.01
@@ -59,11 +60,14 @@ def label_finding(
     limit = reach + 0.5 * math.sqrt(len(shares) / n)
     worst = int(np.argmax(np.abs(found - shares)))
     if p >= _LEVEL:
-        level, word = "fine", "no sign of a change"
+        level = "fine"
+        word = "no sign of a change"
     elif distance <= limit:
-        level, word = "fine", "changed, within what sets training domains apart"
+        level = "fine"
+        word = "changed, within what sets training domains apart"
     else:
-        level, word = "look", "changed more than any training domain differs from the others"
+        level = "look"
+        word = "changed more than any training domain differs from the others"
     answer = (
         f"{word}: predicted shares differ by {percent(distance)} (training domains from their "
         f"average: up to {percent(reach)}; chi-squared test p = {p:.2g}); class {classes[worst]} "

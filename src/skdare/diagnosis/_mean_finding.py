@@ -10,8 +10,10 @@ from skdare.diagnosis._rehearsal import Rehearsal
 from skdare.diagnosis._training import TrainingDomains
 from skdare.whitening.moments import Moments
 
-SHIFT, SHIFT_QUESTION = "mean shift", "Does its mean move where training means already moved?"
-MORE, MORE_QUESTION = "more domains", "Would more training domains help?"
+SHIFT = "mean shift"
+SHIFT_QUESTION = "Does its mean move where training means already moved?"
+MORE = "more domains"
+MORE_QUESTION = "Would more training domains help?"
 # Moves of the scores by less than this share of their deviation change few predictions.
 _SMALL = 0.25
 # As for adjustments: beyond twice the largest among training domains, and by a whole deviation.
@@ -67,7 +69,8 @@ def more_domains_finding(training: TrainingDomains) -> Finding:
     if not values[-1] > _RTOL * len(centred):
         return cannot_say(MORE, MORE_QUESTION, "needs training domains whose means differ")
     S = np.diag(np.maximum(values, 0.0))
-    rank, gap = effective_rank(S), eigengap(S)
+    rank = effective_rank(S)
+    gap = eigengap(S)
     covered = float(np.mean([one.covered for one in training.held_out]))
     helps = covered < _COVERED
     tail = "each brings directions of its own, so more would help"

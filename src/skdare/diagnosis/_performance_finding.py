@@ -9,10 +9,13 @@ import numpy as np
 from skdare.diagnosis._finding import Finding, cannot_say, percent, points
 from skdare.diagnosis._rehearsal import Rehearsal
 
-LOSS, LOSS_QUESTION = "loss", "How much worse than usual will it predict?"
-GAIN, GAIN_QUESTION = "adapting", "What would adapting gain?"
+LOSS = "loss"
+LOSS_QUESTION = "How much worse than usual will it predict?"
+GAIN = "adapting"
+GAIN_QUESTION = "What would adapting gain?"
 # Losses of scores that are worth a look, and an alarm.
-_NOTABLE, _LARGE = 0.05, 0.15
+_NOTABLE = 0.05
+_LARGE = 0.15
 # Gains below this are not worth a change of head.
 WORTH = 0.005
 REHEARSE = "needs a rehearsal (head.rehearse) with the training rows"
@@ -49,7 +52,7 @@ class Outlook:
 
 
 def outlook(rehearsal: Rehearsal, loss: float, disagreement: float | None, rows: int) -> Outlook:
-    """From the loss that is expected and what adapting did in the rehearsal.
+    """The scores to expect, from the expected loss and what adapting did in the rehearsal.
 
     Adapting cannot gain more than it changes, nor more than there is to gain.
     """

@@ -1,4 +1,4 @@
-"""One of four things to do."""
+"""The recommendation: one of four things to do."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def recommend(
     worth = {"use as is": expected.as_is, "do not use": acceptable}
     if expected.gain is not None:
         worth["adapt"] = expected.as_is + expected.gain
-    curve, rows = {n: s for n, s in rehearsal.retrained().items() if n <= at_hand}, None
+    curve = {n: s for n, s in rehearsal.retrained().items() if n <= at_hand}
+    rows = None
     if curve:
         enough = max(curve.values()) - _AS_GOOD
         # Features fine-tuned on these domains make few labels look enough.

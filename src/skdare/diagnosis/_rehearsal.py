@@ -62,17 +62,17 @@ class Rehearsed:
         return foreseen_loss(self.usual_confidence, self.confidence, self.disagreement)
 
     def gain(self, rows: int) -> float | None:
-        """Of adapting by so many rows."""
+        """Gain of adapting by this many rows."""
         score = _read_off(self.adapted, rows)
         return None if score is None else score - self.as_is
 
     def error(self, rows: int) -> float | None:
-        """Of the others' guess, at so many rows."""
+        """Error of the others' guess, at this many rows."""
         return _read_off(self.errors, rows)
 
 
 def _read_off(tried: Mapping[int, float], rows: int) -> float | None:
-    """Between the numbers tried, linear in their logarithm; beyond them, the nearest."""
+    """A score between the numbers tried, linear in their logarithm; beyond them, the nearest."""
     if not tried:
         return None
     numbers = sorted(tried)
@@ -115,12 +115,12 @@ class Rehearsal:
     @property
     def usual_confidence(self) -> float | None:
         """Mean confidence where that score was had."""
-        found = [c for one in self.domains if (c := one.usual_confidence) is not None]
-        return float(np.mean(found)) if found else None
+        values = [c for one in self.domains if (c := one.usual_confidence) is not None]
+        return float(np.mean(values)) if values else None
 
     @property
     def typical_loss(self) -> float:
-        """The median over domains."""
+        """Median loss over domains."""
         return float(np.median([one.loss for one in self.domains]))
 
     @property
@@ -130,7 +130,7 @@ class Rehearsal:
 
     @property
     def offset(self) -> float:
-        """What foreseen losses lacked on average, as far as so few domains can be believed.
+        """What foreseen losses lacked on average, as far as a few domains can be believed.
 
         A domain that is hard when held out is not among those it was rehearsed with, so with few
         domains the average leans the wrong way; hence `_PRIOR`.
@@ -139,7 +139,7 @@ class Rehearsal:
         return float(lacked.mean()) * len(lacked) / (len(lacked) + _PRIOR) if len(lacked) else 0.0
 
     def expected_loss(self, foreseen: float | None) -> float:
-        """Of a new domain; where nothing is foreseen, what was typical."""
+        """Expected loss on a new domain; where nothing is foreseen, what was typical."""
         if foreseen is None:
             return self.typical_loss
         return (_FINE_TUNED if self.saturated else 1.0) * foreseen + self.offset
@@ -154,18 +154,18 @@ class Rehearsal:
     def _lacked(self) -> np.ndarray:
         """Losses less foreseen ones, of domains that had any."""
         pairs = [(one.loss, one.foreseen) for one in self.domains]
-        return np.array([loss - seen for loss, seen in pairs if seen is not None])
+        return np.array([loss - foreseen for loss, foreseen in pairs if foreseen is not None])
 
     def _spread(self) -> np.ndarray:
         """Losses about their median, where nothing was foreseen."""
         return np.abs(np.array([one.loss for one in self.domains]) - self.typical_loss)
 
     def gains(self, rows: int) -> dict[str, float]:
-        """Of adapting by so many rows, by domain."""
+        """Gains of adapting by this many rows, by domain."""
         return {one.domain: g for one in self.domains if (g := one.gain(rows)) is not None}
 
     def errors(self, rows: int) -> dict[str, float]:
-        """Of the others' guess at so many rows, by domain."""
+        """Errors of the others' guess at this many rows, by domain."""
         return {one.domain: e for one in self.domains if (e := one.error(rows)) is not None}
 
     def retrained(self) -> dict[int, float]:

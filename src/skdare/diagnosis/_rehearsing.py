@@ -39,7 +39,7 @@ from skdare.whitening.whitening import RowsAlike
 ASIDE = 0.2
 # Unlabelled rows to adapt by, beside all that a domain has.
 TRIED_ROWS = (25, 100, 400, 1600, 6400)
-# Labelled rows to retrain by: so many a class, or for a regression so many tens.
+# Labelled rows to retrain by: this many for each class, or for a regression ten times this many.
 LABELLED = (5, 20, 50)
 
 
@@ -200,7 +200,8 @@ class Rehearsing:
                 "the domains have too few rows to set any aside; rehearsing needs 3 in some domain"
             )
         usual = read(head, self.X, aside)
-        rows, y = take(self.X, compact(self.numbers[e])), self.y[self.numbers[e]]
+        rows = take(self.X, compact(self.numbers[e]))
+        y = self.y[self.numbers[e]]
         found = read(head, rows)
         adapted, disagreement = self._adapted(head, rows, y, found)
         return Rehearsed(
@@ -218,15 +219,19 @@ class Rehearsing:
         )
 
     def _fit(self, head: Any, others: Sequence[int], labelled: np.ndarray | None = None) -> Any:
-        """On rows of others that are not set aside, and on labelled ones of the held-out domain."""
+        """Fit to rows that are not set aside, and to labelled ones of the held-out domain."""
         # Rows that are left out have no weight, so that X is neither copied nor loaded.
-        weight, domains, shared = np.zeros(len(self.y)), self._domains, self._shared
+        weight = np.zeros(len(self.y))
+        domains = self._domains
+        shared = self._shared
         for o in others:
             weight[self._train(o)] = self.weight[self._train(o)]
         if labelled is not None:
-            weight[labelled], domains = self.weight[labelled], domains.copy()
+            weight[labelled] = self.weight[labelled]
+            domains = domains.copy()
             # These rows differ from fit to fit, so what is known of them is not shared.
-            domains[labelled], shared = len(self.numbers), dict(shared)
+            domains[labelled] = len(self.numbers)
+            shared = dict(shared)
         return fit_sharing(head, shared, self.X, self.y, domains, weight)
 
     @cached_property
@@ -274,7 +279,7 @@ class Rehearsing:
         return scores
 
     def _errors(self, e: int, rows: Array) -> Mapping[int, float]:
-        """Of the others' guess for a domain, by how many of its rows are known."""
+        """Errors of the others' guess for a domain, by how many of its rows are known."""
         others = self.training.without(e)
         if not others.whitening.adjust or rows.shape[0] < 2:
             return {}

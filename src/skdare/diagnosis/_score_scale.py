@@ -55,11 +55,11 @@ class ScoreScale(Protocol):
         ...
 
     def score(self, values: np.ndarray, y: np.ndarray) -> float:
-        """Of predictions."""
+        """Score of predictions."""
         ...
 
     def disagreement(self, a: np.ndarray, b: np.ndarray) -> float:
-        """Between two heads, on the scale of scores."""
+        """Disagreement between two heads, on the scale of scores."""
         ...
 
 
@@ -83,7 +83,7 @@ class AccuracyScale:
         return float(np.mean(values == y))
 
     def disagreement(self, a: np.ndarray, b: np.ndarray) -> float:
-        """Share of rows."""
+        """Share of rows that are predicted differently."""
         return float(np.mean(a != b))
 
 
@@ -103,7 +103,7 @@ class VarianceScale:
     saturated = float("inf")
 
     def score(self, values: np.ndarray, y: np.ndarray) -> float:
-        """By the training variance, so that a domain of little variance is no disaster."""
+        """R² by the training variance, so that a domain of little variance is no disaster."""
         return 1.0 - float(np.mean((values - y) ** 2)) / self.variance
 
     def disagreement(self, a: np.ndarray, b: np.ndarray) -> float:

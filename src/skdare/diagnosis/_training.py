@@ -31,8 +31,9 @@ from skdare.whitening.whitening import Whitening
 
 def names_of(labels: Sequence[Hashable]) -> list[str]:
     """Labels as text, told apart by their type where they look alike."""
-    told = [str(label) for label in labels]
-    return [repr(a) if told.count(t) > 1 else t for a, t in zip(labels, told, strict=True)]
+    names = [str(label) for label in labels]
+    pairs = zip(labels, names, strict=True)
+    return [repr(label) if names.count(name) > 1 else name for label, name in pairs]
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class MeanShift:
 
     @property
     def share(self) -> float:
-        """Of the squared length that is covered."""
+        """Share of the squared length that is covered."""
         whole = self.covered + self.new
         return 1.0 if whole <= 0 else self.covered / whole
 
@@ -125,9 +126,10 @@ class TrainingDomains:
 
     @cached_property
     def guess(self) -> Adjustment:
-        """For an unseen domain."""
-        given = (self.adjustments, self.labels, self.moments, self.whitening)
-        return guess_adjustment(self.rule, *given).to_numpy()
+        """The guess for an unseen domain."""
+        return guess_adjustment(
+            self.rule, self.adjustments, self.labels, self.moments, self.whitening
+        ).to_numpy()
 
     def common_like(self, X: Array) -> Array | None:
         """What domains have in common, beside X, where they are shrunk towards their pool."""
@@ -161,19 +163,21 @@ class TrainingDomains:
         return [self._held_out(e) for e in range(len(self.labels))]
 
     def _held_out(self, e: int) -> HeldOut:
-        others, own = self.without(e), self.adjustments[e]
+        others = self.without(e)
+        own = self.adjustments[e]
         norm = spectral_norm(adjustment_difference(own, others.guess))
         error = adjustment_error(others.guess, own)
         return HeldOut(self.names[e], error, norm, others.shift(self.moments[e]).share)
 
     def shift(self, moments: Moments) -> MeanShift:
-        """Of a domain with these moments, adjusted by the guess."""
+        """Shift of the mean of a domain with these moments, adjusted by the guess."""
         centre = self.means.mean(axis=1)
         # Directions of the differences, so that a common offset of all features does not count.
         Q = span(self.means - centre[:, None])
         delta = adjusted_mean(self.guess, moments) - centre
         inside = Q @ (Q.T @ delta)
-        outside, B = delta - inside, self._told_apart
+        outside = delta - inside
+        B = self._told_apart
         # The estimated mean is off by a covariance of C/n.
         along_means = len(Q.T) * self._variance(self._guessed(Q), moments) if Q.size else 0.0
         noise = max(adjusted_variance(self.guess, moments) - along_means, 0.0) / moments.n
@@ -210,8 +214,8 @@ class TrainingDomains:
     def _variance(V: np.ndarray, moments: Moments) -> float:
         """Mean over columns of the variance of scores V within a domain."""
         # Rounding may leave less than nothing of the variance along a direction that has none.
-        found = np.mean(np.sum(V * to_numpy(covariance_times(moments, V)), axis=0))
-        return max(float(found), 0.0)
+        variance = np.mean(np.sum(V * to_numpy(covariance_times(moments, V)), axis=0))
+        return max(float(variance), 0.0)
 
 
 # Each fit's domains beside each other take a decomposition or two for every domain.

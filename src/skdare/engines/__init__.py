@@ -1,4 +1,4 @@
-"""Where passes over rows run: in this process, or with the workers of a Dask cluster."""
+"""Engines: passes over rows run in this process, or with the workers of a Dask cluster."""
 
 from skdare.engines._engine import DaskEngine
 from skdare.engines._engine import check_engine as check_engine

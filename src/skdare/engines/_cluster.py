@@ -10,7 +10,9 @@ from typing import Any
 
 # Seconds: between looks at the cluster while tasks run; until a lost scheduler, and until the
 # first worker after all were lost, are given up.
-_LOOK, SCHEDULER_WAIT, WORKER_WAIT = 1.0, 15.0, 60.0
+_LOOK = 1.0
+SCHEDULER_WAIT = 15.0
+WORKER_WAIT = 60.0
 
 
 class Lost(Exception):

@@ -12,14 +12,14 @@ import numpy as np
 from skdare.arrays import Index, length
 from skdare.arrays.passes import Route, RowPart, Visit
 from skdare.engines._cluster import Lost, release
-from skdare.engines._share import Group, Share, visit_share
-from skdare.engines._tree import Found, Node, root, total
+from skdare.engines._share import RowGroup, Share, visit_share
+from skdare.engines._tree import Node, PartResults, root, total
 
 if TYPE_CHECKING:
     from skdare.engines._spread import ClusterRows, Span
 
-# What a pass brings along goes with each task up to so many bytes: it saves two rounds of talk
-# (10 of 25 ms a pass with two workers here). More is handed over once, and fetched from there.
+# The arguments of a pass go with each task up to this many bytes: it saves two rounds of talk (10
+# of 25 ms a pass with two workers here). More is sent once, and fetched from there.
 _SMALL = 1 << 20
 # A pass that loses workers again and again is given up: it may be what kills them.
 _ATTEMPTS = 5
@@ -37,22 +37,23 @@ def _size(values: Any) -> int:
 class SpreadRoute(Route):
     """Parts of rows that lie with workers, each visited there, and the others here.
 
-    Targets and weights are handed over once; what a worker took with it is handed over again, and
-    the pass is made again.
+    Targets and weights are sent once; what a lost worker had is sent again, and the pass is made
+    again.
     """
 
     def __init__(self, X: ClusterRows, parts: Sequence[RowPart]) -> None:
-        self.X, self.parts = X, parts
+        self.X = X
+        self.parts = parts
         self.there = [part.X is X for part in parts]
         self._spans: list[Span] = []
         self._shares: list[Any] = []
-        self._seen: list[list[int]] = []
+        self._part_numbers: list[list[int]] = []
 
-    def run(self, visit: Visit, brought: Iterable[Any]) -> list[Any]:
-        given = list(brought)
+    def run(self, visit: Visit, arguments: Iterable[Any]) -> list[Any]:
+        arguments = list(arguments)
         for attempt in range(_ATTEMPTS):
             try:
-                found = self._pass(visit, given)
+                results = self._pass(visit, arguments)
                 break
             except Lost as lost:
                 self.close()
@@ -63,45 +64,49 @@ class SpreadRoute(Route):
                     ) from lost
                 time.sleep(0.2 * attempt)  # what has gone may not have been noticed everywhere
         return [
-            found[p] if there else visit(self.parts[p], given[p])
+            results[p] if there else visit(self.parts[p], arguments[p])
             for p, there in enumerate(self.there)
         ]
 
     def close(self) -> None:
-        """Let go of what workers hold for this plan."""
+        """Release what workers hold for this route."""
         release(self._shares)
-        self._spans, self._shares = [], []
+        self._spans = []
+        self._shares = []
 
-    def _pass(self, visit: Visit, brought: Sequence[Any]) -> Found:
+    def _pass(self, visit: Visit, arguments: Sequence[Any]) -> PartResults:
         cluster = self.X.cluster
         if not self._shares:
             self._lay_out()
-        along = {p: value for p, value in enumerate(brought) if self.there[p]}
-        made: list[Any] = []
+        sent = {p: argument for p, argument in enumerate(arguments) if self.there[p]}
+        futures: list[Any] = []
         try:
-            if _size(along) > _SMALL:
-                made = cluster.hold([along])
-                carried = made * len(self._spans)
+            if _size(sent) > _SMALL:
+                futures = cluster.hold([sent])
+                by_task = futures * len(self._spans)
             else:
-                carried = [{p: along[p] for p in seen} for seen in self._seen]
-            tasks = self._submit(visit, carried)
-            made += tasks
+                by_task = [{p: sent[p] for p in numbers} for numbers in self._part_numbers]
+            tasks = self._submit(visit, by_task)
+            futures = futures + tasks
             places = {span.place for span in self._spans if span.place is not None}
-            known: dict[Node, Found] = {}
+            by_node: dict[Node, PartResults] = {}
             for result in cluster.results(tasks, places):
-                known |= result
+                by_node |= result
         finally:
-            release(made)
-        return total(root(self.X.groups), known.get)
+            release(futures)
+        return total(root(self.X.groups), by_node.get)
 
-    def _submit(self, visit: Visit, carried: Sequence[Any]) -> list[Any]:
+    def _submit(self, visit: Visit, by_task: Sequence[Any]) -> list[Any]:
         """One task for each share."""
+        cluster = self.X.cluster
         tasks = []
-        for span, share, brought in zip(self._spans, self._shares, carried, strict=True):
+        for span, share, arguments in zip(self._spans, self._shares, by_task, strict=True):
             rows = [self.X.rows(group) for group in range(span.start, span.stop)]
-            held = [] if self.X.reader is not None else rows
-            arguments = (visit_share, visit, share, held, brought)
-            tasks.append(self.X.cluster.submit(*arguments, place=span.place))
+            if self.X.reader is not None:
+                rows = []
+            tasks.append(
+                cluster.submit(visit_share, visit, share, rows, arguments, place=span.place)
+            )
         return tasks
 
     def _lay_out(self) -> None:
@@ -112,17 +117,18 @@ class SpreadRoute(Route):
             Share(span.start, groups[span.start : span.stop], self.X.reader, self.X.device)
             for span in spans
         ]
-        self._seen = [
+        self._part_numbers = [
             sorted({p for group in share.groups for p in group.parts}) for share in shares
         ]
-        hold, pairs = self.X.cluster.hold, zip(shares, spans, strict=True)
+        hold = self.X.cluster.hold
+        pairs = zip(shares, spans, strict=True)
         self._shares = [hold([share], span.place)[0] for share, span in pairs]
         self._spans = spans
 
-    def _groups(self) -> list[Group]:
+    def _groups(self) -> list[RowGroup]:
         """Every group with its share of each part."""
         bounds = np.asarray(self.X.bounds)
-        groups = [Group(slice(int(a), int(b)), {}) for a, b in pairwise(bounds)]
+        groups = [RowGroup(slice(int(a), int(b)), {}) for a, b in pairwise(bounds)]
         for p, part in enumerate(self.parts):
             if not self.there[p]:
                 continue

@@ -1,4 +1,4 @@
-"""What a worker does: it visits the groups of rows in its share, and adds up what it finds."""
+"""What a worker does: it visits the groups of rows in its share, and adds up the results."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from skdare.arrays import Array, Index, RowReader, on_device, products_of
 from skdare.arrays.passes import RowPart, Visit
-from skdare.engines._tree import Found, Node, branches, total
+from skdare.engines._tree import Node, PartResults, branches, total
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class RowGroup:
     """Neighbouring rows, and the parts that have some of them.
 
     Parameters
@@ -51,7 +51,7 @@ class Share:
     ----------
     first : int
         Number of its first group.
-    groups : sequence of Group
+    groups : sequence of RowGroup
     reader : RowReader, optional
         Reads the rows of X where this is; without one they are handed over group by group.
     device : str, optional
@@ -59,7 +59,7 @@ class Share:
     """
 
     first: int
-    groups: Sequence[Group]
+    groups: Sequence[RowGroup]
     reader: RowReader | None = None
     device: str | None = None
     _parts: dict[int, dict[int, RowPart]] = field(default_factory=dict, repr=False)
@@ -72,30 +72,30 @@ class Share:
         if number not in self._parts:
             group = self.groups[number - self.first]
             if self.device is None:
-                made = group.parts_of(self.reader) if rows is None else group.parts_within(rows)
+                parts = group.parts_of(self.reader) if rows is None else group.parts_within(rows)
             else:
-                held = self.reader[group.rows] if self.reader is not None else rows
-                parts = group.parts_within(on_device(held, self.device))
-                made = {
+                read = self.reader[group.rows] if self.reader is not None else rows
+                parts = {
                     p: replace(part, columns=on_device(part.columns, self.device))
-                    for p, part in parts.items()
+                    for p, part in group.parts_within(on_device(read, self.device)).items()
                 }
-            self._parts[number] = made
+            self._parts[number] = parts
         return self._parts[number]
 
 
 def visit_share(
-    visit: Visit, share: Share, rows: Sequence[Array], brought: Mapping[int, Any]
-) -> dict[Node, Found]:
+    visit: Visit, share: Share, rows: Sequence[Array], arguments: Mapping[int, Any]
+) -> dict[Node, PartResults]:
     """Results of every part, added up over the branches of the tree that the share has whole."""
 
-    def leaf(node: Node) -> Found | None:
+    def leaf(node: Node) -> PartResults | None:
         level, number = node
         if level:
             return None
-        held = rows[number - share.first] if rows else None
-        parts = share.parts(number, held)
-        return {p: _visit_part(visit, part, brought[p], share.device) for p, part in parts.items()}
+        parts = share.parts(number, rows[number - share.first] if rows else None)
+        return {
+            p: _visit_part(visit, part, arguments[p], share.device) for p, part in parts.items()
+        }
 
     stop = share.first + len(share.groups)
     try:
@@ -106,9 +106,9 @@ def visit_share(
         raise
 
 
-def _visit_part(visit: Visit, part: RowPart, brought: Any, device: str | None) -> Any:
+def _visit_part(visit: Visit, part: RowPart, argument: Any, device: str | None) -> Any:
     if device is None:
-        return visit(part, brought)
+        return visit(part, argument)
     with products_of(part.X):
-        found = visit(part, None if brought is None else on_device(brought, device))
-    return found.to_numpy() if hasattr(found, "to_numpy") else found
+        result = visit(part, None if argument is None else on_device(argument, device))
+    return result.to_numpy() if hasattr(result, "to_numpy") else result

@@ -27,8 +27,10 @@ class MappedRows(RowReader):
     def __init__(self, X: np.memmap) -> None:
         if X.mode != "r":
             X.flush()
-        self.path, self.offset = str(X.filename), _file_offset(X)
-        self.shape, self.dtype = X.shape, X.dtype
+        self.path = str(X.filename)
+        self.offset = _file_offset(X)
+        self.shape = X.shape
+        self.dtype = X.dtype
         self._X: np.ndarray | None = X
 
     def __getstate__(self) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def is_mapped(X: Any) -> bool:
 
 
 def _file_offset(X: np.memmap) -> int:
-    """Where X starts in its file: views keep the offset of the map that they are of."""
+    """The byte at which X starts in its file: views keep the offset of the map that they are of."""
     begin = np.frombuffer(X._mmap, np.uint8)  # type: ignore[attr-defined]
     first = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
     return first + X.ctypes.data - begin.ctypes.data
@@ -74,7 +76,9 @@ class DaskArrayRows(BlockReader):
     """
 
     def __init__(self, X: Any) -> None:
-        self.array, self.shape, self.dtype = X, X.shape, X.dtype
+        self.array = X
+        self.shape = X.shape
+        self.dtype = X.dtype
         self.ends = [0, *accumulate(X.chunks[0])]
         self._block: tuple[int, int, np.ndarray] | None = None
 

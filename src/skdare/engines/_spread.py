@@ -20,12 +20,12 @@ from skdare.engines._cluster import Cluster, release
 from skdare.engines._route import SpreadRoute
 from skdare.engines._sources import DaskArrayRows
 
-# A group has at most so many bytes of rows, until there are as many groups as any cluster can use.
+# Bytes of the rows of a group at most, until there are as many groups as any cluster can use.
 # Adding up two groups costs a few (d, d) matrices a domain where their rows cost hundreds.
 GROUP_BYTES = 64 << 20
 MOST_GROUPS = 1024
-# Groups that are handed over together.
-_HANDED = 4
+# Groups that are sent together.
+_SENT_TOGETHER = 4
 
 
 def cut(X: Array) -> list[int]:
@@ -58,8 +58,12 @@ class ClusterRows(SpreadRows):
     def __init__(
         self, cluster: Cluster, source: Array, bounds: Sequence[int], device: str | None
     ) -> None:
-        self.cluster, self.source, self.bounds, self.device = cluster, source, bounds, device
-        self.shape, self.dtype = tuple(source.shape), source.dtype
+        self.cluster = cluster
+        self.source = source
+        self.bounds = bounds
+        self.device = device
+        self.shape = tuple(source.shape)
+        self.dtype = source.dtype
         self.is_sparse = is_sparse(source)
         self._routes: WeakSet[SpreadRoute] = WeakSet()
         if device is not None and self.is_sparse:
@@ -77,13 +81,13 @@ class ClusterRows(SpreadRows):
         return self.source[index]
 
     def route(self, parts: Sequence[RowPart]) -> Route:
-        made = SpreadRoute(self, parts)
-        self._routes.add(made)
-        return made
+        new = SpreadRoute(self, parts)
+        self._routes.add(new)
+        return new
 
     @property
     def reader(self) -> RowReader | None:
-        """What workers read the rows with, where they are not handed over."""
+        """What workers read the rows with, where they are not sent."""
         return None
 
     def spans(self) -> list[Span]:
@@ -105,9 +109,9 @@ class ClusterRows(SpreadRows):
         """The future of a group's rows, or None where workers read them."""
 
     def close(self) -> None:
-        """Let go of everything that workers hold."""
-        for made in self._routes:
-            made.close()
+        """Release everything that workers hold."""
+        for existing in self._routes:
+            existing.close()
 
 
 @dataclass(frozen=True)
@@ -148,8 +152,8 @@ class HeldRows(ClusterRows):
         self._held = {group: future for (group, future), there in pairs if there}
         for span in spans:
             missing = [g for g in range(span.start, span.stop) if g not in self._held]
-            for i in range(0, len(missing), _HANDED):
-                some = missing[i : i + _HANDED]
+            for i in range(0, len(missing), _SENT_TOGETHER):
+                some = missing[i : i + _SENT_TOGETHER]
                 rows = [self.source[self.bounds[g] : self.bounds[g + 1]] for g in some]
                 futures = self.cluster.hold(rows, span.place)
                 self._held |= dict(zip(some, futures, strict=True))
@@ -191,4 +195,5 @@ class BlockRows(ClusterRows):
     def close(self) -> None:
         super().close()
         release(self._blocks)
-        self._blocks, self._kept = [], None
+        self._blocks = []
+        self._kept = None

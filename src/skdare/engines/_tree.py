@@ -12,7 +12,7 @@ from typing import Any
 Node = tuple[int, int]
 """Level and place: the groups from ``place << level`` to ``(place + 1) << level``."""
 
-Found = dict[int, Any]
+PartResults = dict[int, Any]
 """Results by the number of the part that they are of."""
 
 
@@ -30,13 +30,13 @@ def branches(start: int, stop: int) -> Iterator[Node]:
         start += 1 << level
 
 
-def total(node: Node, known: Callable[[Node], Found | None]) -> Found:
-    """The sum at a node, of what is known at it or below."""
-    found = known(node)
+def total(node: Node, results_at: Callable[[Node], PartResults | None]) -> PartResults:
+    """The sum at a node, from results at it or below."""
+    results = results_at(node)
     level, place = node
-    if found is not None or level == 0:
-        return found or {}
-    left, right = (total((level - 1, 2 * place + side), known) for side in (0, 1))
+    if results is not None or level == 0:
+        return results or {}
+    left, right = (total((level - 1, 2 * place + side), results_at) for side in (0, 1))
     for part, result in right.items():
         left[part] = left[part] + result if part in left else result
     return left

@@ -103,7 +103,7 @@ class LinearMap:
 
     @property
     def names(self) -> list[str]:
-        """Of the features: those they were fitted with, else x0, x1, …, as scikit-learn does."""
+        """Names of the features: those of the fit, else x0, x1, … as in scikit-learn."""
         if self.feature_names is None:
             return [f"x{j}" for j in range(self.d)]
         return list(self.feature_names)
@@ -120,11 +120,12 @@ class LinearMap:
         return halves * self.coef, halves[:, 0] * self.intercept
 
     def reordered(self, order: Sequence[int]) -> LinearMap:
-        """With the classes in another order."""
+        """The same map with the classes in another order."""
         if self.classes is None or list(order) == list(range(len(self.classes))):
             return self
         classes = self.classes[list(order)]
         if self.is_binary:
             return replace(self, coef=-self.coef, intercept=-self.intercept, classes=classes)
-        coef, intercept = self.coef[list(order)], self.intercept[list(order)]
+        coef = self.coef[list(order)]
+        intercept = self.intercept[list(order)]
         return replace(self, coef=coef, intercept=intercept, classes=classes)

@@ -15,26 +15,31 @@ from onnx import TensorProto, helper, numpy_helper
 from skdare.export._linear_map import LinearMap
 
 # The oldest with a softmax over one axis; onnxruntime reads both since 1.6.
-OPSET, IR_VERSION = 13, 7
+OPSET = 13
+IR_VERSION = 7
 
 
 def plain_graph(linear: LinearMap, version: str) -> onnx.ModelProto:
-    """From ``X`` to predictions."""
+    """The graph from ``X`` to predictions."""
     graph = Graph(linear)
     rows = graph.float64("X", ["n", linear.d])
-    V, b = graph.constant("coef", linear.coef.T), graph.constant("intercept", linear.intercept)
+    V = graph.constant("coef", linear.coef.T)
+    b = graph.constant("intercept", linear.intercept)
     return graph.model(graph.add("Gemm", rows, V, b), version)
 
 
 def adaptable_graph(linear: LinearMap, B: np.ndarray, version: str) -> onnx.ModelProto:
-    """From ``X``, ``whitener``, ``mean`` and ``intercept`` to predictions: (X - mean) W B + b.
+    """The graph from ``X``, ``whitener``, ``mean`` and ``intercept``: (X - mean) W B + b.
 
     The intercept is the score at the mean, so that few digits are lost where features lie far
     from zero and the whitener has seven.
     """
-    graph, (d, m) = Graph(linear), B.shape
-    rows, W = graph.float64("X", ["n", d]), graph.float64("whitener", [d, d])
-    mean, b = graph.float64("mean", [d]), graph.float64("intercept", [m])
+    graph = Graph(linear)
+    (d, m) = B.shape
+    rows = graph.float64("X", ["n", d])
+    W = graph.float64("whitener", [d, d])
+    mean = graph.float64("mean", [d])
+    b = graph.float64("intercept", [m])
     V = graph.add("MatMul", W, graph.constant("canonical_coef", B))
     return graph.model(graph.add("Gemm", graph.add("Sub", rows, mean), V, b), version)
 

@@ -50,7 +50,9 @@ class Swap:
     def __init__(
         self, model: nn.Module, names: list[str], new: nn.Linear, changes: list[Change]
     ) -> None:
-        self.model, self.names, self.layer = model, names, new
+        self.model = model
+        self.names = names
+        self.layer = new
         self._old = model.get_submodule(names[0])
         self._before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
         self._undone = False

@@ -1,1 +1,1 @@
-"""From rows and domains to canonical weights: the problem, the Lagrangian, the search."""
+"""Fitting: the problem, its Lagrangian, canonical weights, and the search over options."""

@@ -177,7 +177,9 @@ def sampling_noise(
     largest = 0.0
     for e, mean in zip(chosen, M, strict=True):
         shrunk = _Shrunk.of(statistics.moments(e), whitening, unit)
-        keep, ridge, s = shrunk.keep, shrunk.ridge, shrunk.variance
+        keep = shrunk.keep
+        ridge = shrunk.ridge
+        s = shrunk.variance
         if not s > 0:
             continue
         a = keep * s + ridge

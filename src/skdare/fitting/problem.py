@@ -71,7 +71,8 @@ class Problem:
 
     def few_rows_domain(self, e: int, total: float, A: np.ndarray | float) -> FewRowsDomain:
         """The rows of a domain, weighing ``total`` together, with the map of their scores."""
-        weight, index = self.domain_weight(e), self.index[e]
+        weight = self.domain_weight(e)
+        index = self.index[e]
         return FewRowsDomain(index, self.T[index], total * weight / weight.sum(), A)
 
     def domain_rows(self, e: int, total: float, shift: Array | None = None) -> WeightedRows:
@@ -84,9 +85,9 @@ class Problem:
         whole = slice(0, self.X.shape[0])
         if sum(length(i) for i in self.index) == whole.stop:
             return self._rows(whole, weight)
-        kept = np.concatenate([np.arange(self.X.shape[0])[i] for i in self.index])
-        kept.sort()
-        return self._rows(kept, weight[kept])
+        numbers = np.concatenate([np.arange(self.X.shape[0])[i] for i in self.index])
+        numbers.sort()
+        return self._rows(numbers, weight[numbers])
 
     def _rows(self, index: Index, weight: np.ndarray, shift: Array | None = None) -> WeightedRows:
         whole = isinstance(index, slice) and index == slice(0, len(self.T))

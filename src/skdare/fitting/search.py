@@ -134,7 +134,8 @@ class _Fold:
         self, candidate: Candidate, fit: CanonicalFit, prior_rows: float, *, intercept: bool
     ) -> float:
         """Accuracy, or R², on the held-out domain as an unseen one, adapted to where it can be."""
-        problem, e = self.problem, self.held_out
+        problem = self.problem
+        e = self.held_out
         guess = average(self.adjustments)
         if candidate.adapts:
             trust = trust_in(length(problem.index[e]), prior_rows)
@@ -159,7 +160,7 @@ def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors:
     """The number of the chosen candidate.
 
     Each strategy is led by its candidate of the highest mean over held-out domains. From the
-    simplest on, a leader is taken that beats every simpler one and comes within so many standard
+    simplest on, a leader is taken that beats every simpler one and comes within that many standard
     errors of the best, by paired differences: with few domains the highest mean is often luck.
     It is not taken where the best is nowhere worse (by more than half a point): then nothing
     speaks for luck, however uneven the gains.

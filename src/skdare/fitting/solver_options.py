@@ -48,7 +48,7 @@ class SolverOptions:
         return SOLVERS[solver](objective, start, tol=self.tol, max_iter=self.max_iter)
 
     def _lbfgs(self, objective: Objective, start: Array) -> Solution:
-        """Where the rows are; with coarse products, where there are, until they would show."""
+        """L-BFGS where the rows are, with coarse products until they would show."""
         history = History(start)
         coarse = None
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}

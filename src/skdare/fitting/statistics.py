@@ -31,11 +31,13 @@ class ProblemStatistics:
     """
 
     def __init__(self, problem: Problem, shared: SharedCaches | None = None) -> None:
-        self.problem, self._spread = problem, isinstance(problem.X, SpreadRows)
+        self.problem = problem
+        self._spread = isinstance(problem.X, SpreadRows)
         known: SharedCaches = {} if shared is None else shared
         for e, label in enumerate(problem.labels):
             if label not in known or not self._serves(known[label]):
-                index, weight = problem.index[e], problem.domain_weight(e)
+                index = problem.index[e]
+                weight = problem.domain_weight(e)
                 known[label] = DomainCache(problem.X, index, weight)
         self.domains = [known[label] for label in problem.labels]
 
@@ -115,7 +117,8 @@ class ProblemStatistics:
         """
         if not whitening.adjust or whitening.target == "identity":
             return l2
-        unit, X = self.unit(chosen), self.problem.X
+        unit = self.unit(chosen)
+        X = self.problem.X
         own = [
             m.scale(centered=whitening.centered) if whitening.can_invert(m, X) else unit
             for m in map(self.moments, chosen)
@@ -147,7 +150,7 @@ class ProblemStatistics:
     def adjustment(
         self, e: int, chosen: Sequence[int], whitening: Whitening, common: Array | None
     ) -> Adjustment:
-        """Of one domain, beside the chosen ones."""
+        """The adjustment of one domain, beside the chosen ones."""
         moments = self.moments(e)
         if not whitening.can_invert(moments, self.problem.X):
             # Rows that do not differ say nothing of their scale: take the other domains'.

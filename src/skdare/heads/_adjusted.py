@@ -106,9 +106,9 @@ class AdjustedHead(Head):
             [RowPart(problem.X, problem.index[e], (problem.domain_weight(e),)) for e in domains],
             (like(V, problem.X), b),
         )
-        kept = None
+        prepared = None
         if adaptation is not None:
-            kept = Adaptation.of(self._fit_adaptation(problem, statistics, adaptation, fit))
+            prepared = Adaptation.of(self._fit_adaptation(problem, statistics, adaptation, fit))
         host_moments, host_adjustments = host_copies()
         self._domain_fit = DomainFit(
             formulation.whitening,
@@ -117,7 +117,7 @@ class AdjustedHead(Head):
             fit.B,
             W.to_numpy(),
             guess,
-            kept,
+            prepared,
             declined,
             shares,
         )

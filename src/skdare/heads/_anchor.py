@@ -117,7 +117,9 @@ class AnchorRegressor(RegressorHead):
         adjustments = statistics.adjustments(domains, whitening)
         # Whitened means differ with the origin of the features: measure them from their mean.
         centre = statistics.mean(domains) if self.fit_intercept else np.zeros(problem.d)
-        blocks, M, t = [], [], []
+        blocks = []
+        M = []
+        t = []
         for e, W in zip(domains, adjustments, strict=True):
             mean = statistics.domain_mean(e)
             target = np.average(problem.T[problem.index[e]], weights=problem.domain_weight(e))

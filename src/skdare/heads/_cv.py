@@ -185,7 +185,7 @@ def _explain(
 ) -> str:
     """One sentence on the choice: what, how it scored, and beside what."""
     if n < 2:
-        return f"took {candidates[overall].strategy!r}: with one domain there is none to leave out"
+        return f"took {candidates[overall].strategy!r}: there is only one domain"
     best: dict[str, float] = {}
     for candidate, mean in zip(candidates, means, strict=True):
         best[candidate.strategy] = max(mean, best.get(candidate.strategy, -np.inf))
@@ -220,7 +220,7 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     strategies : sequence, default=("erm", "reweighted", "averaged", "raw", "centered")
         Which of these to consider.
     standard_errors : float, default=1.5
-        Take the simplest strategy within so many standard errors of the best, by paired
+        Take the simplest strategy within this many standard errors of the best, by paired
         differences over domains, unless the best is nowhere worse; 0 takes the best.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
         See `DAREClassifier`.
@@ -276,7 +276,7 @@ class DARERegressorCV(RegressorHead, _DARECV):
     strategies : sequence, default=("erm", "reweighted", "averaged", "raw", "centered")
         Which of these to consider.
     standard_errors : float, default=1.5
-        Take the simplest strategy within so many standard errors of the best, by paired
+        Take the simplest strategy within this many standard errors of the best, by paired
         differences over domains, unless the best is nowhere worse; 0 takes the best.
     shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
         See `DARERegressor`.

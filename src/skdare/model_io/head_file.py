@@ -225,7 +225,8 @@ def _set_state(head: Head, values: Mapping[str, Any]) -> None:
 
 
 def _domain_fit(head: AdjustedHead, values: Mapping[str, Any]) -> DomainFit:
-    moments, adjustments = values["moments_"], values["adjustments_"]
+    moments = values["moments_"]
+    adjustments = values["adjustments_"]
     if not set(moments) == set(adjustments) == set(head.domains_):
         raise FieldError("its moments and adjustments are not those of its domains")
     stored: StoredAdaptation | None = values["adaptation_"]

@@ -58,9 +58,9 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
     ('ERMClassifier', 4, [0, 1, 2])
     """
     file = read_header(path)
-    told = {"kind": file.kind, "version": file.version}
+    about = {"kind": file.kind, "version": file.version}
     try:
-        return told | (_of_head(file.header) if file.kind == "head" else _of_stream(file))
+        return about | (_of_head(file.header) if file.kind == "head" else _of_stream(file))
     except FieldError as error:
         raise ValueError(
             f"{path} cannot be read: {error}; take another copy of it, or make it again"
@@ -94,16 +94,17 @@ def _of_head(header: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_stream(file: TensorFile) -> dict[str, Any]:
-    header, numbers = file.header, file.header.get("numbers") or {}
+    header = file.header
+    numbers = file.header.get("numbers") or {}
     options = of_type(header, "options", dict)
-    told: dict[str, Any] = {
+    about: dict[str, Any] = {
         "options": {name: Nullable(NUMBER).read(node, _SAVED) for name, node in options.items()}
     }
     if file.kind == "fleet":
-        return {**told, "devices": LABELS.read(header.get("devices"), _SAVED.inside("devices"))}
+        return {**about, "devices": LABELS.read(header.get("devices"), _SAVED.inside("devices"))}
     if type(numbers) is not dict:
-        raise FieldError("its numbers are none")
-    return {**told, "rows": INTEGER.read(numbers.get("n_seen"), _SAVED.inside("n_seen"))}
+        raise FieldError("its numbers are not valid")
+    return {**about, "rows": INTEGER.read(numbers.get("n_seen"), _SAVED.inside("n_seen"))}
 
 
 def _maybe(field: Field, state: Mapping[str, Any], name: str) -> Any:
@@ -118,15 +119,15 @@ def _step(node: Any) -> str:
     match node:
         case {"class": str(kind)}:
             return kind
-    raise FieldError("it has a step that is none")
+    raise FieldError("it has a step that is not valid")
 
 
 def _rows(moments: Any, domains: list[Any]) -> list[float | None]:
-    """Of each domain the total weight of its rows."""
+    """Total weight of the rows of each domain."""
     if moments is None:
         return [None] * len(domains)
     try:
         known = {LABEL.read(label, _SAVED): node["n"] for label, node in moments}
     except (TypeError, ValueError, KeyError):
-        raise FieldError("its moments are none") from None
+        raise FieldError("its moments are not valid") from None
     return [Nullable(NUMBER).read(known.get(label), _SAVED.inside("n")) for label in domains]

@@ -60,8 +60,8 @@ def save(model: Any, path: str | PathLike[str], *, adaptable: bool = True) -> No
 def load(path: str | PathLike[str]) -> Any:
     """The head, or the pipeline, that `save` wrote to a file.
 
-    Nothing in a file is ever run. One that was cut off or altered, is none of skdare's, or was
-    written by a later version is refused.
+    Nothing in a file is ever run. A file that was cut off or altered, that skdare did not
+    write, or that a later version wrote is refused.
 
     Parameters
     ----------
@@ -134,7 +134,8 @@ def _check_is_head(file: TensorFile, path: str | PathLike[str]) -> None:
 
 
 def _put_together(header: Mapping[str, Any], head: Head, arrays: Mapping[str, Any]) -> Pipeline:
-    steps, name = header["steps"], header.get("name")
+    steps = header["steps"]
+    name = header.get("name")
     if type(steps) is not list or type(name) is not str:
         raise FieldError("its steps are not a list")
     before = [restored_step(step, arrays, head.n_features_in_) for step in steps]

@@ -42,7 +42,9 @@ from skdare.whitening.whitening import Whitening
 # Shapes: d features, k classes, c columns of weights (one for two classes), others as they come.
 def _adds_up(got: Mapping[str, Any]) -> bool:
     """Whether moments are those of any rows, as far as their diagonal tells, up to rounding."""
-    scatter, factor, quartic = got["scatter"], got["factor"], got["quartic"]
+    scatter = got["scatter"]
+    factor = got["factor"]
+    quartic = got["quartic"]
     if (scatter is None) == (factor is None) or (quartic is not None and not quartic >= 0):
         return False
     if not got["n"] > 0:
@@ -151,7 +153,8 @@ class StoredAdaptation:
 
     def adaptation(self) -> Adaptation:
         """What was read."""
-        plan, fit = self.plan, self.fitted
+        plan = self.plan
+        fit = self.fitted
         formulation = Formulation(plan.whitening, plan.form, plan.l2, plan.by_rows)
         return Adaptation(formulation, fit.B, fit.b, fit.mean, fit.solution, self.guess)
 

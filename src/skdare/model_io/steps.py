@@ -28,7 +28,9 @@ class _Filled:
     """What a fitted SimpleImputer knows."""
 
     def __init__(self, strategy: str, statistics: np.ndarray, names: np.ndarray | None) -> None:
-        self.strategy, self.statistics, self.names = strategy, statistics, names
+        self.strategy = strategy
+        self.statistics = statistics
+        self.names = names
 
     @classmethod
     def of(cls, step: SimpleImputer) -> _Filled:
@@ -61,8 +63,13 @@ class _Scaled:
         with_mean: bool,
         with_std: bool,
     ) -> None:
-        self.mean, self.var, self.scale, self.seen, self.names = mean, var, scale, seen, names
-        self.with_mean, self.with_std = with_mean, with_std
+        self.mean = mean
+        self.var = var
+        self.scale = scale
+        self.seen = seen
+        self.names = names
+        self.with_mean = with_mean
+        self.with_std = with_std
 
     @classmethod
     def of(cls, step: StandardScaler) -> _Scaled:
@@ -73,7 +80,9 @@ class _Scaled:
     def made(self) -> StandardScaler:
         step = StandardScaler(with_mean=self.with_mean, with_std=self.with_std)
         d = next(len(a) for a in (self.mean, self.var, self.scale) if a is not None)
-        step.mean_, step.var_, step.scale_ = self.mean, self.var, self.scale
+        step.mean_ = self.mean
+        step.var_ = self.var
+        step.scale_ = self.scale
         step.n_samples_seen_ = self.seen[0] if len(self.seen) == 1 else self.seen
         step.n_features_in_ = d
         return _named(step, self.names)
@@ -83,7 +92,8 @@ class _Clipped:
     """The limits of a FunctionTransformer of np.clip."""
 
     def __init__(self, low: float | None, high: float | None) -> None:
-        self.low, self.high = low, high
+        self.low = low
+        self.high = high
 
     @classmethod
     def of(cls, step: FunctionTransformer) -> _Clipped:
@@ -107,7 +117,8 @@ def _named(step: Any, names: np.ndarray | None) -> Any:
 
 def _scales(got: Mapping[str, Any]) -> bool:
     """Whether a scaler has what it subtracts and divides by, and knows how many features it has."""
-    mean, scale = got["mean"] is not None, got["scale"] is not None
+    mean = got["mean"] is not None
+    scale = got["scale"] is not None
     return (mean or scale) and mean >= got["with_mean"] and scale >= got["with_std"]
 
 

@@ -140,7 +140,8 @@ class FewRowsLoss:
         values = []
 
         def residual(F: np.ndarray, M: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
-            chunk, goal = self.chunks[c], self.loss.uninformative(M.shape[1])
+            chunk = self.chunks[c]
+            goal = self.loss.uninformative(M.shape[1])
             at_rows, R = self.loss.value_and_residual(F, chunk.T)
             at_means, Q = self.loss.value_and_residual(M, np.full_like(M, goal))
             values.append(float(at_rows @ chunk.weight))

@@ -46,7 +46,8 @@ Residual = Callable[[Array, slice, Array], tuple[Array, Array]]
 
 def _pull_back(part: RowPart, k: int, residuals: Residual) -> LossSums:
     """The sums of a part, for weighted values and residuals made from its rows, by chunk."""
-    weights, sums = part.columns[1], _ZERO
+    weights = part.columns[1]
+    sums = _ZERO
     for place, rows in chunks(part.X, part.index, columns=k):
         value, R = residuals(rows, place, like(weights[place], rows, float64(rows)))
         G = as_float64(transposed_product(rows, like(R, rows)))
@@ -164,12 +165,18 @@ class Objective:
         """L and its gradient."""
         B, b = self.coordinates.unpack(theta)
         xp = namespace(B)
-        value, G, g = 0.5 * self.l2 * xp.sum(B * B), self.l2 * B, xp.zeros_like(b)
+        value = 0.5 * self.l2 * xp.sum(B * B)
+        G = self.l2 * B
+        g = xp.zeros_like(b)
         for q, sums in zip(self._weights(), self.block_sums(B, b), strict=True):
-            value, G, g = value + q * sums.value, G + q * sums.G, g + q * sums.g
+            value = value + q * sums.value
+            G = G + q * sums.G
+            g = g + q * sums.g
         if self.few_rows is not None:
             more = self.few_rows.value_and_gradient(B, b)
-            value, G, g = value + more.value, G + more.G, g + more.g
+            value = value + more.value
+            G = G + more.G
+            g = g + more.g
         return float(value), self.coordinates.chain(G, g)
 
     def hessian_product(self, theta: Array) -> Callable[[Array], Array]:
@@ -180,12 +187,15 @@ class Objective:
 
         def apply(direction: Array) -> Array:
             D, c = self.coordinates.unpack(direction)
-            G, g = self.l2 * D, namespace(c).zeros_like(c)
+            G = self.l2 * D
+            g = namespace(c).zeros_like(c)
             for q, sums in zip(self._weights(), product([(D, c)] * len(self.blocks)), strict=True):
-                G, g = G + q * sums.G, g + q * sums.g
+                G = G + q * sums.G
+                g = g + q * sums.g
             if few_rows is not None:
                 more = few_rows(D, c)
-                G, g = G + more.G, g + more.g
+                G = G + more.G
+                g = g + more.g
             return self.coordinates.chain(G, g)
 
         return apply

@@ -72,7 +72,8 @@ class LossSums:
 
     def about(self, rows: WeightedRows) -> LossSums:
         """The sums with the rows' shift subtracted, and nothing for an intercept they lack."""
-        G, g = self.G, self.g
+        G = self.G
+        g = self.g
         if rows.shift is not None:
             G = G - like(rows.shift, g, float64(g))[:, None] * g[None, :]
         return LossSums(self.value, G, g if rows.intercept else g * 0.0)

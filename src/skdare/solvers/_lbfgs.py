@@ -10,10 +10,13 @@ from skdare.arrays import Array, dot, empty, largest, like, to_numpy
 from skdare.solvers._solution import Function, Guard, NotFinite, Solution
 
 MEMORY = 20
-_ARMIJO, _WOLFE = 1e-4, 0.9
+_ARMIJO = 1e-4
+_WOLFE = 0.9
 # For a rough function: relative rounding of its value, evaluations that a line search may take,
 # and iterations without a visible change.
-_ROUGH, _PATIENCE, _WAIT = 1e-5, 4, 5
+_ROUGH = 1e-5
+_PATIENCE = 4
+_WAIT = 5
 
 
 def lbfgs(
@@ -39,17 +42,24 @@ def lbfgs(
     history : History, optional
         Curvature to begin with, and to be gone on with: of a similar function.
     """
-    guard, theta, visible, wait = Guard(function), start, 1e-15, MEMORY
+    guard = Guard(function)
+    theta = start
+    visible = 1e-15
+    wait = MEMORY
     if reach is not None:
-        guard, visible, wait = Guard(function, _ROUGH, _PATIENCE), 0.1 * _ROUGH, _WAIT
+        guard = Guard(function, _ROUGH, _PATIENCE)
+        visible = 0.1 * _ROUGH
+        wait = _WAIT
     history = History(start) if history is None else history
     value, gradient = guard(theta)
     tol = tol if reach is None else max(tol, reach * largest(gradient))
-    lowest, improved = value, 0
+    lowest = value
+    improved = 0
     for iteration in range(max_iter):
         point = (value, theta, gradient)
         if value < lowest - visible * abs(lowest):
-            lowest, improved = value, iteration
+            lowest = value
+            improved = iteration
         if iteration - improved > wait:
             return guard.solution(iteration, tol, limit=False, point=point)
         if largest(gradient) <= tol:
@@ -58,7 +68,8 @@ def lbfgs(
         slope = dot(gradient, direction)
         if not slope < 0:
             history.forget()
-            direction, slope = -gradient, -dot(gradient, gradient)
+            direction = -gradient
+            slope = -dot(gradient, gradient)
         try:
             step = _line_search(guard, theta, value, direction, slope, history.first_step(gradient))
         except NotFinite:
@@ -66,7 +77,9 @@ def lbfgs(
         if step is None:
             return guard.solution(iteration, tol, limit=False, point=point)
         history.add(step.theta - theta, step.gradient - gradient)
-        theta, value, gradient = step.theta, step.value, step.gradient
+        theta = step.theta
+        value = step.value
+        gradient = step.gradient
     return guard.solution(max_iter, tol, limit=True, point=(value, theta, gradient))
 
 
@@ -109,8 +122,10 @@ class History:
         """The two-loop recursion, in coefficients of the gradient and of the vectors."""
         if not self.count:
             return gradient
-        known, inner = to_numpy(self._used @ gradient), self.inner
-        m, weight = len(known), {}
+        known = to_numpy(self._used @ gradient)
+        inner = self.inner
+        m = len(known)
+        weight = {}
         a = np.zeros(m)
         order = [2 * (c % MEMORY) for c in range(max(0, self.count - MEMORY), self.count)]
         for s in reversed(order):
@@ -144,7 +159,8 @@ def _line_search(
     Where the change of the value is within its rounding (float32 features leave about seven
     digits), the slopes at both ends decide instead: they keep their digits longer.
     """
-    low, high = 0.0, np.inf
+    low = 0.0
+    high = np.inf
     noise = guard.noise * abs(value)
     for _ in range(guard.patience):
         point = theta + length * direction

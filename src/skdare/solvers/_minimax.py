@@ -48,7 +48,8 @@ def minimax(
     Solution, array of shape (E,)
         And the worst-case weights q.
     """
-    state, n_blocks = _Dual(family, start, q, tol), len(q)
+    state = _Dual(family, start, q, tol)
+    n_blocks = len(q)
     if step is None:
         optimize.minimize(
             lambda q: (-state.value(q), -state.losses),
@@ -77,7 +78,10 @@ class _Dual:
     """The dual function, its warm start and the point with the smallest gap."""
 
     def __init__(self, family: Family, start: np.ndarray, q: np.ndarray, tol: float) -> None:
-        self.family, self.theta, self.best_q, self.tol = family, start, q, tol
+        self.family = family
+        self.theta = start
+        self.best_q = q
+        self.tol = tol
         self.n_iter = self.n_evaluations = 0
         self.gap = self.best_gap = np.inf
         self.best: Solution | None = None
@@ -91,7 +95,9 @@ class _Dual:
         self.n_iter += inner.n_iter
         self.n_evaluations += inner.n_evaluations + 1
         if self.gap < self.best_gap:
-            self.best_gap, self.best_q, self.best = self.gap, q, inner
+            self.best_gap = self.gap
+            self.best_q = q
+            self.best = inner
         return inner.value
 
     def solution(self) -> Solution:

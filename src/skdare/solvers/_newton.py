@@ -12,14 +12,16 @@ from skdare.solvers._solution import Function, Guard, NotFinite, Solution
 
 def trust_ncg(function: Function, start: np.ndarray, *, tol: float, max_iter: int) -> Solution:
     """Trust-region Newton, each step by conjugate gradients with the Hessian product."""
-    guard, iterations = Guard(function), 0
+    guard = Guard(function)
+    iterations = 0
     point: np.ndarray | None = None
     product: Callable[[np.ndarray], np.ndarray]
 
     def curve(theta: np.ndarray, direction: np.ndarray) -> np.ndarray:
         nonlocal point, product
         if point is None or not np.array_equal(point, theta):
-            point, product = theta.copy(), function.hessian_product(theta)
+            point = theta.copy()
+            product = function.hessian_product(theta)
         guard.calls += 1
         return product(direction)
 
@@ -54,7 +56,8 @@ def direct(function: Function, start: np.ndarray, *, tol: float, max_iter: int) 
     Directions in which the quadratic is flat keep the value zero, as in the minimum-norm
     solution: collinear features need no ridge.
     """
-    m, guard = function.size, Guard(function)
+    m = function.size
+    guard = Guard(function)
     zero = np.zeros(m)
     H = function.hessian()
     if not np.all(np.isfinite(H)):

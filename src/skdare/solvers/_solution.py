@@ -98,7 +98,9 @@ class Guard:
     """
 
     def __init__(self, function: Function, noise: float = NOISE, patience: int = 30) -> None:
-        self.function, self.noise, self.patience = function, noise, patience
+        self.function = function
+        self.noise = noise
+        self.patience = patience
         self.calls = 0
         self.best: tuple[float, Array, Array] | None = None
 

@@ -1,7 +1,7 @@
 """Adjustments: symmetric inverse square roots of second moments, and guesses made of them.
 
-Notation: S (d, d) second moment, W (d, d) its inverse root, U (d, r) thin columns, C (d, d) what
-domains share, B (d, k) weights.
+Notation: S (d, d) second moment, W (d, d) its inverse root, U (d, r) low-rank columns, C (d, d)
+what domains share, B (d, k) weights.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Adjustment:
 
     Whitening multiplies the weights, never the rows: ``(X W) B = X (W B)``. Without a common
     matrix, ``W = scale I + matrix + U Q diag(weights) Qᵀ Uᵀ``: a scalar needs no matrix, a domain
-    with fewer rows than features only a thin U. With one, every domain is first seen through the
+    with few rows only a low-rank U. With one, every domain is first seen through the
     symmetric C, ``W = C W̃``, where W̃ has the same form with C U in place of U: adjusted points
     are ``W̃ C x``.
 
@@ -34,7 +34,7 @@ class Adjustment:
         On raw features, with or without a common matrix, so that moments can share it.
     weights : array of shape (q,), optional
     Q : array of shape (r, q), optional
-        Orthonormal columns; the identity where there is none. Not merged with the weights: in
+        Orthonormal columns; default: the identity. Not merged with the weights: in
         float32 their product would lose the weak directions beside strong ones.
     common : array of shape (d, d), optional
         C.
@@ -59,9 +59,8 @@ class Adjustment:
 
     def like(self, B: Array) -> Array:
         """B in the array library and dtype of this adjustment."""
-        known = (a for a in (self.matrix, self.U, self.common) if a is not None)
-        known_array = next(known, None)
-        return B if known_array is None else like(B, known_array, known_array.dtype)
+        arrays = [a for a in (self.matrix, self.U, self.common) if a is not None]
+        return like(B, arrays[0], arrays[0].dtype) if arrays else B
 
     def apply(self, B: Array) -> Array:
         """W B: weights on raw features from canonical ones."""
@@ -99,7 +98,7 @@ class Adjustment:
 
     @property
     def inner(self) -> Adjustment:
-        """In the coordinates that domains share: W̃ alone."""
+        """The adjustment in the coordinates that domains share: W̃ alone."""
         if self.common is None:
             return self
         U = None if self.U is None else self._common_times(self.U)
@@ -130,7 +129,7 @@ class Adjustment:
 
 
 def is_low_rank(W: Adjustment) -> bool:
-    """Whether W is a scale, but for columns that are fewer than half of the features."""
+    """Whether W is a scale but for low-rank columns, fewer than half of the features."""
     if W.matrix is not None or W.common is not None:
         return False
     return W.U is None or 2 * W.U.shape[1] < W.d
@@ -154,8 +153,8 @@ def trace(W: Adjustment) -> float:
 def on_host(adjustments: Sequence[Adjustment]) -> list[Adjustment]:
     """Adjustments as NumPy arrays, which share what they shared."""
     common = adjustments[0].common
-    held = None if common is None else to_numpy(common)
-    return [a.to_numpy(held) for a in adjustments]
+    host_common = None if common is None else to_numpy(common)
+    return [a.to_numpy(host_common) for a in adjustments]
 
 
 def average(
@@ -169,16 +168,17 @@ def average(
     if weights is None:
         weights = [1.0 / len(adjustments)] * len(adjustments)
     pairs = list(zip(adjustments, weights, strict=True))
-    first, scale = adjustments[0], sum(w * a.scale for a, w in pairs)
-    known = [a for a in adjustments if not a.is_scalar]
-    if not known:
+    first = adjustments[0]
+    scale = sum(w * a.scale for a, w in pairs)
+    matrices = [a for a in adjustments if not a.is_scalar]
+    if not matrices:
         return Adjustment(first.d, scale, common=first.common)
-    rank = sum(0 if a.U is None else a.U.shape[1] for a in known)
-    if any(a.matrix is not None for a in known) or rank >= first.d // 2:
-        matrix = _weighted_matrix(pairs, known[0])
+    rank = sum(0 if a.U is None else a.U.shape[1] for a in matrices)
+    if any(a.matrix is not None for a in matrices) or rank >= first.d // 2:
+        matrix = _weighted_matrix(pairs, matrices[0])
         return Adjustment(first.d, scale, matrix, common=first.common)
-    xp = namespace(known[0].U)
-    U = xp.concat([a.U if a.Q is None else a.U @ a.Q for a in known], axis=1)
+    xp = namespace(matrices[0].U)
+    U = xp.concat([a.U if a.Q is None else a.U @ a.Q for a in matrices], axis=1)
     weighted = [w * a.weights for a, w in pairs if a.weights is not None]
     return Adjustment(first.d, scale, None, U, xp.concat(weighted), common=first.common)
 
@@ -189,13 +189,17 @@ def _weighted_matrix(pairs: Sequence[tuple[Adjustment, float]], beside: Adjustme
     if all(a.U is None for a, _ in pairs):
         return matrix
     matrix = matrix + beside.like(np.zeros((beside.d, beside.d)))
-    thin, waiting, rank = as_float64(matrix) * 0.0, [], 0
+    thin = as_float64(matrix) * 0.0
+    waiting = []
+    rank = 0
     for a, w in pairs:
         if a.U is not None:
             waiting.append((a, w))
             rank += a.U.shape[1]
         if rank >= STACK:
-            thin, waiting, rank = thin + _stacked(waiting), [], 0
+            thin = thin + _stacked(waiting)
+            waiting = []
+            rank = 0
     if waiting:
         thin = thin + _stacked(waiting)
     if beside.common is not None:
@@ -233,7 +237,8 @@ def adjustment_error(guess: Adjustment, true: Adjustment) -> float:
     0.25
     """
     if same_common(guess, true):
-        guess, true = guess.inner, true.inner
+        guess = guess.inner
+        true = true.inner
     if is_low_rank(guess) and is_low_rank(true):
         return _low_rank_error(guess, true)
     W = to_numpy(true.dense()).astype(np.float64)
@@ -242,7 +247,8 @@ def adjustment_error(guess: Adjustment, true: Adjustment) -> float:
 
 def _low_rank_error(guess: Adjustment, true: Adjustment) -> float:
     """``‖s I + U diag(w) Uᵀ‖² = d s² + 2 s Σ w ‖u‖² + wᵀ (K ∘ K) w`` with K = Uᵀ U, twice."""
-    (G, guessed), (T, weights) = low_rank_columns(guess), low_rank_columns(true)
+    (G, guessed) = low_rank_columns(guess)
+    (T, weights) = low_rank_columns(true)
     U = np.concatenate([G, T], axis=1)
     K = U.T @ U
 

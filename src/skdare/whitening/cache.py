@@ -153,7 +153,7 @@ def fetch_feature_moments(domains: Sequence[DomainCache]) -> None:
 
 
 def _batches(domains: Sequence[DomainCache]) -> Iterator[Sequence[DomainCache]]:
-    """As many domains at a time as a worker can add up at once."""
+    """Batches of as many domains as a worker can add up at once."""
     d = domains[0].X.shape[1] if domains else 1
     step = max(1, _PASS_BYTES // (8 * d**2))
     return (domains[i : i + step] for i in range(0, len(domains), step))

@@ -48,7 +48,8 @@ def guess_shares(guess: GuessRule, labels: Sequence[Hashable]) -> list[float]:
 
 def _mean_root(moments: Sequence[Moments], whitening: Whitening) -> Adjustment:
     """The inverse root of the averaged shrunk second moments."""
-    rule, centered = whitening.shrinkage, whitening.centered
+    rule = whitening.shrinkage
+    centered = whitening.centered
     rhos = np.array([m.shrinkage(rule, centered=centered) for m in moments])
     S = weighted_second_moment(moments, ((1.0 - rhos) / len(rhos)).tolist(), centered=centered)
     scales = [m.scale(centered=centered) for m in moments]

@@ -92,8 +92,12 @@ class Moments:
         *,
         factor: Array | None = None,
     ) -> None:
-        self.n, self.mean, self.cubic, self.quartic = n, mean, cubic, quartic
-        self.factor, self._scatter = factor, scatter
+        self.n = n
+        self.mean = mean
+        self.cubic = cubic
+        self.quartic = quartic
+        self.factor = factor
+        self._scatter = scatter
 
     @classmethod
     def of(
@@ -124,8 +128,10 @@ class Moments:
         mean = self.mean + (other.mean - self.mean) * (other.n / n)
         cubic = quartic = None
         if self.cubic is not None and other.cubic is not None:
-            ours, theirs = self._powers(mean - self.mean), other._powers(mean - other.mean)
-            cubic, quartic = ours.cubic + theirs.cubic, ours.quartic + theirs.quartic
+            ours = self._powers(mean - self.mean)
+            theirs = other._powers(mean - other.mean)
+            cubic = ours.cubic + theirs.cubic
+            quartic = ours.quartic + theirs.quartic
         # The means differ by a row of their own, of weight n₁ n₂ / n.
         apart = (other.mean - self.mean) * (self.n * other.n / n) ** 0.5
         if self.factor is not None and other.factor is not None:
@@ -160,7 +166,7 @@ class Moments:
 
     @cached_property
     def variances(self) -> Array:
-        """Of each feature, with divisor n."""
+        """Variance of each feature, with divisor n."""
         if self.factor is None:
             return namespace(self.mean).linalg.diagonal(self.scatter) / self.n
         Z = as_float64(self.factor[:-1, :])
@@ -222,13 +228,15 @@ class Moments:
         check_number("shrinkage", rule, 0.0, 1.0, also=SHRINKAGE_RULES)
         if not isinstance(rule, str):
             return float(rule)
-        d, n = self.d, self.n
+        d = self.d
+        n = self.n
         if 0 < self.scale(centered=centered) < _SMALLEST_SQUARED:
             raise ValueError(
                 f"the squares of second moments vanish, and shrinkage={rule!r} is made of them; "
                 "multiply the features by a constant, or set shrinkage to a number"
             )
-        scale, norm = self.scale(centered=centered), self._squared_norm(centered)
+        scale = self.scale(centered=centered)
+        norm = self._squared_norm(centered)
         spread = norm - d * scale**2
         if spread <= 0:
             return 1.0
@@ -323,9 +331,11 @@ def _of_few_rows(rows: Array, sample_weight: Array | None) -> Moments:
     mean = point_near_mean(rows, weight)
     Z = rows - like(mean, rows)
     rest = weighted_sum(Z, ones) / n
-    Z, mean = Z - like(rest, rows), mean + rest
+    Z = Z - like(rest, rows)
+    mean = mean + rest
     fitting, norms = in_fitting_dtype(Z)
-    cubic, quartic = weighted_sum(fitting, ones * norms), total(ones * norms * norms)
+    cubic = weighted_sum(fitting, ones * norms)
+    quartic = total(ones * norms * norms)
     if weight is not None:
         Z = Z * like(weight**0.5, rows)[:, None]
     factor = _stack([Z, mean[None, :] * n**0.5], Z)

@@ -47,7 +47,8 @@ def weighted_mean(rows: Array, weight: Array | None) -> Array:
     """Σ w x / Σ w in float64."""
     n = rows.shape[0] if weight is None else total(weight)
     if n == 0:  # a chunk of zero weight: any point will do
-        weight, n = None, rows.shape[0]
+        weight = None
+        n = rows.shape[0]
     ones = namespace(rows).ones
     return weighted_sum(rows, like(ones(rows.shape[0]), rows) if weight is None else weight) / n
 
@@ -100,7 +101,7 @@ class FeatureSums(NamedTuple):
 
     @classmethod
     def of_deviations(cls, Z: Array, weight: Array) -> FeatureSums:
-        """Of dense rows less the point; in float64 where float32 cannot hold the squares."""
+        """Sums of dense rows less the point; in float64 where float32 cannot hold the squares."""
         with np.errstate(over="ignore"):
             square = weighted_sum(Z * Z, weight)
         if Z.dtype != float64(Z):
@@ -111,14 +112,16 @@ class FeatureSums(NamedTuple):
 
     @classmethod
     def of_sparse(cls, rows: Array, point: np.ndarray, weight: np.ndarray) -> FeatureSums:
-        """Of sparse rows, by their entries: a feature that is always at the point has exact zeros.
+        """Sums of sparse rows, by their entries.
 
-        Expanding the square would leave the rounding of the products instead.
+        A feature that is always at the point has exact zeros; expanding the square would leave the
+        rounding of the products instead.
         """
         if not rows.has_canonical_format:
             rows = rows.copy()
             rows.sum_duplicates()
-        d, columns = rows.shape[1], rows.indices
+        d = rows.shape[1]
+        columns = rows.indices
         each = np.repeat(weight, np.diff(rows.indptr))
         Z = rows.data.astype(np.float64) - point[columns]
         stored = np.bincount(columns, minlength=d)
@@ -134,7 +137,8 @@ class _SparseChunk:
     """Sums over sparse rows about a point, without a dense copy of them."""
 
     def __init__(self, rows: Array, point: np.ndarray, weight: np.ndarray | None) -> None:
-        self.rows, self.point = rows.astype(np.float64), point
+        self.rows = rows.astype(np.float64)
+        self.point = point
         self.weight = np.ones(rows.shape[0]) if weight is None else weight
         self.sums = FeatureSums.of_sparse(self.rows, point, self.weight)
         squares = np.asarray(self.rows.multiply(self.rows).sum(axis=1)).ravel()
@@ -148,7 +152,8 @@ class _SparseChunk:
 
     def gram(self) -> np.ndarray:
         """Σ w (x - point)(x - point)ᵀ; its diagonal is that of `FeatureSums`."""
-        weight, point = self.weight, self.point
+        weight = self.weight
+        point = self.point
         outer = (self.rows.T @ weight)[:, None] * point[None, :]
         G: np.ndarray = gram(sparse.diags_array(weight**0.5) @ self.rows)
         G += weight.sum() * (point[:, None] * point[None, :]) - outer - outer.T
@@ -177,9 +182,11 @@ class FeatureMoments:
 
     @classmethod
     def of(cls, X: Array, index: Index, sample_weight: Array) -> FeatureMoments:
-        """Of the indexed rows, in one pass."""
+        """Moments of the indexed rows, in one pass."""
         point: Array = 0.0
-        n, square, linear = 0.0, 0.0, 0.0
+        n = 0.0
+        square = 0.0
+        linear = 0.0
         for place, rows in chunks(X, index):
             weight = like(sample_weight[place], X, float64(X))
             point = point_near_mean(rows, weight) if not n else point
@@ -188,7 +195,8 @@ class FeatureMoments:
                 sums = FeatureSums.of_sparse(rows, point, weight)
             else:
                 sums = FeatureSums.of_deviations(rows - like(point, rows), weight)
-            linear, square = linear + sums.linear, square + sums.square
+            linear = linear + sums.linear
+            square = square + sums.square
         squares = to_numpy(square - linear**2 / n)
         return cls(n, to_numpy(point + linear / n), np.maximum(squares, 0.0))
 
@@ -219,7 +227,8 @@ def shifted_powers(
     With z' = z - δ and ‖z'‖² = ‖z‖² - 2 z·δ + ‖δ‖², expand each power and sum. Whatever rounding
     leaves of the quartic sum, it is at least the squared sum of the ‖z'‖² over n.
     """
-    square, cross = total(delta * delta), total(linear * delta)
+    square = total(delta * delta)
+    cross = total(linear * delta)
     cubic = powers.cubic - 2 * Sd + square * linear - (trace - 2 * cross + n * square) * delta
     quartic = (
         powers.quartic
@@ -246,8 +255,11 @@ class RunningSums:
     """
 
     def __init__(self, point: Array) -> None:
-        self.point, self.n, self.quartic = point, 0.0, 0.0
-        self.linear, self.cubic = point * 0.0, point * 0.0
+        self.point = point
+        self.n = 0.0
+        self.quartic = 0.0
+        self.linear = point * 0.0
+        self.cubic = point * 0.0
         self.square = self.linear[:, None] * self.linear[None, :]
 
     def add(self, rows: Array, weight: Array | None) -> None:
@@ -275,8 +287,10 @@ class RunningSums:
 
     def decay(self, factor: float) -> None:
         """Let every row so far count ``factor`` times what it did."""
-        self.n, self.quartic = factor * self.n, factor * self.quartic
-        self.linear, self.cubic = factor * self.linear, factor * self.cubic
+        self.n = factor * self.n
+        self.quartic = factor * self.quartic
+        self.linear = factor * self.linear
+        self.cubic = factor * self.cubic
         self.square *= factor
 
     def follow(self) -> None:
@@ -294,8 +308,10 @@ class RunningSums:
 
     def about_mean(self) -> tuple[float, Array, Array, Array, float]:
         """Moved to the mean they imply: n, mean, scatter, and the cubic and quartic sums."""
-        linear, delta = self.linear, self.linear / self.n
-        trace, Sd = float(namespace(delta).linalg.trace(self.square)), self.square @ delta
+        linear = self.linear
+        delta = self.linear / self.n
+        trace = float(namespace(delta).linalg.trace(self.square))
+        Sd = self.square @ delta
         powers = Powers(self.cubic, self.quartic)
         powers = shifted_powers(powers, self.n, trace, linear, Sd, delta)
         # S - zδᵀ - δzᵀ + nδδᵀ with z = nδ.
@@ -310,5 +326,5 @@ def without_negative(scatter: Array) -> Array:
     diagonal = xp.linalg.diagonal(scatter)
     if not float(xp.min(diagonal)) < 0:
         return scatter
-    kept = xp.astype(diagonal >= 0, scatter.dtype)
-    return scatter * kept[:, None] * kept[None, :]
+    valid = xp.astype(diagonal >= 0, scatter.dtype)
+    return scatter * valid[:, None] * valid[None, :]

@@ -33,7 +33,7 @@ class Spectrum:
 
     @classmethod
     def of_matrix(cls, S: Array, dtype: object = None) -> Spectrum:
-        """By a full decomposition of S, in ``dtype`` (default: S's own).
+        """Spectrum by a full decomposition of S, in ``dtype`` (default: S's own).
 
         An accelerator decomposes in float64 all the same: it is as quick there.
         """
@@ -60,7 +60,8 @@ class Spectrum:
         Directions below the cut-off map to zero: a rank-deficient domain is projected, never
         blown up.
         """
-        xp, d = namespace(self.values), self.d
+        xp = namespace(self.values)
+        d = self.d
         if shrinkage == 1.0:
             return Adjustment(d, ridge**-0.5)
         values = (1.0 - shrinkage) * self.values + ridge

@@ -50,22 +50,25 @@ class FewRowsSpectrum:
 
     @classmethod
     def of_rows(cls, rows: Array, n: float, common: Array | None = None) -> FewRowsSpectrum:
-        """Of ``RᵀR / n``: m² d in place of d³."""
-        values, Q = _decompose(_seen(rows, common), n)
+        """Spectrum of ``RᵀR / n``: m² d in place of d³."""
+        values, Q = _decompose(_in_common_coordinates(rows, common), n)
         return cls(values, like(Q, rows, rows.dtype), rows, n, None, common)
 
     @classmethod
     def of_moments(
         cls, moments: Moments, *, centered: bool, common: Array | None = None
     ) -> FewRowsSpectrum:
-        """Of the rows that moments of few rows hold."""
-        factor, n = moments.factor, moments.n
+        """Spectrum by way of the rows that moments of few rows hold."""
+        factor = moments.factor
+        n = moments.n
         assert factor is not None
         if not centered:
             return cls.of_rows(factor, n, common)
-        seen, rows = _seen(factor, common), factor[:-1, :]
-        values, Q = _decompose(seen[:-1, :], n)
-        return cls(values, like(Q, rows, rows.dtype), rows, n, seen[:-1, :] @ seen[-1, :], common)
+        transformed = _in_common_coordinates(factor, common)
+        rows = factor[:-1, :]
+        values, Q = _decompose(transformed[:-1, :], n)
+        cross = transformed[:-1, :] @ transformed[-1, :]
+        return cls(values, like(Q, rows, rows.dtype), rows, n, cross, common)
 
     @property
     def scale(self) -> float:
@@ -85,7 +88,8 @@ class FewRowsSpectrum:
         As `Spectrum.inverse_root`; where the roots of the rows' weights are given, the adjustment
         says what it does to the scores of these rows.
         """
-        xp, d = namespace(self.values), self.rows.shape[1]
+        xp = namespace(self.values)
+        d = self.rows.shape[1]
         if shrinkage == 1.0:
             return Adjustment(d, ridge**-0.5, common=self.common)
         values = (1.0 - shrinkage) * self.values + ridge
@@ -93,10 +97,12 @@ class FewRowsSpectrum:
         present = self.values > xp.max(self.values) * (self.values.shape[0] * 2.3e-16)
         if ridge > cut:
             # ((aλ + t)^{-1/2} - t^{-1/2}) / λ without the difference, so that small λ are harmless.
-            scale, v = ridge**-0.5, values**0.5
+            scale = ridge**-0.5
+            v = values**0.5
             f = -(1.0 - shrinkage) * scale / (v * (v + ridge**0.5))
         else:
-            scale, one = 0.0, xp.ones_like(values)
+            scale = 0.0
+            one = xp.ones_like(values)
             present = present & (values > cut)
             f = xp.where(present, values, one) ** -0.5 / xp.where(present, self.values, one)
         f = xp.where(present, f, 0.0 * f) / self.n
@@ -110,7 +116,8 @@ class FewRowsSpectrum:
         Where float32 cannot hold f, which goes with the third power of the rows' unit, columns
         are a copy in a unit in which it can.
         """
-        rows, unit = self.rows, 1.0
+        rows = self.rows
+        unit = 1.0
         top = float(namespace(f).max(namespace(f).abs(f)))
         if rows.dtype != self.values.dtype and not _HELD[0] < top < _HELD[1] and top > 0:
             unit = 2.0 ** round(np.log2(self.scale * self.n) / 2)
@@ -122,7 +129,9 @@ class FewRowsSpectrum:
 
         ``R = N X`` centres and weighs the rows, ``X = L R`` undoes it.
         """
-        m, n, Q = len(root), self.n, self.Q
+        m = len(root)
+        n = self.n
+        Q = self.Q
         T: np.ndarray = (Q * (n * self.values * f)) @ Q.T
         last = T[m] if self.cross is None else ((self.cross @ Q) * f) @ Q.T
         T = T[:m] / root[:, None] + last / n**0.5
@@ -135,7 +144,7 @@ class FewRowsSpectrum:
         return A.astype(self.rows.dtype)
 
 
-def _seen(rows: Array, common: Array | None) -> Array:
+def _in_common_coordinates(rows: Array, common: Array | None) -> Array:
     """Rows in common coordinates, in float64; the product in their own dtype."""
     return as_float64(rows if common is None else rows @ common)
 

@@ -19,7 +19,8 @@ from skdare.arrays import Array, identity, like, namespace, symmetric_eigen, to_
 
 TOLERANCE = 1e-4
 # Below this the full decomposition is quick, and below this shrinkage the rest is not flat enough.
-MIN_FEATURES, MIN_SHRINKAGE = 768, 0.7
+MIN_FEATURES = 768
+MIN_SHRINKAGE = 0.7
 _BLOCKS = 6
 
 
@@ -37,9 +38,11 @@ def deflated_inverse_root(S: Array, shrinkage: float, ridge: float, dtype: objec
 
     The result is checked on random vectors, ``W Σ W z = z``, before it is given.
     """
-    xp, d = namespace(S), S.shape[0]
+    xp = namespace(S)
+    d = S.shape[0]
     scale = float(xp.linalg.trace(S)) / d
-    S, ridge = S / scale, ridge / scale
+    S = S / scale
+    ridge = ridge / scale
 
     def root(x: np.ndarray) -> np.ndarray:
         return ((1.0 - shrinkage) * x + ridge) ** -0.5
@@ -51,7 +54,7 @@ def deflated_inverse_root(S: Array, shrinkage: float, ridge: float, dtype: objec
     U = leading.U
     flat = like(S - (U * like(leading.values, S)) @ xp.matrix_transpose(U), S, dtype)
     # Along U the flat part is zero, so the polynomial gives its constant there.
-    # Of values that are zero but for rounding there is none.
+    # Values that are zero but for rounding have no excess.
     excess = np.maximum(polynomial.coef[0] - root(leading.values), 0.0)
     A = like(U * like(excess**0.5, S), S, dtype)
     W = _evaluate(polynomial, flat) - A @ xp.matrix_transpose(A)
@@ -63,22 +66,28 @@ def deflated_inverse_root(S: Array, shrinkage: float, ridge: float, dtype: objec
 
 
 def _leading_eigenpairs(S: Array, floor: float) -> _Leading:
-    """By a block Krylov space with full orthogonalisation and Rayleigh–Ritz."""
-    xp, d = namespace(S), S.shape[0]
+    """Leading eigenpairs by a block Krylov space, full orthogonalisation and Rayleigh–Ritz."""
+    xp = namespace(S)
+    d = S.shape[0]
     start = like(np.random.default_rng(0).normal(size=(d, d // 32)), S)
-    blocks, images = [xp.linalg.qr(S @ start)[0]], []
+    blocks = [xp.linalg.qr(S @ start)[0]]
+    images = []
     for number in range(_BLOCKS):
         images.append(S @ blocks[-1])
         if number + 1 < _BLOCKS:
-            K, new = xp.concat(blocks, axis=1), images[-1]
+            K = xp.concat(blocks, axis=1)
+            new = images[-1]
             for _ in range(2):  # twice is enough for orthogonality to rounding
                 new = new - K @ (xp.matrix_transpose(K) @ new)
             blocks.append(xp.linalg.qr(new)[0])
-    K, SK = xp.concat(blocks, axis=1), xp.concat(images, axis=1)
+    K = xp.concat(blocks, axis=1)
+    SK = xp.concat(images, axis=1)
     T = xp.matrix_transpose(K) @ SK
     values, vectors = symmetric_eigen((T + xp.matrix_transpose(T)) / 2)
-    values, vectors = xp.flip(values), xp.flip(vectors, axis=1)
-    U, ritz = K @ vectors, to_numpy(values)
+    values = xp.flip(values)
+    vectors = xp.flip(vectors, axis=1)
+    U = K @ vectors
+    ritz = to_numpy(values)
     residuals = to_numpy(xp.linalg.vector_norm(SK @ vectors - U * values, axis=0))
     # An error ε in a direction of value θ changes the root by about ε / (θ + floor), relative.
     failed = np.flatnonzero(residuals > 0.25 * TOLERANCE * (np.abs(ritz) + floor))
@@ -98,7 +107,8 @@ def _cheapest_polynomial(root: Callable[[np.ndarray], np.ndarray], top: float) -
 
 def _evaluate(polynomial: Polynomial, S: Array) -> Array:
     """P(S) for a degree of one, two or four: none, one or two products."""
-    xp, c = namespace(S), [float(value) for value in polynomial.coef]
+    xp = namespace(S)
+    c = [float(value) for value in polynomial.coef]
     W = c[1] * S
     if len(c) > 2:
         square = S @ xp.matrix_transpose(S)  # written so that BLAS sees a symmetric product

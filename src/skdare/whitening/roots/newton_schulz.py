@@ -27,16 +27,20 @@ def newton_schulz_inverse_root(S: Array, shrinkage: float, ridge: float) -> Arra
     multiplication with ``I + E/2``: it converges for eigenvalues below two, so that an estimate
     of the largest will do. The norm of A would do, too, and take more iterations.
     """
-    xp, eye = namespace(S), identity(S)
+    xp = namespace(S)
+    eye = identity(S)
     A = (1.0 - shrinkage) * S + ridge * eye
     scale = _largest_eigenvalue(A)
     if not 0.0 < scale < float("inf"):
         return None
-    Y, Z, last = A / scale, eye, False
+    Y = A / scale
+    Z = eye
+    last = False
     for _ in range(_ITERATIONS):
         E = eye - Z @ Y
         step = eye + 0.5 * E
-        Y, Z = Y @ step, step @ Z
+        Y = Y @ step
+        Z = step @ Z
         if last:
             return (Z + xp.matrix_transpose(Z)) * (0.5 * scale**-0.5)
         last = float(xp.linalg.matrix_norm(E)) < _NEARLY * S.shape[0] ** 0.5
@@ -44,7 +48,7 @@ def newton_schulz_inverse_root(S: Array, shrinkage: float, ridge: float) -> Arra
 
 
 def _largest_eigenvalue(A: Array) -> float:
-    """Of a positive matrix, from below, by powers of a few random vectors."""
+    """Largest eigenvalue of a positive matrix, from below, by powers of a few random vectors."""
     xp = namespace(A)
     V = like(np.random.default_rng(0).normal(size=(A.shape[0], 8)), A, A.dtype)
     for _ in range(_POWERS):
