@@ -21,6 +21,7 @@ from skdare.arrays.libraries import largest_offset as largest_offset
 from skdare.arrays.libraries import like as like
 from skdare.arrays.libraries import namespace as namespace
 from skdare.arrays.libraries import on_accelerator as on_accelerator
+from skdare.arrays.libraries import power_of_two_near as power_of_two_near
 from skdare.arrays.libraries import products_of as products_of
 from skdare.arrays.libraries import rounding_unit as rounding_unit
 from skdare.arrays.libraries import same_place as same_place

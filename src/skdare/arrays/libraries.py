@@ -205,6 +205,14 @@ def largest_offset(X: Array) -> float:
     return 1e100 if work_dtype(X) == float64(X) else 1e15
 
 
+def power_of_two_near(size: float) -> float:
+    """The power of two nearest to a size; one where the size is zero.
+
+    As a unit of float32 numbers it keeps squares and products within range, and changes no digit.
+    """
+    return float(2.0 ** round(np.log2(size))) if size > 0 else 1.0
+
+
 def rounding_unit(X: Array) -> float:
     """The relative distance of the numbers that X can hold; of integers, that of float64."""
     if not is_floating(X):

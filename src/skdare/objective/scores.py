@@ -19,6 +19,7 @@ from skdare.arrays import (
     is_foreign,
     like,
     namespace,
+    power_of_two_near,
     products_of,
     to_numpy,
     work_dtype,
@@ -54,7 +55,7 @@ def _unit_of(V: Array, X: Array) -> float:
     if not isinstance(V, np.ndarray) or work_dtype(X) == float64(X):
         return 1.0
     top = float(np.max(np.abs(V), initial=0.0))
-    return 1.0 if _HELD[0] < top < _HELD[1] or top == 0 else 2.0 ** (int(np.frexp(top)[1]) - 1)
+    return 1.0 if _HELD[0] < top < _HELD[1] or top == 0 else power_of_two_near(top)
 
 
 def predicted_columns(X: Array, index: Index, V: Array, b: np.ndarray | float) -> np.ndarray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare.arrays import Array, as_float64, like, namespace, product, to_numpy
+from skdare.arrays import Array, as_float64, like, namespace, power_of_two_near, product, to_numpy
 from skdare.whitening.sums import STACK
 
 
@@ -220,8 +220,7 @@ def _stacked(pairs: Sequence[tuple[Adjustment, float]]) -> Array:
         if signed.shape[0]:
             root = (sign * xp.take(weights, signed)) ** 0.5
             A = xp.take(rows, signed, axis=0) * root[:, None]
-            # In a unit in which float32 holds the squares; a power of two, so that none changes.
-            unit = 2.0 ** int(np.frexp(float(xp.max(xp.abs(A))))[1])
+            unit = power_of_two_near(float(xp.max(xp.abs(A))))  # float32 then holds the squares
             A = A / unit
             result = result + sign * unit**2 * as_float64(xp.matrix_transpose(A) @ A)
     return result

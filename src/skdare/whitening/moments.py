@@ -23,6 +23,7 @@ from skdare.arrays import (
     length,
     like,
     namespace,
+    power_of_two_near,
     take,
     to_numpy,
 )
@@ -298,9 +299,9 @@ def weighted_second_moment(
     first = moments[0].mean
     pool = as_float64(first[:, None] * first[None, :]) * 0.0
     pairs = list(zip(moments, weights, strict=True))
-    # In a unit in which float32 holds the squares; a power of two, so that no digit changes.
+    # In a unit in which float32 holds the squares.
     scale = sum(w * m.scale(centered=centered) for m, w in pairs if m.factor is not None)
-    unit = 2.0 ** round(0.5 * np.log2(scale)) if scale > 0 else 1.0
+    unit = power_of_two_near(scale**0.5)
     thin: list[Array] = []
     for m, w in pairs:
         if m.factor is None:

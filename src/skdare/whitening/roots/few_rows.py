@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare.arrays import Array, as_float64, like, namespace, symmetric_eigen
+from skdare.arrays import Array, as_float64, like, namespace, power_of_two_near, symmetric_eigen
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
 from skdare.whitening.roots.eigen import cut_off
@@ -120,7 +120,7 @@ class FewRowsSpectrum:
         unit = 1.0
         top = float(namespace(f).max(namespace(f).abs(f)))
         if rows.dtype != self.values.dtype and not _HELD[0] < top < _HELD[1] and top > 0:
-            unit = 2.0 ** round(np.log2(self.scale * self.n) / 2)
+            unit = power_of_two_near((self.scale * self.n) ** 0.5)
             rows = rows / unit
         return namespace(rows).matrix_transpose(rows), like(f * unit**2, rows, rows.dtype)
 
