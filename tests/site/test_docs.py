@@ -5,26 +5,17 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import click
 import pytest
 
+from public_surface import MODULES
 from skdare.cli import main
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-MODULES = (
-    "skdare",
-    "skdare.bench",
-    "skdare.datasets",
-    "skdare.diagnosis",
-    "skdare.engines",
-    "skdare.features",
-    "skdare.report",
-    "skdare.report.summary",
-    "skdare.theory",
-)
 # Made by the build.
 MADE = ("auto_examples", "generated", "backreferences")
 
@@ -54,6 +45,18 @@ def test_every_public_name_is_in_the_reference(name):
     if name == "skdare.features":
         pytest.importorskip("torch", reason="torch is not installed")
     assert listed()[name] == set(importlib.import_module(name).__all__)
+
+
+def test_the_picture_of_the_house_is_what_import_linter_holds():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    picture = re.search(r"```\n(.*?)```", text, re.S)[1].splitlines()
+    drawn = [re.split(r"\s{2,}", line)[0] for line in picture]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    [layers] = [c for c in contracts["importlinter"]["contracts"] if c["type"] == "layers"]
+    assert drawn == layers["layers"]
+    folders = {path.stem for path in (ROOT / "src/skdare").iterdir() if path.suffix in ("", ".py")}
+    folders -= {"__init__", "__pycache__", "studies"}
+    assert {name for line in drawn for name in line.split(" | ")} == folders
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
