@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from skdare.bench import Log
 from skdare.bench._record import Record, pack_bits
 
 VERSIONS = {"version:skdare": "0.3.0", "version:numpy": "2.3.1", "version:python": "3.12.4"}
@@ -38,6 +40,14 @@ def record(head: str = "erm", held_out: str = "art", trial: int = 0, **changes: 
 def failed(head: str, held_out: str, trial: int, reason: str, **changes: Any) -> Record:
     """A trial that came to nothing."""
     return record(head, held_out, trial, status="failed", reason=reason, score=None, **changes)
+
+
+def run_folder(records: Iterable[Record], folder: Path) -> Path:
+    """The folder of a run with these records."""
+    with Log(folder).open() as writer:
+        for r in records:
+            writer.append(r)
+    return folder
 
 
 def main_study(

@@ -27,8 +27,7 @@ from skdare.cli import main
 from skdare.cli._meter import Meter
 from skdare.cli._progress import _Bar
 from skdare.datasets import make_latent_domains, rows_to
-from skdare.report import text, write_report
-from skdare.report.summary import summarise
+from skdare.report import summarise, text, write_report
 
 NAMES = [
     "site [/a]",

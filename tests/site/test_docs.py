@@ -22,7 +22,6 @@ MODULES = (
     "skdare.engines",
     "skdare.features",
     "skdare.report",
-    "skdare.report.summary",
     "skdare.theory",
 )
 # Made by the build.

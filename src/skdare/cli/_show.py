@@ -21,8 +21,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obje
 
 def show(records: Sequence[Record]) -> None:
     """Print what the records say."""
-    from skdare.report import text
-    from skdare.report.summary import summarise
+    from skdare.report import summarise, text
 
     width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
     say_all(text(summarise(records), width))
@@ -30,8 +29,7 @@ def show(records: Sequence[Record]) -> None:
 
 def statistics(records: Sequence[Record]) -> dict[str, Any]:
     """What the records say, a row for each statistic, and how many trials failed."""
-    from skdare.report import tidy
-    from skdare.report.summary import summarise
+    from skdare.report import summarise, tidy
 
     failed = sum(record.status == "failed" for record in records)
     return {"trials": len(records), "failed": failed, "statistics": tidy(summarise(records))}

@@ -2,49 +2,53 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+
+from skdare.report._numbers import number
+
+UNEVEN = 3.0  # widest step over narrowest from which an axis is logarithmic
+MOST_TICKS = 9
 
 
 @dataclass(frozen=True)
 class Series:
-    """Values of one line, NaN where there is none, and the half widths of their intervals."""
+    """Values of one line and the half widths of their intervals, NaN where there is none.
+
+    ``saw_labels`` says that the line was trained with labels of the domain it is scored on.
+    """
 
     line: str
     label: str
     values: tuple[float, ...]
     spread: tuple[float, ...]
+    saw_labels: bool = False
 
 
 @dataclass(frozen=True)
 class Bars:
-    """A group of bars for each category."""
+    """A group of bars for each category; those that saw labels stand apart.
 
-    categories: tuple[str, ...]
-    series: tuple[Series, ...]
-
-
-@dataclass(frozen=True)
-class Levels:
-    """Groups of bars with their numbers; the last group, the average, stands apart.
-
-    So do, in each group, the series that have ``seen`` labels of the domain.
+    Where ``wide``, the bars fill a page and carry their numbers, and the last group, the average,
+    stands apart.
     """
 
     categories: tuple[str, ...]
     series: tuple[Series, ...]
-    seen: tuple[bool, ...]
+    wide: bool = False
 
 
 @dataclass(frozen=True)
 class Dots:
-    """A row of dots for each category; the last ``foot`` rows stand apart.
+    """A row of dots for each category; the last row, the average, stands apart.
 
     Values below ``floor`` are drawn at it as an arrow.
     """
 
     categories: tuple[str, ...]
     series: tuple[Series, ...]
-    foot: int = 0
     floor: float | None = None
 
 
@@ -70,7 +74,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Gain:
-    """Differences of one head from the baseline: a point a domain, their mean and interval."""
+    """Differences of one head from the baseline: a point for each domain, mean and interval."""
 
     line: str
     label: str
@@ -98,7 +102,7 @@ class Plot:
     title : str
     axis : str
         What the values are, with their unit.
-    drawing : Bars, Levels, Dots, Lines or Gains
+    drawing : Bars, Dots, Lines or Gains
     caption : str
     alt : str
         What a reader who cannot see it needs to know.
@@ -107,7 +111,7 @@ class Plot:
     name: str
     title: str
     axis: str
-    drawing: Bars | Levels | Dots | Lines | Gains
+    drawing: Bars | Dots | Lines | Gains
     caption: str
     alt: str
 
@@ -119,4 +123,52 @@ class Plot:
     @property
     def wide(self) -> bool:
         """As wide as the page, where others are half as wide."""
-        return isinstance(self.drawing, Levels)
+        return isinstance(self.drawing, Bars) and self.drawing.wide
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Where the values of a sweep stand.
+
+    Parameters
+    ----------
+    places : list of float
+    pieces : list of slice
+        Which values a line may join.
+    ticks : (list of float, list of str)
+    gap : float or None
+        Where the axis is broken.
+    """
+
+    places: list[float]
+    pieces: list[slice]
+    ticks: tuple[list[float], list[str]]
+    gap: float | None = None
+
+
+def spaced(x: Sequence[float]) -> Axis:
+    """Even steps for even ratios where values grow by ratios; a zero then stands apart."""
+    positive = [v for v in x if v > 0]
+    whole = slice(0, len(x))
+    steps = [b - a for a, b in pairwise(positive)]
+    if len(steps) < 2 or min(x) < 0 or max(steps) < UNEVEN * min(steps):
+        places = [float(v) for v in x]
+        return Axis(places, [whole], _ticks(places, x))
+    places = [math.log10(v) for v in positive]
+    if len(positive) == len(x):
+        return Axis(places, [whole], _ticks(places, x))
+    step = max(places[1] - places[0], (places[-1] - places[0]) / 10)
+    zero = places[0] - step
+    gap = (zero + places[0]) / 2
+    places = [zero, *places]
+    return Axis(places, [slice(0, 1), slice(1, len(x))], _ticks(places, x), gap)
+
+
+def _ticks(places: list[float], x: Sequence[float]) -> tuple[list[float], list[str]]:
+    """Ticks at the values, without those that would touch the next one."""
+    span = (places[-1] - places[0]) or 1.0
+    ticked = [len(places) - 1]
+    for i in reversed(range(len(places))):
+        if places[ticked[0]] - places[i] >= span / MOST_TICKS:
+            ticked.insert(0, i)
+    return [places[i] for i in ticked], [number(x[i]) for i in ticked]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdare.report.summary.comparison import (
+from skdare.report.summary.statistics import (
     Interval,
     holm,
     mark_best,
