@@ -124,7 +124,7 @@ def first_figure(group: SummaryGroup, name: str) -> FigureOne | None:
         estimates = [*(column.at(d) for d in domains), column.average_over(domains)]
         saw = bar.saw_labels
         series.append(series_of(scale, bar.line, bar.label, estimates, saw_labels=saw))
-    bars = Bars((*domains, "average"), tuple(series), wide=True)
+    bars = Bars((*domains, "average"), tuple(series))
     table = Table(
         "figure1",
         f"{scale.title} on the held-out domain",

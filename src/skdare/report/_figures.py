@@ -23,15 +23,15 @@ from skdare.report._canvas import (
     whiskers,
 )
 from skdare.report._plot import Bars, Dots, Gains, Lines, Plot, Series, spaced
-from skdare.report._svg import FIRST, INK, PAPER, Look, inline
+from skdare.report._svg import FIRST, INK, PAPER, inline
 
 ROOM_FOR_WHISKERS = 13  # rows of dots
-# Of wide bars, in points: as wide as a page, more where that leaves too little for a bar or a
-# group, and the room that a character of a name takes.
+CHARACTER = 5.2  # points that a character of a name takes
+# Of bars, in points: as wide as a page, more where that leaves too little for a bar or a group.
 PAGE = 620.0
+HEIGHT = 240.0
 BAR = 17.0
 GROUP = 60.0
-CHARACTER = 5.2
 # Between bars that saw labels and others, in bars; before the average, in groups.
 GAP = 0.4
 APART = 0.2
@@ -65,44 +65,30 @@ def _bars(axes: Axes, plot: Plot, bars: Bars) -> None:
     """Groups of bars; an axis that does not start at zero is cut and says so."""
     n = len(bars.series)
     groups = len(bars.categories)
-    width = max(PAGE, BAR * n * groups, GROUP * groups) if bars.wide else WIDTH
-    height = 240.0 if bars.wide else 205.0
-    size(axes, height, width)
+    width = max(PAGE, BAR * n * groups, GROUP * groups)
+    size(axes, HEIGHT, width)
     floor, top = _bar_ends(bars.series)
     axes.set_ylim(floor, min(top + 0.03 * (top - floor), _highest(plot)))
     gap = GAP * (len({s.saw_labels for s in bars.series}) > 1)
     step = 0.88 / (n + gap)
     place = np.arange(groups, dtype=float)
-    if bars.wide:
-        place[-1] += APART
-        axes.axvline(place[-1] - (1 + APART) / 2, color=INK, linewidth=0.5, alpha=0.35)
-    point = (axes.get_ylim()[1] - floor) / (0.75 * height)
-    for k, (s, look) in enumerate(zip(bars.series, _looks(bars), strict=True)):
+    place[-1] += APART
+    for k, s in enumerate(bars.series):
         x = place + (k + gap * s.saw_labels - (n - 1 + gap) / 2) * step
-        _bar_series(axes, s, x, 0.9 * step, floor, look)
-        if bars.wide:
-            _bar_numbers(axes, s, x, floor, 24 * point, look)
-    room = int(width / groups / CHARACTER) if bars.wide else max(map(len, bars.categories))
+        _bar_series(axes, s, x, 0.9 * step, floor)
+    room = int(width / groups / CHARACTER)
     axes.set_xticks(place, [short(name, room) for name in bars.categories])
-    if bars.wide:
-        axes.get_xticklabels()[-1].set_fontweight("bold")
+    axes.get_xticklabels()[-1].set_fontweight("bold")
+    axes.axvline(place[-1] - (1 + APART) / 2, color=INK, linewidth=0.5, alpha=0.35)
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.5, place[-1] + 0.5)
     axes.set_ylabel(plot.axis)
     if floor:
-        strokes(axes, [(0, 0.025), (0, 0.055)], 4.3 / width, axes.transAxes)
+        strokes(axes, [(0, 0.025), (0, 0.055)], 0.007, axes.transAxes)
         start = f"axis starts at {floor:g}"
         axes.set_xlabel(start, loc="left", fontsize=7.5, style="italic", labelpad=2)
     guides(axes, "y")
-    legend(axes, [s.label for s in bars.series], PAGE if bars.wide else WIDTH)
-
-
-def _looks(bars: Bars) -> list[Look]:
-    """The paper's colours for wide bars; else each line's own, paler where it saw labels."""
-    if bars.wide:
-        return [FIRST[s.line] for s in bars.series]
-    colour = colours([s.line for s in bars.series])
-    return [Look(colour[s.line], "none", INK, 0.5 if s.saw_labels else 1.0) for s in bars.series]
+    legend(axes, [s.label for s in bars.series], PAGE)
 
 
 def _bar_ends(series: Sequence[Series]) -> tuple[float, float]:
@@ -119,40 +105,26 @@ def _bar_ends(series: Sequence[Series]) -> tuple[float, float]:
     return float(floor), max(high, floor + 1.0)
 
 
-def _highest(plot: Plot) -> float:
-    """Where the axis ends at the latest: no accuracy is above 100 %."""
-    return 100.5 if plot.axis.endswith("(%)") else math.inf
-
-
-def _bar_series(
-    axes: Axes, s: Series, x: np.ndarray, wide: float, floor: float, look: Look
-) -> None:
-    """The bars of one series, with whiskers."""
+def _bar_series(axes: Axes, s: Series, x: np.ndarray, wide: float, floor: float) -> None:
+    """The bars of one series with whiskers, and with numbers at the foot of those tall enough."""
     y = np.array(s.values)
-    hues: dict[str, Any] = {"facecolor": look.fill, "edgecolor": look.edge, "alpha": look.alpha}
+    look = FIRST[s.line]
+    hues: dict[str, Any] = {"facecolor": look.fill, "edgecolor": look.edge}
     axes.bar(x, y - floor, wide, bottom=floor, label=s.label, linewidth=0.7, **hues)
     # A rim in the colour of the page, as half of a whisker lies on a bar as dark as itself.
     for colour, stroke in ((PAPER, 2.4), (INK, 0.9)):
         whiskers(axes, x, y, np.array(s.spread), vertical=True, colour=colour, stroke=stroke)
+    point = (axes.get_ylim()[1] - floor) / (0.75 * HEIGHT)
+    turned: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "bottom", "fontsize": 7}
+    turned["textcoords"] = "offset points"
+    for left, value in zip(x, y, strict=True):
+        if value - floor > 24 * point:
+            axes.annotate(f"{value:.1f}", (left, floor), (0.4, 4), color=look.text, **turned)
 
 
-def _bar_numbers(
-    axes: Axes, s: Series, x: np.ndarray, floor: float, least: float, look: Look
-) -> None:
-    """The values at the foot of the bars, where no whisker is, if a bar is tall enough."""
-    for left, value in zip(x, s.values, strict=True):
-        if value - floor > least:
-            axes.annotate(
-                f"{value:.1f}",
-                (left, floor),
-                (0.4, 4),
-                textcoords="offset points",
-                rotation=90,
-                ha="center",
-                va="bottom",
-                fontsize=7,
-                color=look.text,
-            )
+def _highest(plot: Plot) -> float:
+    """Where the axis ends at the latest: no accuracy is above 100 %."""
+    return 100.5 if plot.axis.endswith("(%)") else math.inf
 
 
 # Dots
@@ -177,7 +149,9 @@ def _dots(axes: Axes, plot: Plot, dots: Dots) -> None:
     axes.axhline(place[-1] + 0.7, color=INK, linewidth=0.6)
     axes.set_xlabel(plot.axis)
     guides(axes, "both" if many else "x")
-    legend(axes, [s.label for s in dots.series])
+    # The legend starts where the names of the rows end.
+    names = CHARACTER * min(24, max(map(len, dots.categories)))
+    legend(axes, [s.label for s in dots.series], WIDTH - names)
 
 
 def _dot_series(
@@ -195,6 +169,7 @@ def _dot_series(
     inside = x >= low
     below = x < low
     look: dict[str, Any] = {"color": colour, "linestyle": "none", "markersize": 4}
+    look |= {"mfc": PAPER} if s.saw_labels else {}
     whiskers(axes, x[inside], y[inside], half[inside], vertical=False, colour=colour)
     axes.plot(x[inside], y[inside], marker, label=s.label, **look)
     if below.any():

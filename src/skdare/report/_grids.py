@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from skdare.report._names import Naming
 from skdare.report._numbers import Scale, number, scale_of, spread
-from skdare.report._plot import Bars, Dots, Level, Lines, Plot, Series
+from skdare.report._plot import Dots, Level, Lines, Plot, Series
 from skdare.report._table import BOTH, NETWORKS, SPLITS, Cell, Table, row
 from skdare.report.summary.grid import Column, Estimate, Grid, Sweep, domains_of
 from skdare.report.summary.statistics import Marks
@@ -110,11 +110,9 @@ def domain_plot(
     caption: str,
     columns: Sequence[Column],
     label: Naming,
-    *,
-    bars: bool = False,
     ceilings: Grid | None = None,
 ) -> Plot:
-    """Lines by held-out domain as bars, or as dots with the average below."""
+    """Lines by held-out domain as dots with the average below; open where they are ceilings."""
     scale = scale_of(columns[0].grid.metric)
     domains = domains_of(columns)
     averages = [column.average_over(domains) for column in columns]
@@ -124,16 +122,13 @@ def domain_plot(
         caption += f" Sorted by {label(columns[0].line)}."
     series = []
     for column, average in zip(columns, averages, strict=True):
-        estimates = [column.at(d) for d in domains]
-        estimates += [] if bars else [average]
+        estimates = [*(column.at(d) for d in domains), average]
         line = column.line
         saw_labels = column.grid is ceilings
         series.append(series_of(scale, line, label(line), estimates, saw_labels=saw_labels))
-    drawing: Bars | Dots = Bars(tuple(domains), tuple(series))
-    if not bars:
-        drawing = Dots((*domains, "average"), tuple(series), _floor(scale))
-    if bars or len(domains) <= LONG_TABLE:
-        caption += " Whiskers: t 90 % interval over trials." if has_spread(series) else ""
+    drawing = Dots((*domains, "average"), tuple(series), _floor(scale))
+    if len(domains) <= LONG_TABLE and has_spread(series):
+        caption += " Whiskers: t 90 % interval over trials."
     words = (f"{s.label} {scale.value(a.mean)}" for s, a in zip(series, averages, strict=True))
     alt = f"Averages in {scale.axis}: {', '.join(words)}."
     return Plot(name, title, scale.axis, drawing, caption + _off_axis(scale, series), alt)

@@ -29,22 +29,20 @@ class Series:
 
 @dataclass(frozen=True)
 class Bars:
-    """A group of bars for each category; those that saw labels stand apart.
+    """The bars of the paper's first figure: a group for each category, with their numbers.
 
-    Where ``wide``, the bars fill a page and carry their numbers, and the last group, the average,
-    stands apart.
+    The last group, the average, stands apart, and in each group the series that saw labels.
     """
 
     categories: tuple[str, ...]
     series: tuple[Series, ...]
-    wide: bool = False
 
 
 @dataclass(frozen=True)
 class Dots:
-    """A row of dots for each category; the last row, the average, stands apart.
+    """A row of dots for each category, open where they saw labels.
 
-    Values below ``floor`` are drawn at it as an arrow.
+    The last row, the average, stands apart. Values below ``floor`` are drawn at it as an arrow.
     """
 
     categories: tuple[str, ...]
@@ -123,45 +121,38 @@ class Plot:
     @property
     def wide(self) -> bool:
         """As wide as the page, where others are half as wide."""
-        return isinstance(self.drawing, Bars) and self.drawing.wide
+        return isinstance(self.drawing, Bars)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Where the values of a sweep stand.
-
-    Parameters
-    ----------
-    places : list of float
-    pieces : list of slice
-        Which values a line may join.
-    ticks : (list of float, list of str)
-    gap : float or None
-        Where the axis is broken.
-    """
+    """Where the values of a sweep stand, the ticks, and where the axis is broken, if it is."""
 
     places: list[float]
-    pieces: list[slice]
     ticks: tuple[list[float], list[str]]
-    gap: float | None = None
+    gap: float | None
+
+    @property
+    def pieces(self) -> list[slice]:
+        """Which values a line may join: not those on either side of the gap."""
+        n = len(self.places)
+        return [slice(0, n)] if self.gap is None else [slice(0, 1), slice(1, n)]
 
 
 def spaced(x: Sequence[float]) -> Axis:
     """Even steps for even ratios where values grow by ratios; a zero then stands apart."""
     positive = [v for v in x if v > 0]
-    whole = slice(0, len(x))
     steps = [b - a for a, b in pairwise(positive)]
     if len(steps) < 2 or min(x) < 0 or max(steps) < UNEVEN * min(steps):
         places = [float(v) for v in x]
-        return Axis(places, [whole], _ticks(places, x))
-    places = [math.log10(v) for v in positive]
-    if len(positive) == len(x):
-        return Axis(places, [whole], _ticks(places, x))
-    step = max(places[1] - places[0], (places[-1] - places[0]) / 10)
-    zero = places[0] - step
-    gap = (zero + places[0]) / 2
-    places = [zero, *places]
-    return Axis(places, [slice(0, 1), slice(1, len(x))], _ticks(places, x), gap)
+    else:
+        places = [math.log10(v) for v in positive]
+    gap = None
+    if len(places) < len(x):
+        zero = places[0] - max(places[1] - places[0], (places[-1] - places[0]) / 10)
+        gap = (zero + places[0]) / 2
+        places.insert(0, zero)
+    return Axis(places, _ticks(places, x), gap)
 
 
 def _ticks(places: list[float], x: Sequence[float]) -> tuple[list[float], list[str]]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from skdare.report._document import SectionPart
 from skdare.report._grids import (
-    SORTED,
     domain_plot,
     domain_rows,
     domain_tables,
@@ -20,10 +19,9 @@ from skdare.report._names import ROWS, Naming, ablation
 from skdare.report._numbers import scale_of
 from skdare.report._plot import Plot
 from skdare.report._table import Table
-from skdare.report.summary.grid import Column, Grid, Sweep, domains_of
+from skdare.report.summary.grid import Column, Grid, Sweep
 from skdare.report.summary.summary import SummaryGroup
 
-ROOM_FOR_NAMES = 62  # characters side by side under bars
 _CEILINGS = (
     "Ceilings cheat: they were trained with labels of the held-out domain, on rows other than "
     "those scored. The linear ceiling shows what a linear head on the same features can reach at "
@@ -64,19 +62,15 @@ def levels_plot(group: SummaryGroup, label: Naming, name: str) -> Plot | None:
     if group.ceilings is None and group.networks is None:
         caption = "Scores on each held-out domain."
         return domain_plot(name, "Heads by held-out domain", caption, columns, label)
-    domains = domains_of(columns)
-    fits = len(domains) <= SORTED and len(domains) * max(map(len, domains)) <= ROOM_FOR_NAMES
-    bars = fits and group.metric == "accuracy"
-    paler = ", in softer colours," if bars else ""
     caption = " ".join(
         (
             "Scores on the reserved rows of each held-out domain.",
-            f"Ceilings{paler} were given labels of that domain.",
+            "Ceilings (open markers) were given labels of that domain.",
             *other_rows(group, label),
         )
     )
     title = "Heads and ceilings by held-out domain"
-    return domain_plot(name, title, caption, columns, label, bars=bars, ceilings=group.ceilings)
+    return domain_plot(name, title, caption, columns, label, group.ceilings)
 
 
 def ceiling_part(group: SummaryGroup, label: Naming, plots: tuple[Plot, ...]) -> SectionPart:

@@ -26,12 +26,11 @@ PALETTE = (
 
 @dataclass(frozen=True)
 class Look:
-    """Colours of a bar: inside, around, and of the number on it; and how dense they are."""
+    """Colours of a bar: inside, around, and of the number on it."""
 
     fill: str
     edge: str
     text: str
-    alpha: float = 1.0
 
 
 # The bars of the paper's first figure in its colours; a page may set --f0 to --f6 to others.
