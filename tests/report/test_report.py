@@ -178,20 +178,20 @@ def test_the_verdict_claims_what_the_statistics_bear_out(gain, words):
 
 def test_the_verdict_of_one_trial_speaks_of_rows_and_not_of_splits():
     [group] = summarise(list(pacs(trials=1).main())).groups
-    said = " ".join(verdict(group, label))
-    assert "one trial" in said
-    assert "McNemar" in said
+    words = " ".join(verdict(group, label))
+    assert "one trial" in words
+    assert "McNemar" in words
 
 
 def test_the_verdict_tells_of_trials_that_failed_or_are_missing():
     records = [*scores((0.02, 0.02, 0.01, 0.02))[:-1], failed("erm", "art", 0, "no")]
-    said = " ".join(verdict(summarise(records).groups[0], label))
-    assert "1 trial failed and is left out" in said
-    assert "1 trial is not on record yet" in said
+    words = " ".join(verdict(summarise(records).groups[0], label))
+    assert "1 trial failed and is left out" in words
+    assert "1 trial is not on record yet" in words
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("written", "expected"),
     [
         (SCALES["accuracy"].value(0.8432), "84.3"),
         (SCALES["accuracy"].value(float("nan")), "–"),
@@ -208,8 +208,8 @@ def test_the_verdict_tells_of_trials_that_failed_or_are_missing():
         (duration(192.4), "3 min 12 s"),
     ],
 )
-def test_numbers_are_written_for_people(said, expected):
-    assert said == expected
+def test_numbers_are_written_for_people(written, expected):
+    assert written == expected
 
 
 # Text
@@ -228,10 +228,10 @@ def test_tables_of_six_heads_fit_the_terminal(width):
 
 
 def test_plain_marks_are_explained_where_they_are_used():
-    said = text(summarise(scores((0.02, 0.021, 0.019, 0.02))))
-    assert re.search(r"\*\d\d\.\d ±", said)
-    assert "*: highest mean" in said
-    assert "_: above erm" in said
+    shown = text(summarise(scores((0.02, 0.021, 0.019, 0.02))))
+    assert re.search(r"\*\d\d\.\d ±", shown)
+    assert "*: highest mean" in shown
+    assert "_: above erm" in shown
 
 
 # LaTeX

@@ -40,12 +40,12 @@ def summarised(scores=SCORES) -> MainStudy:
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_mean_and_intervals_of_a_domain_equal_those_of_scipy(head, domain):
     x = np.array(SCORES[head][DOMAINS.index(domain)])
-    found = estimate(summarised().grid.at(head, domain))
+    estimated = estimate(summarised().grid.at(head, domain))
     error = stats.sem(x)
     low, high = stats.t.interval(0.9, len(x) - 1, x.mean(), error)
-    assert found.mean == pytest.approx(x.mean())
-    assert (found.t.low, found.t.high) == pytest.approx((low, high))
-    assert found.normal.half_width == pytest.approx(1.645 * error)
+    assert estimated.mean == pytest.approx(x.mean())
+    assert (estimated.t.low, estimated.t.high) == pytest.approx((low, high))
+    assert estimated.normal.half_width == pytest.approx(1.645 * error)
 
 
 @pytest.mark.parametrize("head", SCORES)
@@ -73,12 +73,12 @@ def test_trials_are_the_units_of_the_test_on_one_domain(head, domain):
 @pytest.mark.parametrize("head", ["irm", "dare"])
 def test_domain_means_are_the_units_of_the_test_across_domains(head):
     ours, theirs = (np.mean(SCORES[h], axis=1) for h in (head, "erm"))
-    found = summarised().comparison.across_domains[head].difference
+    difference = summarised().comparison.across_domains[head].difference
     expected = stats.ttest_rel(ours, theirs, alternative="greater")
     both = stats.ttest_rel(ours, theirs).confidence_interval(0.9)
-    assert found.p == pytest.approx(expected.pvalue)
-    assert (found.low, found.high) == pytest.approx((both.low, both.high))
-    assert found.n == len(DOMAINS)
+    assert difference.p == pytest.approx(expected.pvalue)
+    assert (difference.low, difference.high) == pytest.approx((both.low, both.high))
+    assert difference.n == len(DOMAINS)
 
 
 def test_holm_corrects_over_the_heads():
@@ -93,11 +93,11 @@ def test_holm_corrects_over_the_heads():
 
 def test_marks_are_given_among_heads_that_saw_nothing():
     best = {"adapted": (np.array(SCORES["dare"]) + 0.02).tolist()}
-    found = summarised(SCORES | best)
-    assert found.competitors == ("erm", "irm", "dare")
+    main = summarised(SCORES | best)
+    assert main.competitors == ("erm", "irm", "dare")
     for e, domain in enumerate(DOMAINS):
-        assert found.marks[domain] == mark_best({h: SCORES[h][e] for h in SCORES}, "erm")
-    assert "adapted" in found.comparison.across_domains
+        assert main.marks[domain] == mark_best({h: SCORES[h][e] for h in SCORES}, "erm")
+    assert "adapted" in main.comparison.across_domains
 
 
 def test_heads_that_saw_something_are_a_family_of_their_own():
@@ -243,10 +243,10 @@ def test_a_sweep_has_its_zero_and_its_values_ascend():
     values = (10.0, 0.0, 1.0)
     records = [record("dare", study="ablation:lambda", x=x, score=x / 100) for x in values]
     [group] = summarise(records).groups
-    found = group.ablations["lambda"]
-    assert isinstance(found, Sweep)
-    assert found.x == (0.0, 1.0, 10.0)
-    assert [e.mean for e in found.averages("dare")] == pytest.approx([0.0, 0.01, 0.1])
+    sweep = group.ablations["lambda"]
+    assert isinstance(sweep, Sweep)
+    assert sweep.x == (0.0, 1.0, 10.0)
+    assert [e.mean for e in sweep.averages("dare")] == pytest.approx([0.0, 0.01, 0.1])
 
 
 def test_a_value_that_some_domain_lacks_has_no_average():
@@ -263,9 +263,9 @@ def test_sets_of_training_domains_of_one_size_are_averaged():
         for s, seen in ((0.5, "a, b"), (0.6, "a, c"), (0.9, "b, c"), (0.7, "b, c"))
     ]
     [group] = summarise(records).groups
-    found = group.ablations["domains"]
-    assert isinstance(found, Sweep)
-    assert found.averages("erm")[0].mean == pytest.approx(0.6)
+    sweep = group.ablations["domains"]
+    assert isinstance(sweep, Sweep)
+    assert sweep.averages("erm")[0].mean == pytest.approx(0.6)
 
 
 def test_heads_beside_ceilings_are_scored_on_the_same_rows():
@@ -275,9 +275,9 @@ def test_heads_beside_ceilings_are_scored_on_the_same_rows():
     top = record("ceiling-exact", study="ablation:dimension", x=8.0, uses="labels")
     top = replace(top, values={"score_reserved": 0.8})
     [group] = summarise([ours, top]).groups
-    found = group.ablations["dimension"]
-    assert isinstance(found, Sweep)
-    assert [found.averages(h)[0].mean for h in ("erm", "ceiling-exact")] == [0.7, 0.8]
+    sweep = group.ablations["dimension"]
+    assert isinstance(sweep, Sweep)
+    assert [sweep.averages(h)[0].mean for h in ("erm", "ceiling-exact")] == [0.7, 0.8]
 
 
 def test_projections_are_lines_of_their_own_only_where_there_are_several():
@@ -297,12 +297,12 @@ def test_conditions_hold_every_version_option_and_warning_that_occurs():
             [("2.2", 0.1, "slow | far"), ("2.3", 0.1, None), ("2.3", 1.0, "slow")]
         )
     ]
-    found = summarise(records).groups[0].conditions
-    assert found.versions == {"numpy": ("2.2", "2.3")}
-    assert found.options == {"erm": {"l2": ("0.1", "1.0")}}
-    assert found.warnings == {"slow": 2, "far": 1}
-    assert found.seconds == 6.0
-    assert found.trials == (0, 1, 2)
+    conditions = summarise(records).groups[0].conditions
+    assert conditions.versions == {"numpy": ("2.2", "2.3")}
+    assert conditions.options == {"erm": {"l2": ("0.1", "1.0")}}
+    assert conditions.warnings == {"slow": 2, "far": 1}
+    assert conditions.seconds == 6.0
+    assert conditions.trials == (0, 1, 2)
 
 
 def test_no_records_are_no_groups():
