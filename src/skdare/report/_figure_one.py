@@ -11,7 +11,7 @@ import numpy as np
 from skdare.bench import NETWORK
 from skdare.report import _text
 from skdare.report._document import Document, Section, SectionPart
-from skdare.report._grids import domain_rows, has_spread, kind_of_trials, series_of
+from skdare.report._grids import domain_table, has_spread, series_of
 from skdare.report._names import label
 from skdare.report._numbers import scale_of
 from skdare.report._plot import Bars, Plot, Series
@@ -125,17 +125,10 @@ def first_figure(group: SummaryGroup, name: str) -> FigureOne | None:
         saw = bar.saw_labels
         series.append(series_of(scale, bar.line, bar.label, estimates, saw_labels=saw))
     bars = Bars((*domains, "average"), tuple(series))
-    table = Table(
-        "figure1",
-        f"{scale.title} on the held-out domain",
-        ("held out", *(bar.line + "†" * bar.saw_labels for bar in shown)),
-        tuple(domain_rows(ordered, scale)[:-1]),
-        tuple(_notes(group, bars)),
-        foot=1,
-        grid=True,
-        trials=max(len(column.grid.trials) for column in ordered),
-        kind=kind_of_trials(ordered),
-    )
+    caption = f"{scale.title} on the held-out domain"
+    names = [bar.line + "†" * bar.saw_labels for bar in shown]
+    notes = [*_notes(group, bars)]
+    table = domain_table("figure1", caption, ordered, names, notes, scale)
     return FigureOne(group.title, _plot(group, name, bars, table), table)
 
 

@@ -79,23 +79,40 @@ def domain_rows(
     ]
 
 
+def domain_table(
+    name: str,
+    caption: str,
+    columns: Sequence[Column],
+    names: Sequence[str],
+    notes: Sequence[str],
+    scale: Scale,
+    *,
+    worst: bool = False,
+) -> Table:
+    """Columns by held-out domain, with the average and, if asked for, the worst domain."""
+    rows = domain_rows(columns, scale)
+    return Table(
+        name,
+        caption,
+        ("held out", *names),
+        tuple(rows if worst else rows[:-1]),
+        tuple(notes),
+        foot=2 if worst else 1,
+        grid=True,
+        trials=max(len(column.grid.trials) for column in columns),
+        kind=kind_of_trials(columns),
+    )
+
+
 def domain_tables(
     name: str, columns: Sequence[Column], label: Naming, where: str
 ) -> tuple[Table, ...]:
     """Lines by held-out domain; with many domains the average and the worst, the rest folded."""
     scores = (float(v) for column in columns for v in column.grid.S.ravel())
     scale = scale_of(columns[0].grid.metric, scores)
-    whole = Table(
-        name,
-        f"{scale.title} {where}",
-        ("held out", *(label(column.line) for column in columns)),
-        tuple(domain_rows(columns, scale)),
-        ("Lower is better.",) if scale.name == "RMSE" else (),
-        foot=2,
-        grid=True,
-        trials=max(len(column.grid.trials) for column in columns),
-        kind=kind_of_trials(columns),
-    )
+    names = [label(column.line) for column in columns]
+    notes = ["Lower is better."] if scale.name == "RMSE" else []
+    whole = domain_table(name, f"{scale.title} {where}", columns, names, notes, scale, worst=True)
     if len(whole.rows) <= LONG_TABLE + 2:
         return (whole,)
     folded = replace(whole, name=f"{name}-by-domain", detail=True)

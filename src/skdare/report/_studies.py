@@ -8,9 +8,8 @@ from dataclasses import replace
 from skdare.report._document import SectionPart
 from skdare.report._grids import (
     domain_plot,
-    domain_rows,
+    domain_table,
     domain_tables,
-    kind_of_trials,
     sweep_levels,
     sweep_plot,
     sweep_table,
@@ -138,18 +137,7 @@ def _options(group: SummaryGroup, study: str) -> str:
 
 def _diagnostic(name: str, grid: Grid, label: Naming, caption: str, note: str) -> Table:
     names = ("normalised error",) if len(grid.lines) == 1 else tuple(map(label, grid.lines))
-    rows = domain_rows(grid.columns, scale_of(grid.metric))[:-1]
-    return Table(
-        name,
-        caption,
-        ("held out", *names),
-        tuple(rows),
-        (note,),
-        foot=1,
-        grid=True,
-        trials=len(grid.trials),
-        kind=kind_of_trials(grid.columns),
-    )
+    return domain_table(name, caption, grid.columns, names, [note], scale_of(grid.metric))
 
 
 def ablation_parts(group: SummaryGroup, label: Naming, prefix: str) -> Iterator[SectionPart]:

@@ -28,8 +28,7 @@ class Estimate:
     n: int
 
 
-_NO_INTERVAL = Interval(math.nan, math.nan, "none")
-NO_ESTIMATE = Estimate(math.nan, _NO_INTERVAL, _NO_INTERVAL, 0)
+NO_ESTIMATE = Estimate(math.nan, Interval(math.nan, math.nan), Interval(math.nan, math.nan), 0)
 
 
 def estimate(values: np.ndarray) -> Estimate:

@@ -26,11 +26,10 @@ Marks = dict[str, str]
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with the same half width on either side, and the name of the rule behind it."""
+    """A mean with the same half width on either side."""
 
     mean: float
     half_width: float
-    name: str
 
     @property
     def low(self) -> float:
@@ -48,7 +47,7 @@ def normal_interval(values: ArrayLike) -> Interval:
     value has no spread to measure, and its half width is NaN.
     """
     x = _trials("values", values)
-    return Interval(float(x.mean()), NORMAL_90 * _standard_error(x), "normal 90 %")
+    return Interval(float(x.mean()), NORMAL_90 * _standard_error(x))
 
 
 def t_interval(values: ArrayLike, level: float = 0.9) -> Interval:
@@ -59,7 +58,7 @@ def t_interval(values: ArrayLike, level: float = 0.9) -> Interval:
     check_number("level", level, 0.0, 1.0)
     x = _trials("values", values)
     factor = float(stats.t.ppf(0.5 + level / 2, len(x) - 1))
-    return Interval(float(x.mean()), factor * _standard_error(x), f"t {100 * level:g} %")
+    return Interval(float(x.mean()), factor * _standard_error(x))
 
 
 def paired_t(a: ArrayLike, b: ArrayLike) -> float:
@@ -182,7 +181,7 @@ class McNemar:
         """
         mean = (self.only_a - self.only_b) / self.n
         variance = (self.only_a + self.only_b) / self.n - mean**2
-        return Interval(mean, NORMAL_90 * (variance / self.n) ** 0.5, "normal 90 %")
+        return Interval(mean, NORMAL_90 * (variance / self.n) ** 0.5)
 
 
 def mcnemar(correct_a: ArrayLike, correct_b: ArrayLike) -> McNemar:
