@@ -15,7 +15,7 @@ import numpy as np
 
 from skdare.bench import Settings, bench_plan, run
 from skdare.datasets import DomainData
-from skdare.report.summary.comparison import normal_interval, t_interval
+from skdare.report.summary.statistics import normal_interval, t_interval
 
 DOMAINS, ROWS, FEATURES, HEADS = 4, 200, 8, ("erm", "dare")
 

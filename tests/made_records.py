@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from skdare.bench import Log
 from skdare.bench._record import Record, pack_bits
 
 VERSIONS = {"version:skdare": "0.3.0", "version:numpy": "2.3.1", "version:python": "3.12.4"}
@@ -15,7 +17,7 @@ HEADS = ("erm", "reweighted", "groupdro", "irm", "dare", "adapted")
 
 def record(head: str = "erm", held_out: str = "art", trial: int = 0, **changes: Any) -> Record:
     """One finished trial of the main study, with these changes."""
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "study": "main",
         "data": "pacs",
         "features": "given",
@@ -30,14 +32,23 @@ def record(head: str = "erm", held_out: str = "art", trial: int = 0, **changes: 
         "seconds": 0.5,
         "values": dict(VERSIONS, split="20 % of every domain aside", tested_on="all"),
     } | changes
-    key = str((head, held_out, trial, found["study"], found["data"], found["features"], found["x"]))
-    key += str((found["protocol"], found["values"].get("option:projection")))
-    return Record(key=key, head=head, held_out=held_out, trial=trial, **found)
+    names = ("study", "data", "features", "x", "protocol")
+    key = str((head, held_out, trial, *(fields[name] for name in names)))
+    key += str(fields["values"].get("option:projection"))
+    return Record(key=key, head=head, held_out=held_out, trial=trial, **fields)
 
 
 def failed(head: str, held_out: str, trial: int, reason: str, **changes: Any) -> Record:
-    """A trial that came to nothing."""
+    """A trial without a score."""
     return record(head, held_out, trial, status="failed", reason=reason, score=None, **changes)
+
+
+def run_folder(records: Iterable[Record], folder: Path) -> Path:
+    """The folder of a run with these records."""
+    with Log(folder).open() as writer:
+        for r in records:
+            writer.append(r)
+    return folder
 
 
 def main_study(
@@ -53,17 +64,20 @@ def main_study(
 
 
 class Story:
-    """A data set with its whole bench, at random but the same each time.
+    """A data set with its whole bench, drawn at random with a fixed seed.
 
     Parameters
     ----------
     data : str
+    domains : sequence of str
     level : sequence of float
         What ERM scores on each domain.
     """
 
     def __init__(self, data: str, domains: Sequence[str], level: Sequence[float], **changes: Any):
-        self.data, self.domains, self.level = data, domains, level
+        self.data = data
+        self.domains = domains
+        self.level = level
         self.trials: int = changes.pop("trials", 3)
         self.noise: float = changes.pop("noise", 0.01)
         self.changes = changes
@@ -74,15 +88,13 @@ class Story:
         self, head: str, shift: float, study: str = "main", **changes: Any
     ) -> Iterator[Record]:
         for domain, level in zip(self.domains, self.level, strict=True):
-            own = 0.6 * self.noise * self.rng.normal()
+            of_domain = 0.6 * self.noise * self.rng.normal()
             for trial in range(self.trials):
-                wobble = 0.5 * self.noise * np.random.default_rng(trial).normal()
-                score = level + shift + own + wobble + 0.3 * self.noise * self.rng.normal()
-                score = (
-                    float(min(score, 0.99))
-                    if self.regression
-                    else float(np.clip(score, 0.02, 0.998))
-                )
+                of_trial = 0.5 * self.noise * np.random.default_rng(trial).normal()
+                score = level + shift + of_domain + of_trial
+                score += 0.3 * self.noise * self.rng.normal()
+                lowest, highest = (-np.inf, 0.99) if self.regression else (0.02, 0.998)
+                score = float(np.clip(score, lowest, highest))
                 yield self._record(head, domain, trial, score, study, **changes)
 
     def _record(
@@ -98,8 +110,8 @@ class Story:
             values["rmse"] = 40.0 * float(np.sqrt(max(1.0 - score, 0.0)))
         else:
             values["correct"] = pack_bits(self.rng.random(400) < score)
-        own = {"data": self.data, "study": study, "score": score, "values": values}
-        return record(head, domain, trial, **(own | self.changes | changes))
+        fields = {"data": self.data, "study": study, "score": score, "values": values}
+        return record(head, domain, trial, **(fields | self.changes | changes))
 
     def main(self, heads: Sequence[str] = HEADS) -> Iterator[Record]:
         shifts = dict(zip(HEADS, (0.0, 0.002, 0.003, -0.004, 0.012, 0.02), strict=True))
@@ -119,7 +131,8 @@ class Story:
     def curve(self) -> Iterator[Record]:
         sizes = (1, 2, 5, 10, 20, 50, 100)
         for i, m in enumerate(sizes):
-            part, saw = i / (len(sizes) - 1), {"study": "curve", "uses": "labels", "x": float(m)}
+            part = i / (len(sizes) - 1)
+            saw = {"study": "curve", "uses": "labels", "x": float(m)}
             yield from self._one("retrain", -0.35 * (1 - part) ** 2 + 0.1 * part, **saw)
             yield from self._one("retrain+sources", 0.1 * part**0.7 + 0.003, **saw)
 

@@ -13,8 +13,7 @@ from skdare.bench import Record, bench_plan, run
 from skdare.datasets import DomainData, make_latent_domains, open_table
 from skdare.diagnosis import Diagnosis
 from skdare.engines import DaskEngine
-from skdare.report import write_report
-from skdare.report.summary import Summary, summarise
+from skdare.report import Summary, summarise, write_report
 from skdare.solvers import Status
 from skdare.theory import LatentModel, closed_form
 from skdare.whitening.moments import Moments

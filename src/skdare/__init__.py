@@ -17,7 +17,7 @@ _OFFERING = ("skdare.heads", "skdare.adapting", "skdare.model_io", "skdare.expor
 # in any release.
 _PUBLIC_MODULES = (
     *("bench", "datasets", "diagnosis", "engines", "features"),
-    *("report", "report.summary", "solvers", "theory", "whitening"),
+    *("report", "solvers", "theory", "whitening"),
 )
 
 

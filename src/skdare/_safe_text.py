@@ -1,4 +1,4 @@
-"""Text from data where it could do something: on a terminal, in a spreadsheet, or to a file."""
+"""Text from data made harmless: on a terminal, in a spreadsheet, in a CSV file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import unicodedata
 from dataclasses import dataclass
 from typing import IO, Any
 
-# Controls, marks that turn or hide text, halves of characters, and ends of lines.
-_ACTING = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+# Unicode categories: controls, marks that turn or hide text, halves of characters, line ends.
+_ACTIVE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 # Words of some languages, and joined emoji, are written with these.
 _JOINERS = "\u200c\u200d"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -25,22 +25,18 @@ def terminal_safe(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(_written_out(c) if _acts(c) else c for c in text)
+    return "".join(c.encode("unicode_escape").decode() if _is_active(c) else c for c in text)
 
 
-def _acts(character: str) -> bool:
-    return unicodedata.category(character) in _ACTING and character not in _JOINERS
-
-
-def _written_out(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+def _is_active(character: str) -> bool:
+    return unicodedata.category(character) in _ACTIVE and character not in _JOINERS
 
 
 def csv_writer(file: IO[str]) -> Any:
     r"""A CSV writer whose rows end in a line feed.
 
-    Python 3.11's own, told to end rows so, leaves a carriage return within a field unquoted, and
-    whoever reads the file takes it for the end of the row.
+    Python 3.11's own writer, set to end rows this way, does not quote a carriage return within a
+    field, and a reader takes it for the end of the row.
 
     Examples
     --------
@@ -51,12 +47,12 @@ def csv_writer(file: IO[str]) -> Any:
     >>> file.getvalue()
     '"a\rb",1\n'
     """
-    return csv.writer(_Lines(file))
+    return csv.writer(_LineFeeds(file))
 
 
 @dataclass(frozen=True)
-class _Lines:
-    """What a CSV writer writes to: one whole row at a time, ended in the way of CSV."""
+class _LineFeeds:
+    """A file whose rows end in a line feed, whatever the writer ends them in."""
 
     file: IO[str]
 
@@ -65,7 +61,7 @@ class _Lines:
 
 
 def spreadsheet_safe(value: Any) -> Any:
-    """A value of a table that no spreadsheet takes for a formula; numbers stay as they are.
+    """A value that no spreadsheet takes for a formula; only text is changed.
 
     Examples
     --------
@@ -73,5 +69,5 @@ def spreadsheet_safe(value: Any) -> Any:
     >>> [spreadsheet_safe(value) for value in ("=1+1", "-site", -1.5, "site")]
     ["'=1+1", "'-site", -1.5, 'site']
     """
-    acts = isinstance(value, str) and value.startswith(_FORMULA)
-    return f"'{value}" if acts else value
+    is_formula = isinstance(value, str) and value.startswith(_FORMULA)
+    return f"'{value}" if is_formula else value

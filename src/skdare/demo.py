@@ -1,4 +1,4 @@
-"""The demonstration: the whole bench on embedded data."""
+"""The demonstration: the whole bench on data that come with the package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXTRAS = ("ceilings", "curve", "diagnostics")
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A data set to show: a name, a sentence, the data, and the options of DARE on it."""
+    """A data set to show: its name, a line about it, how to load it, and the options of heads."""
 
     name: str
     note: str
@@ -22,7 +22,7 @@ class Study:
     options: Mapping[str, Mapping[str, Any]]
 
     def plan(self, trials: int) -> Plan:
-        """The plan of its bench."""
+        """The plan of the bench on this data set."""
         return bench_plan(
             self.load(), extras=EXTRAS, name=self.name, trials=trials, options=self.options
         )
@@ -32,9 +32,9 @@ def _latent() -> DomainData:
     return make_latent_domains(6, 400, 8, shift=0.8, random_state=0)
 
 
-# The model's own inverse: 400 rows tell 8 features' moments, and its means carry information, so
-# little shrinkage and the means left in.
-_LATENT: Mapping[str, Mapping[str, Any]] = {
+# 400 rows are enough for the moments of 8 features, so shrink little; the means of this model
+# carry information, so adapt the covariance only.
+_LATENT_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "dare": {"shrinkage": 0.1},
     "adapted": {"adaptation": "covariance"},
 }
@@ -43,7 +43,7 @@ STUDIES = (
         "latent model",
         "the paper's model: 6 domains, each with its own linear map and mean; 2 classes",
         _latent,
-        _LATENT,
+        _LATENT_OPTIONS,
     ),
     Study(
         "digits in four styles",

@@ -13,10 +13,9 @@ from skdare.bench._fold import Workspace
 from skdare.bench._source import Source
 from skdare.cli import main
 from skdare.datasets import DomainData, read_fine_tuned, reserve, write_store
-from skdare.report import text
-from skdare.report._document import document
+from skdare.report import summarise, text
 from skdare.report._names import label
-from skdare.report.summary import summarise
+from skdare.report._sections import document
 from small_bench import FAST, ask, fold_of, table
 
 Stores = dict[tuple[str, int], DomainData]

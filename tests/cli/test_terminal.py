@@ -24,8 +24,7 @@ from skdare._safe_text import spreadsheet_safe, terminal_safe
 from skdare.bench import Log
 from skdare.cli._progress import Bar
 from skdare.datasets import make_latent_domains, rows_to
-from skdare.report import text, write_report
-from skdare.report.summary import summarise
+from skdare.report import summarise, text, write_report
 
 NAMES = [
     "site [/a]",

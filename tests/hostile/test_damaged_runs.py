@@ -13,8 +13,7 @@ import pytest
 from damage import NO_OBJECTS, damaged, forged, spoiled_json
 from made_records import pacs
 from skdare.bench import Log
-from skdare.report import read_records
-from skdare.report.summary import summarise
+from skdare.report import read_records, summarise
 from watching import command, harmless, read_or_refuse, size_of
 
 RECORDS, PLANNED = "records.jsonl", "planned.json"

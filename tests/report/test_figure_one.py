@@ -12,13 +12,12 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
-from made_records import air, pacs, people, record
-from skdare.bench import Log, Record
+from made_records import air, pacs, people, record, run_folder
+from skdare.bench import Record
 from skdare.cli import main
-from skdare.report import figure_one, write_figure, write_report
+from skdare.report import figure_one, summarise, write_figure, write_report
 from skdare.report._figure_one import BARS
-from skdare.report._plot import Levels
-from skdare.report.summary import summarise
+from skdare.report._plot import Bars
 
 DOMAINS = ("art_painting", "cartoon", "photo", "sketch")
 
@@ -34,15 +33,20 @@ def networks(trials: int = 3, **values) -> list[Record]:
 def whole(**changes) -> list[Record]:
     """A run with every bar."""
     ceilings = (r for r in pacs().ceilings() if r.head != "end-to-end")
-    found = [*pacs().main(), *ceilings, *networks()]
-    return [replace(r, **changes) for r in found]
+    return [replace(r, **changes) for r in (*pacs().main(), *ceilings, *networks())]
 
 
-def drawn(records, **asked) -> tuple[Levels, dict]:
+def bars_of(figure) -> Bars:
+    """What the figure draws."""
+    drawing = figure.plot.drawing
+    assert isinstance(drawing, Bars)
+    return drawing
+
+
+def drawn(records) -> tuple[Bars, dict]:
     """The drawing, and its series by line."""
-    drawing = figure_one(summarise(records), **asked).plot.drawing
-    assert isinstance(drawing, Levels)
-    return drawing, {s.line: s for s in drawing.series}
+    bars = bars_of(figure_one(summarise(records)))
+    return bars, {s.line: s for s in bars.series}
 
 
 SOURCES = {
@@ -80,27 +84,26 @@ def test_a_bar_is_the_mean_of_its_records_on_the_rows_set_aside(bar):
 
 def test_the_table_has_the_numbers_of_the_bars():
     figure = figure_one(summarise(whole()))
-    drawing = figure.plot.drawing
-    assert isinstance(drawing, Levels)
-    for k, s in enumerate(drawing.series, 1):
+    for k, s in enumerate(bars_of(figure).series, 1):
         assert [cells[k].text for cells in figure.table.rows] == [f"{v:.1f}" for v in s.values]
         assert [cells[k].spread for cells in figure.table.rows] == [f"± {v:.1f}" for v in s.spread]
     assert len(figure.table.rows) == len(DOMAINS) + 1
 
 
 def test_bars_that_have_seen_labels_are_marked():
-    drawing, series = drawn(whole())
+    _, series = drawn(whole())
     assert list(series) == [bar.line for bar in BARS]
-    for s, seen in zip(drawing.series, drawing.seen, strict=True):
-        assert s.label.endswith("†") == seen == (s.line in ("ceiling", "end-to-end", "pretrained"))
+    for line, s in series.items():
+        saw_labels = line in ("ceiling", "end-to-end", "pretrained")
+        assert s.label.endswith("†") == s.saw_labels == saw_labels
 
 
 def test_one_trial_has_no_whiskers():
     records = [r for r in whole() if r.trial == 0]
     figure = figure_one(summarise(records))
-    drawing = figure.plot.drawing
-    assert isinstance(drawing, Levels)
-    assert all(math.isnan(v) for s in drawing.series for v in s.spread)
+    spreads = [v for s in bars_of(figure).series for v in s.spread]
+    assert len(spreads) == len(BARS) * (len(DOMAINS) + 1)
+    assert all(math.isnan(v) for v in spreads)
     assert "Whiskers" not in figure.plot.caption
 
 
@@ -109,12 +112,12 @@ def test_bars_without_records_are_left_out_and_named():
     records = [r for r in whole() if r.head not in gone or r.features == "pretrained"]
     records = [r for r in records if (r.head, r.held_out) != ("end-to-end", "sketch")]
     figure = figure_one(summarise(records))
-    drawing, series = drawn(records)
+    _, series = drawn(records)
     assert list(series) == ["erm", "dare", "end-to-end", "pretrained"]
     assert np.isnan(series["end-to-end"].values[3:]).all()
     missing = "ERM network; Linear ceiling†; End-to-end ceiling† on sketch, average"
     assert f"Not on record: {missing}." in figure.plot.caption
-    assert drawing.seen == (False, False, True, True)
+    assert [s.saw_labels for s in series.values()] == [False, False, True, True]
 
 
 def test_the_caption_says_what_the_bars_are_of():
@@ -143,7 +146,7 @@ def test_the_caption_names_what_was_scored_on_other_rows():
         else r
         for r in whole()
     ]
-    assert "on rows that nobody noted." in figure_one(summarise(unknown)).plot.caption
+    assert "on rows that were not recorded." in figure_one(summarise(unknown)).plot.caption
 
 
 @pytest.mark.parametrize(
@@ -167,10 +170,14 @@ def test_of_two_protocols_the_papers_is_drawn_unless_another_is_named():
 @pytest.mark.parametrize(
     ("records", "asked", "message"),
     [
-        (lambda: [*whole(), *people().main()], {}, "data sets pacs, wisdm_har; name one of them"),
+        (
+            lambda: [*whole(), *people().main()],
+            {},
+            "pacs, wisdm_har; name one of them as data",
+        ),
         (whole, {"data": "vlcs"}, "no data set 'vlcs'; it has pacs"),
         (whole, {"protocol": "paper"}, "no records under protocol paper; it has default"),
-        (lambda: list(air().main()), {}, "is a regression, and the figure is of accuracies"),
+        (lambda: list(air().main()), {}, "is a regression, and the figure shows accuracies"),
         (networks, {}, "no records of the heads erm or dare"),
     ],
 )
@@ -182,28 +189,28 @@ def test_what_cannot_be_drawn_is_refused(records, asked, message):
 # The drawing
 
 
-def bars_of(records) -> tuple[list, float]:
+def painted(records) -> tuple[list, float]:
     """The bars that matplotlib draws, series after series, and where their axis starts."""
     figures = pytest.importorskip("skdare.report._figures", reason="matplotlib is not installed")
     from matplotlib.figure import Figure
 
     plot = figure_one(summarise(records)).plot
     axes = Figure(layout="constrained").add_subplot()
-    figures.draw_levels(axes, plot, plot.drawing)
-    return axes.containers, axes.get_ylim()[0]
+    figures.draw_on(axes, plot)
+    boxes = [c.patches for c in axes.containers if hasattr(c, "patches")]
+    assert len(boxes) == len(BARS)
+    return boxes, axes.get_ylim()[0]
 
 
 def test_bars_are_as_tall_as_their_numbers():
-    containers, floor = bars_of(whole())
+    boxes, floor = painted(whole())
     _, series = drawn(whole())
-    boxes = [c for c in containers if hasattr(c, "patches")]
-    for box, s in zip(boxes, series.values(), strict=True):
-        np.testing.assert_allclose([p.get_height() + floor for p in box.patches], s.values)
+    for patches, s in zip(boxes, series.values(), strict=True):
+        np.testing.assert_allclose([p.get_height() + floor for p in patches], s.values)
 
 
 def test_bars_of_a_group_do_not_touch_and_look_different():
-    containers, _ = bars_of(whole())
-    boxes = [c.patches for c in containers if hasattr(c, "patches")]
+    boxes, _ = painted(whole())
     first = [patches[0] for patches in boxes]
     ends = [(p.get_x(), p.get_x() + p.get_width()) for p in first]
     assert all(a[1] < b[0] for a, b in pairwise(ends))
@@ -234,7 +241,7 @@ def test_files_are_the_same_bytes_each_time_and_carry_the_caption(tmp_path):
 
 
 def test_a_file_that_is_no_picture_is_refused_before_any_is_written(tmp_path):
-    with pytest.raises(ValueError, match=r"f\.pdf is neither SVG nor PNG"):
+    with pytest.raises(ValueError, match=r"f\.pdf; the name must end in \.svg or \.png"):
         write_figure(figure_one(summarise(whole())), [tmp_path / "f.svg", tmp_path / "f.pdf"])
     assert not list(tmp_path.iterdir())
 
@@ -243,20 +250,13 @@ def test_without_the_extra_a_figure_is_refused(tmp_path, monkeypatch):
     figure = figure_one(summarise(whole()))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for name in [n for n in sys.modules if n.startswith("skdare.report._")]:
-        if name.rpartition("_")[2] in ("figures", "canvas", "bars"):
+        if name.rpartition("_")[2] in ("figures", "canvas"):
             monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ValueError, match=r"needs matplotlib.*; pip install 'skdare\[report\]'"):
         write_figure(figure, [tmp_path / "f.svg"])
 
 
 # The page and the command
-
-
-def run_of(records, folder):
-    with Log(folder).open() as writer:
-        for r in records:
-            writer.append(r)
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def run_of(records, folder):
 )
 def test_the_page_has_the_figure_where_its_records_are(records, there, tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    [page] = write_report(run_of(records(), tmp_path), formats=["html"])
+    [page] = write_report(run_folder(records(), tmp_path), formats=["html"])
     source = page.read_text(encoding="utf-8")
     assert ('class="wide"' in source) == there
     assert ("Accuracy with and without a look" in source) == there
@@ -284,7 +284,7 @@ def figure1(*arguments):
 
 def test_the_command_writes_both_files_and_prints_the_numbers(tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    result = figure1(run_of(whole(), tmp_path / "run"))
+    result = figure1(run_folder(whole(), tmp_path / "run"))
     assert result.exit_code == 0
     assert result.stdout.split()[-2:] == [f"{tmp_path}/run/figure1.{e}" for e in ("svg", "png")]
     assert (tmp_path / "run" / "figure1.png").stat().st_size > 10_000
@@ -296,7 +296,7 @@ def test_the_command_writes_both_files_and_prints_the_numbers(tmp_path):
 
 def test_the_command_writes_the_file_that_is_named(tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    folder = run_of([*whole(), *people().main()], tmp_path / "run")
+    folder = run_folder([*whole(), *people().main()], tmp_path / "run")
     result = figure1(folder, "--data", "pacs", "--out", tmp_path / "mine.svg")
     assert result.exit_code == 0
     assert (tmp_path / "mine.svg").read_text(encoding="utf-8").count("<svg") == 1
@@ -308,14 +308,14 @@ def test_the_command_writes_the_file_that_is_named(tmp_path):
     [
         (["absent"], "there are no records"),
         (["run"], "name one of them with --data"),
-        (["run", "--data", "pacs", "--out", "f.pdf"], "neither SVG nor PNG"),
+        (["run", "--data", "pacs", "--out", "f.pdf"], "the name must end in .svg or .png"),
         (["run", "--data", "pacs", "--protocol", "paper"], "no records under protocol paper"),
         (["run", "--data", "pacs", "--protocol", "papers"], "papers"),
     ],
 )
 def test_mistakes_exit_with_two(arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run_of([*whole(), *people().main()], tmp_path / "run")
+    run_folder([*whole(), *people().main()], tmp_path / "run")
     result = figure1(*arguments)
     assert result.exit_code == 2
     assert message in result.stderr

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
-from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,30 +20,20 @@ import numpy as np
 import pytest
 
 from interrupts import PATIENCE
-from made_records import air, failed, main_study, pacs, people, record
+from made_records import air, failed, main_study, pacs, people, record, run_folder
 from skdare.bench import Log, Record
-from skdare.report import FORMATS, _csv, text, write_report
-from skdare.report._against import gains_plot
-from skdare.report._axis import spaced
+from skdare.report import FORMATS, summarise, text, tidy, write_report
 from skdare.report._latex import escape
+from skdare.report._main_study import gains_plot
 from skdare.report._names import label
 from skdare.report._numbers import SCALES, duration, number, p_value
-from skdare.report._plot import Gains
+from skdare.report._plot import Gains, spaced
 from skdare.report._verdict import verdict
-from skdare.report.summary import summarise
 
 # In one process where tests run side by side: each would write the long report anew.
 pytestmark = pytest.mark.xdist_group("report")
 
 DOMAINS = ("art", "cartoon", "photo", "sketch")
-
-
-def run_of(records: Sequence[Record], folder: Path) -> Path:
-    """The folder of a run with these records."""
-    with Log(folder).open() as writer:
-        for r in records:
-            writer.append(r)
-    return folder
 
 
 def mixed() -> list[Record]:
@@ -82,13 +71,13 @@ def records(request) -> list[Record]:
 @pytest.fixture(scope="module")
 def mixed_report(tmp_path_factory) -> Path:
     """The folder with every format of the mixed run."""
-    folder = run_of(mixed(), tmp_path_factory.mktemp("mixed"))
+    folder = run_folder(mixed(), tmp_path_factory.mktemp("mixed"))
     write_report(folder)
     return folder
 
 
 def test_every_run_can_be_reported_in_every_format(records, tmp_path):
-    folder = run_of(records, tmp_path / "run")
+    folder = run_folder(records, tmp_path / "run")
     paths = write_report(folder)
     names = ["report.html", "report.md", "report.tex", "report.csv", "records.csv"]
     assert [path.name for path in paths] == names
@@ -122,25 +111,25 @@ def test_trials_that_finish_in_another_order_give_the_same_bytes(records, tmp_pa
     ]
     assert len(backwards) == len(records)
     contents = []
-    for name, found in (("a", records), ("b", backwards)):
-        paths = write_report(run_of(found, tmp_path / name), formats=["md", "tex", "csv"])
+    for name, ordered in (("a", records), ("b", backwards)):
+        paths = write_report(run_folder(ordered, tmp_path / name), formats=["md", "tex", "csv"])
         contents.append({path.name: path.read_text() for path in paths})
     assert contents[0] == contents[1]
-    assert "1e-05, 0.1, 10.0" in contents[0]["report.md"] or len(records) < 3
+    assert ("1e-05, 0.1, 10.0" in contents[0]["report.md"]) == (len(records) >= 3)
 
 
-@pytest.mark.parametrize("made", [True, False])
-def test_a_run_without_records_is_refused_by_its_path(made, tmp_path):
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_run_without_records_is_refused_by_its_path(exists, tmp_path):
     folder = tmp_path / "none"
-    if made:
+    if exists:
         folder.mkdir()
     with pytest.raises(ValueError, match=re.escape(str(folder / "records.jsonl"))):
         write_report(folder)
-    assert folder.exists() == made
+    assert folder.exists() == exists
 
 
 def test_an_unknown_format_is_refused_before_anything_is_written(tmp_path):
-    folder = run_of([record()], tmp_path / "run")
+    folder = run_folder([record()], tmp_path / "run")
     with pytest.raises(ValueError, match="format is 'pdf'; use one of 'html', 'md', 'tex', 'csv'"):
         write_report(folder, tmp_path / "out", ["md", "pdf"])
     assert not (tmp_path / "out").exists()
@@ -148,7 +137,7 @@ def test_an_unknown_format_is_refused_before_anything_is_written(tmp_path):
 
 @pytest.mark.parametrize("absent", ["matplotlib", "jinja2"])
 def test_without_the_extra_only_html_is_refused(absent, tmp_path, monkeypatch):
-    folder = run_of(list(pacs().main()), tmp_path / "run")
+    folder = run_folder(list(pacs().main()), tmp_path / "run")
     monkeypatch.setitem(sys.modules, absent, None)
     for name in [n for n in sys.modules if n.startswith("skdare.report._")]:
         if name.rpartition("_")[2] in ("html", "figures", "canvas"):
@@ -164,7 +153,7 @@ def test_without_the_extra_only_html_is_refused(absent, tmp_path, monkeypatch):
 
 
 def scores(gain: Sequence[float]) -> list[Record]:
-    """DARE above ERM by so much on each domain, with a little noise over three trials."""
+    """DARE above ERM by this gain on each domain, with a little noise over three trials."""
     base = np.array([0.6, 0.7, 0.8, 0.75])[:, None] + np.array([0.0, 0.01, -0.01])
     ours = base + np.array(gain)[:, None] + np.array([0.002, -0.001, 0.001])
     return main_study({"erm": base.tolist(), "dare": ours.tolist()}, DOMAINS)
@@ -189,20 +178,20 @@ def test_the_verdict_claims_what_the_statistics_bear_out(gain, words):
 
 def test_the_verdict_of_one_trial_speaks_of_rows_and_not_of_splits():
     [group] = summarise(list(pacs(trials=1).main())).groups
-    said = " ".join(verdict(group, label))
-    assert "one trial" in said
-    assert "McNemar" in said
+    words = " ".join(verdict(group, label))
+    assert "one trial" in words
+    assert "McNemar" in words
 
 
 def test_the_verdict_tells_of_trials_that_failed_or_are_missing():
     records = [*scores((0.02, 0.02, 0.01, 0.02))[:-1], failed("erm", "art", 0, "no")]
-    said = " ".join(verdict(summarise(records).groups[0], label))
-    assert "1 trial failed and is left out" in said
-    assert "1 trial is not on record yet" in said
+    words = " ".join(verdict(summarise(records).groups[0], label))
+    assert "1 trial failed and is left out" in words
+    assert "1 trial is not on record yet" in words
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("written", "expected"),
     [
         (SCALES["accuracy"].value(0.8432), "84.3"),
         (SCALES["accuracy"].value(float("nan")), "–"),
@@ -219,8 +208,8 @@ def test_the_verdict_tells_of_trials_that_failed_or_are_missing():
         (duration(192.4), "3 min 12 s"),
     ],
 )
-def test_numbers_are_written_for_people(said, expected):
-    assert said == expected
+def test_numbers_are_written_for_people(written, expected):
+    assert written == expected
 
 
 # Text
@@ -239,10 +228,10 @@ def test_tables_of_six_heads_fit_the_terminal(width):
 
 
 def test_plain_marks_are_explained_where_they_are_used():
-    said = text(summarise(scores((0.02, 0.021, 0.019, 0.02))))
-    assert re.search(r"\*\d\d\.\d ±", said)
-    assert "*: highest mean" in said
-    assert "_: above erm" in said
+    shown = text(summarise(scores((0.02, 0.021, 0.019, 0.02))))
+    assert re.search(r"\*\d\d\.\d ±", shown)
+    assert "*: highest mean" in shown
+    assert "_: above erm" in shown
 
 
 # LaTeX
@@ -290,26 +279,41 @@ def test_latex_compiles(mixed_report, tmp_path):
 
 def test_rows_of_a_markdown_table_have_a_cell_for_each_column(mixed_report):
     source = (mixed_report / "report.md").read_text(encoding="utf-8")
-    for block in re.findall(r"(?:^\|.*\n)+", source, re.M):
+    blocks = re.findall(r"(?:^\|.*\n)+", source, re.M)
+    assert len(blocks) > 30
+    for block in blocks:
         sizes = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
         assert len(sizes) == 1
 
 
 def test_tidy_statistics_are_those_of_the_summary():
-    records = pacs().whole()
-    [group] = summarise(records).groups
-    rows = list(csv.DictReader(StringIO(_csv.statistics(summarise(records)))))
-    found = {
+    summary = summarise(pacs().whole())
+    [group] = summary.groups
+    values = {
         (r["head"], r["held_out"], r["statistic"]): r["value"]
-        for r in rows
+        for r in tidy(summary)
         if r["study"] == "main" and r["metric"] == "accuracy"
     }
     assert group.main is not None
-    across = group.main.against.across["dare"]
-    assert float(found["dare", "(across domains)", "paired t p"]) == across.difference.p
-    assert float(found["dare", "(across domains)", "paired t p Holm"]) == across.holm
+    across = group.main.comparison.across_domains["dare"]
+    assert values["dare", "(across domains)", "paired t p"] == across.difference.p
+    assert values["dare", "(across domains)", "paired t p Holm"] == across.holm
     mean = group.main.grid.at("dare", "photo").mean()
-    assert float(found["dare", "photo", "mean"]) == pytest.approx(mean)
+    assert values["dare", "photo", "mean"] == pytest.approx(mean)
+
+
+def test_the_tidy_file_has_the_rows_that_json_has(mixed_report):
+    with (mixed_report / "report.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    expected = tidy(summarise(Log(mixed_report).read()))
+    assert len(rows) == len(expected) > 1000
+    for row, values in zip(rows, expected, strict=True):
+        assert list(row) == list(values)
+        for name, value in values.items():
+            if isinstance(value, float):
+                assert float(row[name]) == value
+            else:
+                assert row[name] == ("" if value is None else value)
 
 
 def test_the_wide_table_has_a_row_for_each_record(mixed_report):
@@ -332,20 +336,22 @@ class Page(HTMLParser):
         self.asked: list[str] = []
         self.ids: list[str] = []
         self.headings: list[int] = []
-        self.figures, self.titles, self.captions = 0, 0, 0
+        self.figures = 0
+        self.titles = 0
+        self.captions = 0
         self.tags: set[str] = set()
         self.feed(source)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
+        attributes = dict(attrs)
         self.tags.add(tag)
         names = ("src", "href", "xlink:href", "srcset", "data", "action", "poster")
-        self.asked += [found[name] or "" for name in names if name in found]
-        self.ids += [found["id"] or ""] if "id" in found else []
+        self.asked += [attributes[name] or "" for name in names if name in attributes]
+        self.ids += [attributes["id"] or ""] if "id" in attributes else []
         self.headings += [int(tag[1])] if re.fullmatch(r"h[1-6]", tag) else []
         self.figures += tag == "figure"
         self.captions += tag == "figcaption"
-        self.titles += tag == "title" and "id" in found
+        self.titles += tag == "title" and "id" in attributes
 
 
 def test_the_page_asks_for_nothing_from_elsewhere(mixed_report):
@@ -372,12 +378,13 @@ def test_every_figure_has_a_title_a_caption_and_names_of_its_own(mixed_report):
         assert len(svg) < 60_000
 
 
-def test_headings_never_skip_a_level(mixed_report, tmp_path):
-    one = write_report(run_of(pacs().whole(), tmp_path), formats=["html"])[0]
-    for path in (mixed_report / "report.html", one):
-        levels = Page(path.read_text(encoding="utf-8")).headings
-        assert levels[0] == 1
-        assert all(b <= a + 1 for a, b in pairwise(levels))
+@pytest.mark.parametrize("run", ["whole", "mixed"])
+def test_headings_never_skip_a_level(run, tmp_path):
+    [path] = write_report(run_folder(RUNS[run](), tmp_path), formats=["html"])
+    levels = Page(path.read_text(encoding="utf-8")).headings
+    assert levels[0] == 1
+    assert len(levels) > 10
+    assert all(b <= a + 1 for a, b in pairwise(levels))
 
 
 def test_names_are_text_in_the_page(mixed_report):
@@ -437,9 +444,9 @@ def browser(tmp_path_factory) -> Iterator[Any]:
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=Service(executable_path=driver))
-    yield found
-    found.quit()
+    chrome = webdriver.Chrome(options=options, service=Service(executable_path=driver))
+    yield chrome
+    chrome.quit()
 
 
 def show(browser: Any, path: Path, width: int, scheme: str) -> None:

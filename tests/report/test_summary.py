@@ -11,10 +11,10 @@ from scipy import stats
 
 from made_records import failed, main_study, pacs, record
 from skdare.bench._record import pack_bits
-from skdare.report.summary import summarise
-from skdare.report.summary.comparison import holm, mark_best
+from skdare.report import summarise
 from skdare.report.summary.grid import Sweep, estimate, gather
-from skdare.report.summary.standing import Standing
+from skdare.report.summary.main_study import MainStudy
+from skdare.report.summary.statistics import holm, mark_best
 
 DOMAINS = ("art", "cartoon", "photo")
 SCORES = {
@@ -25,27 +25,32 @@ SCORES = {
 LOST = ("dare", "photo", 1)
 
 
-def standing(scores=SCORES, **changes) -> Standing:
-    [group] = summarise([replace(r, **changes) for r in main_study(scores, DOMAINS)]).groups
+def main_of(records) -> MainStudy:
+    """The main study of the only group."""
+    [group] = summarise(records).groups
     assert group.main is not None
     return group.main
+
+
+def summarised(scores=SCORES) -> MainStudy:
+    return main_of(main_study(scores, DOMAINS))
 
 
 @pytest.mark.parametrize("head", SCORES)
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_mean_and_intervals_of_a_domain_equal_those_of_scipy(head, domain):
     x = np.array(SCORES[head][DOMAINS.index(domain)])
-    found = estimate(standing().grid.at(head, domain))
+    estimated = estimate(summarised().grid.at(head, domain))
     error = stats.sem(x)
     low, high = stats.t.interval(0.9, len(x) - 1, x.mean(), error)
-    assert found.mean == pytest.approx(x.mean())
-    assert (found.t.low, found.t.high) == pytest.approx((low, high))
-    assert found.normal.half_width == pytest.approx(1.645 * error)
+    assert estimated.mean == pytest.approx(x.mean())
+    assert (estimated.t.low, estimated.t.high) == pytest.approx((low, high))
+    assert estimated.normal.half_width == pytest.approx(1.645 * error)
 
 
 @pytest.mark.parametrize("head", SCORES)
 def test_average_and_worst_domain_are_taken_within_each_trial(head):
-    S, grid = np.array(SCORES[head]), standing().grid
+    S, grid = np.array(SCORES[head]), summarised().grid
     np.testing.assert_allclose(grid.average(head), S.mean(axis=0))
     np.testing.assert_allclose(grid.worst(head), S.min(axis=0))
 
@@ -56,28 +61,28 @@ def test_the_worst_domain_of_an_error_is_the_one_where_it_is_largest():
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
-def test_trials_are_the_units_of_the_test_on_one_domain(domain):
+@pytest.mark.parametrize("head", ["irm", "dare"])
+def test_trials_are_the_units_of_the_test_on_one_domain(head, domain):
     e = DOMAINS.index(domain)
-    for head in ("irm", "dare"):
-        found = standing().against.domains[domain][head].difference
-        expected = stats.ttest_rel(SCORES[head][e], SCORES["erm"][e], alternative="greater")
-        assert found.p == pytest.approx(expected.pvalue)
-        assert found.sign_flip.smallest == 1 / 8
+    difference = summarised().comparison.by_domain[domain][head].difference
+    expected = stats.ttest_rel(SCORES[head][e], SCORES["erm"][e], alternative="greater")
+    assert difference.p == pytest.approx(expected.pvalue)
+    assert difference.sign_flip.smallest == 1 / 8
 
 
 @pytest.mark.parametrize("head", ["irm", "dare"])
 def test_domain_means_are_the_units_of_the_test_across_domains(head):
     ours, theirs = (np.mean(SCORES[h], axis=1) for h in (head, "erm"))
-    found = standing().against.across[head].difference
+    difference = summarised().comparison.across_domains[head].difference
     expected = stats.ttest_rel(ours, theirs, alternative="greater")
     both = stats.ttest_rel(ours, theirs).confidence_interval(0.9)
-    assert found.p == pytest.approx(expected.pvalue)
-    assert (found.low, found.high) == pytest.approx((both.low, both.high))
-    assert found.n == len(DOMAINS)
+    assert difference.p == pytest.approx(expected.pvalue)
+    assert (difference.low, difference.high) == pytest.approx((both.low, both.high))
+    assert difference.n == len(DOMAINS)
 
 
 def test_holm_corrects_over_the_heads():
-    across = standing().against.across
+    across = summarised().comparison.across_domains
     by_t = holm({head: p.difference.p for head, p in across.items()})
     by_flip = holm({head: p.difference.sign_flip.p for head, p in across.items()})
     assert {head: p.holm for head, p in across.items()} == by_t
@@ -88,16 +93,17 @@ def test_holm_corrects_over_the_heads():
 
 def test_marks_are_given_among_heads_that_saw_nothing():
     best = {"adapted": (np.array(SCORES["dare"]) + 0.02).tolist()}
-    found = standing(SCORES | best)
-    assert found.competitors == ("erm", "irm", "dare")
+    main = summarised(SCORES | best)
+    assert main.competitors == ("erm", "irm", "dare")
     for e, domain in enumerate(DOMAINS):
-        assert found.marks[domain] == mark_best({h: SCORES[h][e] for h in SCORES}, "erm")
-    assert "adapted" in found.against.across
+        assert main.marks[domain] == mark_best({h: SCORES[h][e] for h in SCORES}, "erm")
+    assert "adapted" in main.comparison.across_domains
 
 
 def test_heads_that_saw_something_are_a_family_of_their_own():
     best = {"adapted": (np.array(SCORES["dare"]) + 0.02).tolist()}
-    alone, beside = standing().against.across, standing(SCORES | best).against.across
+    alone = summarised().comparison.across_domains
+    beside = summarised(SCORES | best).comparison.across_domains
     assert {head: p.holm for head, p in alone.items()} == {
         head: p.holm for head, p in beside.items() if head != "adapted"
     }
@@ -109,19 +115,19 @@ def test_heads_that_saw_something_are_a_family_of_their_own():
     ("heads", "baseline"), [(("dare", "erm"), "erm"), (("adapted", "irm", "dare"), "irm")]
 )
 def test_the_baseline_is_erm_or_the_first_head_that_saw_nothing(heads, baseline):
-    assert standing(dict.fromkeys(heads, SCORES["erm"])).baseline == baseline
+    assert summarised(dict.fromkeys(heads, SCORES["erm"])).baseline == baseline
 
 
 def test_the_order_in_which_records_finish_changes_no_number():
     records = list(pacs().main())
     shuffled = [records[i] for i in np.random.default_rng(0).permutation(len(records))]
-    [a], [b] = summarise(records).groups, summarise(shuffled).groups
-    assert a.main is not None
-    assert b.main is not None
-    assert a.main.grid.domains == b.main.grid.domains
-    assert dict(a.main.against.across) == dict(b.main.against.across)
-    for head in a.main.grid.lines:
-        np.testing.assert_array_equal(a.main.grid.of(head), b.main.grid.of(head))
+    a = main_of(records)
+    b = main_of(shuffled)
+    assert a.grid.domains == b.grid.domains
+    assert dict(a.comparison.across_domains) == dict(b.comparison.across_domains)
+    assert set(a.grid.lines) == set(b.grid.lines)
+    for head in a.grid.lines:
+        np.testing.assert_array_equal(a.grid.of(head), b.grid.of(head))
 
 
 def test_domains_stand_in_natural_order():
@@ -133,12 +139,13 @@ def test_a_failed_trial_is_listed_and_counts_in_no_mean():
     records = [r for r in main_study(SCORES, DOMAINS) if (r.head, r.held_out, r.trial) != LOST]
     [group] = summarise([*records, failed(*LOST, "SolverError: no descent")]).groups
     assert group.main is not None
-    grid, against = group.main.grid, group.main.against
+    grid = group.main.grid
+    by_domain = group.main.comparison.by_domain
     [failure] = group.failures
     assert (failure.head, failure.held_out, failure.trial) == LOST
     assert failure.reason == "SolverError: no descent"
     assert estimate(grid.at("dare", "photo")).n == 2
-    assert against.domains["photo"]["dare"].difference.n == 2
+    assert by_domain["photo"]["dare"].difference.n == 2
     assert math.isnan(grid.average("dare")[LOST[2]])
     assert group.missing == 0
 
@@ -153,45 +160,45 @@ def test_a_trial_that_is_not_on_record_is_counted_as_missing():
 @pytest.mark.parametrize("head", ["erm", "dare"])
 def test_a_head_that_failed_everywhere_breaks_nothing(head):
     records = [
-        failed(*(r.head, r.held_out, r.trial), "no luck") if r.head == head else r
+        failed(r.head, r.held_out, r.trial, "no luck") if r.head == head else r
         for r in main_study(SCORES, DOMAINS)
     ]
     [group] = summarise(records).groups
     assert group.main is not None
     assert math.isnan(estimate(group.main.grid.average(head)).mean)
     assert len(group.failures) == 9
-    assert head not in group.main.against.across
+    assert head not in group.main.comparison.across_domains
 
 
 def test_one_trial_has_no_interval_and_no_marks():
-    found = standing({head: [row[:1] for row in rows] for head, rows in SCORES.items()})
-    assert math.isnan(estimate(found.grid.average("dare")).t.half_width)
-    assert {mark for marks in found.marks.values() for mark in marks.values()} == {""}
-    assert math.isnan(found.against.domains["art"]["dare"].difference.p)
+    main = summarised({head: [row[:1] for row in rows] for head, rows in SCORES.items()})
+    assert math.isnan(estimate(main.grid.average("dare")).t.half_width)
+    assert {mark for marks in main.marks.values() for mark in marks.values()} == {""}
+    assert math.isnan(main.comparison.by_domain["art"]["dare"].difference.p)
 
 
 def test_mcnemar_is_made_on_the_rows_of_the_first_trial_and_pooled_over_domains():
-    rng, right = np.random.default_rng(0), {}
+    rng = np.random.default_rng(0)
+    right = {}
     records = []
     for r in main_study(SCORES, DOMAINS):
         correct = rng.random(50) < (r.score or 0.0)
         right[r.head, r.held_out, r.trial] = correct
         values = r.values | {"correct": pack_bits(correct), "n_test": 50}
         records.append(replace(r, values=values))
-    [group] = summarise(records).groups
-    assert group.main is not None
+    comparison = main_of(records).comparison
     ours, theirs = (np.concatenate([right[h, d, 0] for d in DOMAINS]) for h in ("dare", "erm"))
-    test = group.main.against.pooled["dare"].test
+    test = comparison.all_rows["dare"].test
     alone = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
     assert (test.only_a, test.only_b, test.n) == (*alone, 150)
     assert test.p == pytest.approx(stats.binomtest(alone[0], sum(alone)).pvalue)
     one = right["dare", "art", 0] & ~right["erm", "art", 0]
-    assert group.main.against.rows["art"]["dare"].test.only_a == one.sum()
+    assert comparison.rows_by_domain["art"]["dare"].test.only_a == one.sum()
 
 
-def test_heads_without_kept_rows_have_no_mcnemar():
-    assert standing().against.pooled == {}
-    assert standing().against.rows == {domain: {} for domain in DOMAINS}
+def test_heads_whose_rows_are_not_on_record_have_no_mcnemar():
+    assert summarised().comparison.all_rows == {}
+    assert summarised().comparison.rows_by_domain == {domain: {} for domain in DOMAINS}
 
 
 def test_data_sets_and_protocols_are_groups_in_order_of_appearance():
@@ -236,10 +243,10 @@ def test_a_sweep_has_its_zero_and_its_values_ascend():
     values = (10.0, 0.0, 1.0)
     records = [record("dare", study="ablation:lambda", x=x, score=x / 100) for x in values]
     [group] = summarise(records).groups
-    found = group.ablations["lambda"]
-    assert isinstance(found, Sweep)
-    assert found.x == (0.0, 1.0, 10.0)
-    assert [e.mean for e in found.averages("dare")] == pytest.approx([0.0, 0.01, 0.1])
+    sweep = group.ablations["lambda"]
+    assert isinstance(sweep, Sweep)
+    assert sweep.x == (0.0, 1.0, 10.0)
+    assert [e.mean for e in sweep.averages("dare")] == pytest.approx([0.0, 0.01, 0.1])
 
 
 def test_a_value_that_some_domain_lacks_has_no_average():
@@ -256,9 +263,9 @@ def test_sets_of_training_domains_of_one_size_are_averaged():
         for s, seen in ((0.5, "a, b"), (0.6, "a, c"), (0.9, "b, c"), (0.7, "b, c"))
     ]
     [group] = summarise(records).groups
-    found = group.ablations["domains"]
-    assert isinstance(found, Sweep)
-    assert found.averages("erm")[0].mean == pytest.approx(0.6)
+    sweep = group.ablations["domains"]
+    assert isinstance(sweep, Sweep)
+    assert sweep.averages("erm")[0].mean == pytest.approx(0.6)
 
 
 def test_heads_beside_ceilings_are_scored_on_the_same_rows():
@@ -268,9 +275,9 @@ def test_heads_beside_ceilings_are_scored_on_the_same_rows():
     top = record("ceiling-exact", study="ablation:dimension", x=8.0, uses="labels")
     top = replace(top, values={"score_reserved": 0.8})
     [group] = summarise([ours, top]).groups
-    found = group.ablations["dimension"]
-    assert isinstance(found, Sweep)
-    assert [found.averages(h)[0].mean for h in ("erm", "ceiling-exact")] == [0.7, 0.8]
+    sweep = group.ablations["dimension"]
+    assert isinstance(sweep, Sweep)
+    assert [sweep.averages(h)[0].mean for h in ("erm", "ceiling-exact")] == [0.7, 0.8]
 
 
 def test_projections_are_lines_of_their_own_only_where_there_are_several():
@@ -290,12 +297,12 @@ def test_conditions_hold_every_version_option_and_warning_that_occurs():
             [("2.2", 0.1, "slow | far"), ("2.3", 0.1, None), ("2.3", 1.0, "slow")]
         )
     ]
-    found = summarise(records).groups[0].conditions
-    assert found.versions == {"numpy": ("2.2", "2.3")}
-    assert found.options == {"erm": {"l2": ("0.1", "1.0")}}
-    assert found.warnings == {"slow": 2, "far": 1}
-    assert found.seconds == 6.0
-    assert found.trials == (0, 1, 2)
+    conditions = summarise(records).groups[0].conditions
+    assert conditions.versions == {"numpy": ("2.2", "2.3")}
+    assert conditions.options == {"erm": {"l2": ("0.1", "1.0")}}
+    assert conditions.warnings == {"slow": 2, "far": 1}
+    assert conditions.seconds == 6.0
+    assert conditions.trials == (0, 1, 2)
 
 
 def test_no_records_are_no_groups():

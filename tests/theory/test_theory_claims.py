@@ -7,7 +7,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from skdare.report import chapter_text
+from skdare.report._theory import chapter_text
 from skdare.theory import CHAPTERS, VERDICTS, Adversary, Chapter, Claim
 from skdare.theory import _chapter_anchors as anchors
 from skdare.theory import _chapter_closed_form as closed_forms

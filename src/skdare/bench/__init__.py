@@ -2,7 +2,7 @@
 
 >>> from skdare.bench import bench_plan, run
 >>> from skdare.datasets import make_latent_domains
->>> from skdare.report.summary import summarise
+>>> from skdare.report import summarise
 >>> data = make_latent_domains(3, 60, random_state=0)
 >>> plan = bench_plan(data, heads=["erm", "dare"], trials=1, extras=[])
 >>> records = list(run(plan))

@@ -44,8 +44,7 @@ def figure1(
     """
     with mistakes():
         from skdare.bench import Log
-        from skdare.report import figure_one, read_records, write_figure
-        from skdare.report.summary import summarise
+        from skdare.report import figure_one, read_records, summarise, write_figure
 
         summary = summarise(read_records(run), Log(run).unfinished())
         figure = figure_one(summary, data=data, protocol=protocol)

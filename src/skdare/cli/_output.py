@@ -36,8 +36,7 @@ def as_object(fields: dict[str, Any]) -> None:
 
 def show(records: Sequence[Record]) -> None:
     """Print the tables of these records, as wide as the terminal."""
-    from skdare.report import text
-    from skdare.report.summary import summarise
+    from skdare.report import summarise, text
 
     width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
     say_all(text(summarise(records), width))
@@ -45,8 +44,7 @@ def show(records: Sequence[Record]) -> None:
 
 def statistics(records: Sequence[Record]) -> dict[str, Any]:
     """Numbers of trials and of failures, and a row for each statistic."""
-    from skdare.report import tidy
-    from skdare.report.summary import summarise
+    from skdare.report import summarise, tidy
 
     failed = sum(record.status == "failed" for record in records)
     return {"trials": len(records), "failed": failed, "statistics": tidy(summarise(records))}

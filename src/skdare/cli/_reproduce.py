@@ -151,8 +151,7 @@ def _bench(run: Any, name: str, given: dict[str, Any]) -> tuple[Log, list[Record
 
 def _figure(log: Log, name: str, quiet: bool) -> list[Path]:
     """Draw the first figure; where the heads that it is of were not asked for, say so."""
-    from skdare.report import figure_one, read_records, write_figure
-    from skdare.report.summary import summarise
+    from skdare.report import figure_one, read_records, summarise, write_figure
 
     summary = summarise(read_records(log.folder), log.unfinished())
     try:

@@ -46,11 +46,12 @@ def theory(quick: bool, seed: int, report: str | None, as_json: bool) -> None:
         if report is not None:
             check_writable(report)
         from skdare import theory as paper
-        from skdare.report import chapter_text, theory_heading, theory_tally, write_theory
+        from skdare.report import write_theory
+        from skdare.report._theory import chapter_text, heading, tally
 
         width = min(shutil.get_terminal_size().columns, _WIDEST)
         if not as_json:
-            say_all(theory_heading(width))
+            say_all(heading(width))
         found = []
         for name, make in paper.CHAPTERS.items():
             if sys.stderr.isatty():
@@ -67,6 +68,6 @@ def theory(quick: bool, seed: int, report: str | None, as_json: bool) -> None:
             ]
             click.echo(json.dumps(claims, ensure_ascii=False))
         else:
-            say_all(f"\n{theory_tally(found)}")
+            say_all(f"\n{tally(found)}")
         if report is not None:
             say(f"wrote {write_theory(found, report)}", err=True)

@@ -1,9 +1,9 @@
-"""Reports of a run: text, Markdown, LaTeX, CSV, one HTML file with figures; the first figure."""
+"""Reports of a run: from records to a summary, and on to text, pages, tables and figures."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from skdare._validation import check_choice
@@ -11,25 +11,22 @@ from skdare.bench import Log, Record
 from skdare.persist import whole_file
 from skdare.report import _csv, _latex, _markdown, _text
 from skdare.report._csv import tidy
-from skdare.report._document import document
+from skdare.report._document import Document
 from skdare.report._figure_one import FigureOne, figure_one
-from skdare.report._names import as_given, label
-from skdare.report._plot import Plot
-from skdare.report._theory import chapter_text, page
-from skdare.report._theory import heading as theory_heading
-from skdare.report._theory import tally as theory_tally
-from skdare.report.summary.groups import Summary, summarise
+from skdare.report._names import label, plain_label
+from skdare.report._sections import document
+from skdare.report._theory import page
+from skdare.report.summary.summary import Summary, SummaryGroup, summarise
 from skdare.theory import Chapter
 
 __all__ = [
-    "FORMATS",
     "FigureOne",
-    "chapter_text",
+    "Summary",
+    "SummaryGroup",
     "figure_one",
     "read_records",
+    "summarise",
     "text",
-    "theory_heading",
-    "theory_tally",
     "tidy",
     "write_figure",
     "write_report",
@@ -43,9 +40,9 @@ PICTURES = (".svg", ".png")
 def text(summary: Summary, width: int = 100) -> str:
     """The tables and the verdict of a summary for a terminal of this width.
 
-    Where a table is wider, the intervals go first.
+    Where a table is too wide, its intervals are left out first.
     """
-    return _text.render(document(summary, as_given), width)
+    return _text.render(document(summary, plain_label), width)
 
 
 def write_report(
@@ -67,8 +64,8 @@ def write_report(
     out : path, optional
         The folder to write to, made if need be; default: the run's.
     formats : iterable of "html", "md", "tex", "csv"
-        ``report.FORMAT`` each; "csv" also writes ``records.csv``, a row a record. "html" needs
-        ``pip install 'skdare[report]'``.
+        ``report.FORMAT`` each; "csv" also writes ``records.csv``, one row for each record. "html"
+        needs ``pip install 'skdare[report]'``.
     spreadsheet_safe : bool, default=False
         In the CSV files, put an apostrophe before text that begins with ``=``, ``+``, ``-``, ``@``,
         a tab or the end of a line, which a spreadsheet would run as a formula.
@@ -80,46 +77,49 @@ def write_report(
         check_choice("format", name, FORMATS)
     records = read_records(run_folder)
     summary = summarise(records, Log(run_folder).unfinished())
-    contents: dict[str, Callable[[], dict[str, str]]] = {
-        "html": lambda: {"report.html": _page(summary)},
-        "md": lambda: {"report.md": _markdown.render(document(summary, label))},
-        "tex": lambda: {"report.tex": _latex.render(document(summary, label))},
-        "csv": lambda: {
-            "report.csv": _csv.statistics(summary, safe=spreadsheet_safe),
-            "records.csv": _csv.wide(records, safe=spreadsheet_safe),
-        },
-    }
-    rendered = [file for name in formats for file in contents[name]().items()]
+    contents: list[tuple[str, str]] = []
+    for name in formats:
+        if name == "csv":
+            contents += [
+                ("report.csv", _csv.statistics(summary, safe=spreadsheet_safe)),
+                ("records.csv", _csv.wide(records, safe=spreadsheet_safe)),
+            ]
+        else:
+            contents.append((f"report.{name}", _RENDERERS[name](document(summary, label))))
     folder = Path(run_folder if out is None else out)
     folder.mkdir(parents=True, exist_ok=True)
-    return [_written(folder / name, content) for name, content in rendered]
+    return [_written(folder / name, content) for name, content in contents]
 
 
 def write_figure(figure: FigureOne, paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     """Write the paper's first figure, with its caption, and return the files.
 
-    Each is SVG or PNG by its name, appears whole or not at all, and needs
+    Each is SVG or PNG by its name, and appears whole or not at all. Needs
     ``pip install 'skdare[report]'``.
     """
     files = [Path(path) for path in paths]
     for path in files:
         if path.suffix.lower() not in PICTURES:
-            raise ValueError(f"{path} is neither SVG nor PNG; end its name in .svg or .png")
+            raise ValueError(f"cannot write to {path}; the name must end in .svg or .png")
+    try:
+        from skdare.report._figures import as_file
+    except ImportError as error:
+        raise ValueError(f"a figure needs {error.name}; pip install 'skdare[report]'") from error
     caption = f"{figure.title}. {figure.plot.caption}"
-    rendered = [_picture(figure.plot, path.suffix.lower()[1:], caption) for path in files]
-    return [_written(path, content) for path, content in zip(files, rendered, strict=True)]
+    contents = [as_file(figure.plot, path.suffix.lower()[1:], caption) for path in files]
+    return [_written(path, content) for path, content in zip(files, contents, strict=True)]
 
 
 def write_theory(chapters: Sequence[Chapter], path: str | os.PathLike[str]) -> Path:
     """Write the theory beside its measurements as one page with figures.
 
-    It needs ``pip install 'skdare[report]'``.
+    Needs ``pip install 'skdare[report]'``.
     """
     return _written(Path(path), page(chapters))
 
 
 def read_records(run_folder: str | os.PathLike[str]) -> list[Record]:
-    """The records of a run; refused where there are none."""
+    """The records of a run; an error where there are none."""
     log = Log(run_folder)
     records = log.read()
     if not records:
@@ -127,7 +127,7 @@ def read_records(run_folder: str | os.PathLike[str]) -> list[Record]:
     return records
 
 
-def _page(summary: Summary) -> str:
+def _page(document: Document) -> str:
     try:
         from skdare.report._html import render
     except ImportError as error:
@@ -135,15 +135,10 @@ def _page(summary: Summary) -> str:
             f"a report in HTML needs {error.name}; pip install 'skdare[report]', "
             "or choose other formats"
         ) from error
-    return render(document(summary, label))
+    return render(document)
 
 
-def _picture(plot: Plot, kind: str, caption: str) -> bytes:
-    try:
-        from skdare.report._figures import as_file
-    except ImportError as error:
-        raise ValueError(f"a figure needs {error.name}; pip install 'skdare[report]'") from error
-    return as_file(plot, kind, caption)
+_RENDERERS = {"html": _page, "md": _markdown.render, "tex": _latex.render}
 
 
 def _written(path: Path, content: str | bytes) -> Path:

@@ -45,8 +45,8 @@ STYLE: Any = {
     "legend.columnspacing": 1.4,
     "legend.labelspacing": 0.35,
 }
-# Who has which colour where it is free, so that a head looks the same in every figure.
-_OWN = {
+# The colour of each line, if it is free: a head looks the same in every figure.
+_COLOUR_OF = {
     "erm": 0,
     "dare": 1,
     "reweighted": 3,
@@ -65,7 +65,7 @@ _OWN = {
 
 
 def rendered(draw: Callable[[Axes], None], kind: str, background: str = "none") -> bytes:
-    """What is drawn on axes in the style of all figures, as SVG or PNG."""
+    """A figure in the style of all figures, as SVG or PNG: ``draw`` fills its axes."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)
@@ -84,18 +84,19 @@ def rendered(draw: Callable[[Axes], None], kind: str, background: str = "none") 
 
 def colours(lines: Sequence[str]) -> dict[str, str]:
     """A colour for each line, all different while there are enough."""
-    found: dict[str, int] = {}
+    chosen: dict[str, int] = {}
     for line in dict.fromkeys(lines):
-        own = _OWN.get(line)
-        free = [i for i in range(2, len(PALETTE)) if i not in found.values()]
-        later = {_OWN[x] for x in lines if x in _OWN and x not in found}
-        choice = [i for i in free if i not in later] or free or [len(found) % len(PALETTE)]
-        found[line] = own if own is not None and own not in found.values() else choice[0]
-    return {line: PALETTE[i] for line, i in found.items()}
+        usual = _COLOUR_OF.get(line)
+        free = [i for i in range(2, len(PALETTE)) if i not in chosen.values()]
+        later = {_COLOUR_OF[x] for x in lines if x in _COLOUR_OF and x not in chosen}
+        choice = [i for i in free if i not in later] or free or [len(chosen) % len(PALETTE)]
+        chosen[line] = choice[0] if usual is None or usual in chosen.values() else usual
+    return {line: PALETTE[i] for line, i in chosen.items()}
 
 
 def size(axes: Axes, height: float, width: float = WIDTH) -> None:
-    figure: Any = axes.figure  # never a part of another
+    """Size of the figure in points."""
+    figure: Any = axes.figure
     figure.set_size_inches(width * POINT, height * POINT)
 
 
@@ -109,11 +110,11 @@ def whiskers(
     colour: str = INK,
     stroke: float = 0.8,
 ) -> None:
-    """Half widths around points, where they have one."""
-    there = np.isfinite(half) & np.isfinite(x) & np.isfinite(y)
-    side = {"yerr" if vertical else "xerr": half[there]}
-    if there.any():
-        axes.errorbar(x[there], y[there], **side, fmt="none", ecolor=colour, elinewidth=stroke)
+    """Half widths around points that have one."""
+    finite = np.isfinite(half) & np.isfinite(x) & np.isfinite(y)
+    side = {"yerr" if vertical else "xerr": half[finite]}
+    if finite.any():
+        axes.errorbar(x[finite], y[finite], **side, fmt="none", ecolor=colour, elinewidth=stroke)
 
 
 def remark(axes: Axes, text: str) -> None:

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from skdare.report._names import Naming
+from skdare.report._document import SectionPart
+from skdare.report._names import FEATURES, ROWS, Naming
 from skdare.report._numbers import count, duration
-from skdare.report._part import Part
-from skdare.report._standing import ROWS
 from skdare.report._table import Table, row
-from skdare.report.summary.groups import Failure, Group
+from skdare.report.summary.summary import Failure, SummaryGroup
 
 SHOWN = 6  # values of one option that are listed
-FEATURES = {
-    "data": "one table for all",
-    "held-out domain": "a table for each held-out domain",
-    "trial": "a table for each held-out domain and trial",
-}
 
 
-def failure_parts(group: Group, label: Naming) -> Iterator[Part]:
+def failure_parts(group: SummaryGroup, label: Naming) -> Iterator[SectionPart]:
     """Trials without a score, and why."""
     if not group.failures:
         return
@@ -27,47 +21,48 @@ def failure_parts(group: Group, label: Naming) -> Iterator[Part]:
     for f in group.failures:
         alike.setdefault((f.head, f.study, f.reason), []).append(f)
     rows = [
-        row(label(head), [study, f"{len(found):,}", _listed(_domains(found)), reason])
-        for (head, study, reason), found in alike.items()
+        row(label(head), [study, f"{len(failures):,}", _listed(_domains(failures)), reason])
+        for (head, study, reason), failures in alike.items()
     ]
     table = Table(
         "failures",
-        f"{count(len(group.failures), 'failed trial')}",
+        count(len(group.failures), "failed trial"),
         ("head", "study", "trials", "held out", "reason"),
         tuple(rows),
     )
-    yield Part("Failures", "They count in no mean and no test.", (), (table,))
+    text = "Failed trials are left out of every mean and test."
+    yield SectionPart("Failures", text, (), (table,))
 
 
-def condition_part(group: Group, label: Naming) -> Part:
+def condition_part(group: SummaryGroup, label: Naming) -> SectionPart:
     """Splits, versions, options and time."""
-    found = group.conditions
+    conditions = group.conditions
     facts = [
         ("Protocol", group.protocol),
         ("Task", group.task),
-        ("Trials", ", ".join(str(t) for t in found.trials)),
-        ("Settings", ", ".join(f"{n} {' and '.join(v)}" for n, v in found.settings.items())),
-        ("Features", "; ".join(FEATURES.get(of, of) for of in found.features_of)),
-        ("Split", "; ".join(found.splits)),
-        ("Tested on", ", ".join(ROWS.get(name, name) for name in found.tested_on)),
-        ("Records", f"{found.records:,}, {count(len(group.failures), 'failure')}"),
-        ("Warnings", f"{sum(found.warnings.values()):,}"),
-        ("Time", f"{duration(found.seconds)} over all trials"),
-        ("Versions", ", ".join(f"{n} {' and '.join(v)}" for n, v in found.versions.items())),
+        ("Trials", ", ".join(str(t) for t in conditions.trials)),
+        ("Settings", ", ".join(f"{n} {' and '.join(v)}" for n, v in conditions.settings.items())),
+        ("Features", "; ".join(FEATURES.get(of, of) for of in conditions.features_of)),
+        ("Split", "; ".join(conditions.splits)),
+        ("Tested on", ", ".join(ROWS.get(name, name) for name in conditions.tested_on)),
+        ("Records", f"{conditions.records:,}, {count(len(group.failures), 'failure')}"),
+        ("Warnings", f"{sum(conditions.warnings.values()):,}"),
+        ("Time", f"{duration(conditions.seconds)} over all trials"),
+        ("Versions", ", ".join(f"{n} {' and '.join(v)}" for n, v in conditions.versions.items())),
     ]
-    known = tuple((term, text) for term, text in facts if text)
+    stated = tuple((term, text) for term, text in facts if text)
     tables = (*_options(group, label), *_warnings(group))
-    return Part("How it was run", "", (), tables, known, folded=True)
+    return SectionPart("How it was run", "", (), tables, stated, folded=True)
 
 
-def _options(group: Group, label: Naming) -> Iterator[Table]:
-    """A row an option, so that one that differs between heads is seen."""
-    options = {head: found for head, found in group.conditions.options.items() if found}
-    names = dict.fromkeys(name for found in options.values() for name in found)
+def _options(group: SummaryGroup, label: Naming) -> Iterator[Table]:
+    """A row for each option, so that one that differs between heads stands out."""
+    options = {head: values for head, values in group.conditions.options.items() if values}
+    names = dict.fromkeys(name for values in options.values() for name in values)
     if not names:
         return
     rows = [
-        row(name, (_listed(found.get(name, ())) for found in options.values())) for name in names
+        row(name, (_listed(values.get(name, ())) for values in options.values())) for name in names
     ]
     yield Table(
         "options",
@@ -78,10 +73,10 @@ def _options(group: Group, label: Naming) -> Iterator[Table]:
     )
 
 
-def _warnings(group: Group) -> Iterator[Table]:
-    found = group.conditions.warnings
-    if found:
-        rows = (row(message, [f"{n:,}"]) for message, n in found.items())
+def _warnings(group: SummaryGroup) -> Iterator[Table]:
+    warnings = group.conditions.warnings
+    if warnings:
+        rows = (row(message, [f"{n:,}"]) for message, n in warnings.items())
         yield Table("warnings", "Warnings", ("message", "trials"), tuple(rows), detail=True)
 
 

@@ -10,15 +10,15 @@ import numpy as np
 
 from skdare.bench import NETWORK
 from skdare.report import _text
-from skdare.report._grids import Column, domain_rows, domains_of, kind_of_trials
+from skdare.report._document import Document, Section, SectionPart
+from skdare.report._grids import domain_table, has_spread, series_of
 from skdare.report._names import label
 from skdare.report._numbers import scale_of
-from skdare.report._part import Document, Part, Section
-from skdare.report._plot import Levels, Plot, Series
+from skdare.report._plot import Bars, Plot, Series
 from skdare.report._studies import other_rows
 from skdare.report._table import Table
-from skdare.report.summary.grid import estimate
-from skdare.report.summary.groups import Group, Summary
+from skdare.report.summary.grid import Column, domains_of
+from skdare.report.summary.summary import Summary, SummaryGroup
 
 TITLE = "Accuracy with and without a look at the held-out domain"
 PRETRAINED = " (pretrained features)"
@@ -31,7 +31,7 @@ class Bar:
 
     line: str
     label: str
-    seen: bool = False
+    saw_labels: bool = False
 
 
 BARS = (
@@ -46,7 +46,7 @@ BARS = (
 
 @dataclass(frozen=True)
 class FigureOne:
-    """The figure, and its numbers as a table."""
+    """The paper's first figure from a run's records, as `figure_one` makes it."""
 
     title: str
     plot: Plot
@@ -54,7 +54,7 @@ class FigureOne:
 
     def text(self, width: int = 100) -> str:
         """The numbers for a terminal of this width."""
-        section = Section(self.title, (), (Part("", tables=(self.table,)),))
+        section = Section(self.title, (), (SectionPart("", tables=(self.table,)),))
         return _text.render(Document(self.title, None, (section,), ()), width)
 
 
@@ -77,16 +77,16 @@ def figure_one(
             f"{group.data} is a regression, and the figure is of accuracies; choose other data "
             "with data="
         )
-    found = first_figure(group, "figure1")
-    if found is None:
+    figure = first_figure(group, "figure1")
+    if figure is None:
         raise ValueError(
             f"{group.data} has no records of the heads erm or dare under protocol "
             f"{group.protocol}; bench those heads first"
         )
-    return found
+    return figure
 
 
-def _chosen(summary: Summary, data: str | None, protocol: str | None) -> Group:
+def _chosen(summary: Summary, data: str | None, protocol: str | None) -> SummaryGroup:
     names = list(dict.fromkeys(group.data for group in summary.groups))
     if data is None and len(names) > 1:
         raise ValueError(f"the run has data sets {', '.join(names)}; name one of them with data=")
@@ -102,70 +102,67 @@ def _chosen(summary: Summary, data: str | None, protocol: str | None) -> Group:
     return groups[protocol]
 
 
-def belongs_in_report(group: Group) -> bool:
+def belongs_in_report(group: SummaryGroup) -> bool:
     """Whether a group has the figure's bars beyond those of any run, and few enough domains."""
-    bars = columns_of(group)
-    telling = {"network", "end-to-end", "pretrained"} & bars.keys()
-    fits = group.metric == "accuracy" and len(domains_of([*bars.values()])) <= MOST_DOMAINS
-    return bool(telling) and {"erm", "ceiling"} <= bars.keys() and fits
+    columns = _columns(group)
+    special = {"network", "end-to-end", "pretrained"} & columns.keys()
+    fits = group.metric == "accuracy" and len(domains_of([*columns.values()])) <= MOST_DOMAINS
+    return bool(special) and {"erm", "ceiling"} <= columns.keys() and fits
 
 
-def first_figure(group: Group, name: str) -> FigureOne | None:
+def first_figure(group: SummaryGroup, name: str) -> FigureOne | None:
     """The figure of one data set under one protocol; None without a head to show."""
-    bars = columns_of(group)
-    if not bars.keys() & {"erm", "dare"}:
+    columns = _columns(group)
+    if not columns.keys() & {"erm", "dare"}:
         return None
-    shown = [bar for bar in BARS if bar.line in bars]
-    columns = [bars[bar.line] for bar in shown]
-    domains = domains_of(columns)
-    series = tuple(_series(bar, bars[bar.line], domains) for bar in shown)
-    drawing = Levels((*domains, "average"), series, tuple(bar.seen for bar in shown))
-    table = Table(
-        "figure1",
-        f"{scale_of(group.metric).title} on the held-out domain",
-        ("held out", *(bar.line + "†" * bar.seen for bar in shown)),
-        tuple(domain_rows(columns, scale_of(group.metric))[:-1]),
-        tuple(_notes(group, drawing)),
-        foot=1,
-        grid=True,
-        trials=max(len(grid.trials) for grid, _ in columns),
-        kind=kind_of_trials(columns),
-    )
-    title = f"{group.data}, {group.protocol} protocol"
-    return FigureOne(title, _plot(group, name, drawing, table), table)
+    shown = [bar for bar in BARS if bar.line in columns]
+    ordered = [columns[bar.line] for bar in shown]
+    domains = domains_of(ordered)
+    scale = scale_of(group.metric)
+    series = []
+    for bar, column in zip(shown, ordered, strict=True):
+        estimates = [*(column.at(d) for d in domains), column.average_over(domains)]
+        saw = bar.saw_labels
+        series.append(series_of(scale, bar.line, bar.label, estimates, saw_labels=saw))
+    bars = Bars((*domains, "average"), tuple(series))
+    caption = f"{scale.title} on the held-out domain"
+    names = [bar.line + "†" * bar.saw_labels for bar in shown]
+    notes = [*_notes(group, bars)]
+    table = domain_table("figure1", caption, ordered, names, notes, scale)
+    return FigureOne(group.title, _plot(group, name, bars, table), table)
 
 
-def _plot(group: Group, name: str, drawing: Levels, table: Table) -> Plot:
-    """The drawing with the words of its table."""
+def _plot(group: SummaryGroup, name: str, bars: Bars, table: Table) -> Plot:
+    """The bars with the words of their table."""
     scale = scale_of(group.metric)
     caption = " ".join(table.notes)
-    if any(math.isfinite(v) for s in drawing.series for v in s.spread):
+    if has_spread(bars.series):
         caption += f" Whiskers: t 90 % interval over {table.trials} trials, {table.kind}."
-    means = (f"{s.label} {scale.value(s.values[-1] / scale.factor)}" for s in drawing.series)
+    means = (f"{s.label} {scale.value(s.values[-1] / scale.factor)}" for s in bars.series)
     alt = f"Averages in {scale.axis}: {', '.join(means)}."
-    return Plot(name, TITLE, scale.axis, drawing, caption, alt)
+    return Plot(name, TITLE, scale.axis, bars, caption, alt)
 
 
-def columns_of(group: Group) -> dict[str, Column]:
-    """Where the scores of each bar are that the records have."""
-    main, ceilings, linear = group.main, group.ceilings, _linear(group)
-    heads = (main.reserved or main.grid) if main else None
-    places = {
+def _columns(group: SummaryGroup) -> dict[str, Column]:
+    """The scores of each bar that the records have."""
+    heads = (group.main.reserved or group.main.grid) if group.main else None
+    linear = _linear_ceiling(group)
+    sources = {
         "network": (group.networks, NETWORK),
         "erm": (heads, "erm"),
         "dare": (heads, "dare"),
-        "ceiling": (ceilings, linear),
-        "end-to-end": (ceilings, "end-to-end"),
-        "pretrained": (ceilings, linear + PRETRAINED),
+        "ceiling": (group.ceilings, linear),
+        "end-to-end": (group.ceilings, "end-to-end"),
+        "pretrained": (group.ceilings, linear + PRETRAINED),
     }
     return {
-        bar: (grid, line)
-        for bar, (grid, line) in places.items()
+        bar: grid.column(line)
+        for bar, (grid, line) in sources.items()
         if grid and line in grid.lines and np.isfinite(grid.of(line)).any()
     }
 
 
-def _linear(group: Group) -> str:
+def _linear_ceiling(group: SummaryGroup) -> str:
     """Which linear ceiling: the one that more features have; of two, the protocol's own."""
     lines = group.ceilings.lines if group.ceilings else ()
     kinds = ["ceiling-exact", "ceiling-sgd"]
@@ -174,37 +171,30 @@ def _linear(group: Group) -> str:
     return max(kinds, key=lambda kind: (kind in lines) + (kind + PRETRAINED in lines))
 
 
-def _series(bar: Bar, column: Column, domains: Sequence[str]) -> Series:
-    """Means and half widths on each domain, and on average where no domain is missing."""
-    (grid, line), scale = column, scale_of(column[0].metric)
-    whole = len(grid.domains) == len(domains)
-    scores = [grid.at(line, domain) for domain in domains]
-    scores.append(grid.average(line) if whole else np.full(1, np.nan))
-    found = [estimate(x) for x in scores]
-    means = tuple(scale.scaled(e.mean) for e in found)
-    halves = tuple(scale.scaled(e.t.half_width) for e in found)
-    return Series(bar.line, bar.label, means, halves)
-
-
-def _notes(group: Group, drawing: Levels) -> Iterator[str]:
-    """What the bars are, on which rows, and which are not there."""
-    lines = [s.line for s in drawing.series]
+def _notes(group: SummaryGroup, bars: Bars) -> Iterator[str]:
+    """What the bars are, on which rows, and which are missing."""
+    lines = [s.line for s in bars.series]
     yield "Scored on the rows of the held-out domain that were set aside."
     if group.main and group.main.reserved is None:
         yield "But the heads were scored on all its rows, as none were set aside."
     yield from other_rows(group, label)
-    if any(drawing.seen):
+    if any(s.saw_labels for s in bars.series):
         yield "† has seen labels of the held-out domain, on other rows."
     if "erm" in lines:
         yield "ERM stands for the paper's approximate SOTA."
     if "ceiling" in lines:
-        how = "by the paper's descent" if _linear(group) == "ceiling-sgd" else "to the optimum"
-        yield f"Heads and linear ceiling are on the same features; the ceiling is solved {how}."
-    absent = [bar.label for bar in BARS if bar.line not in lines]
-    gaps = []
-    for s in drawing.series:
-        places = zip(drawing.categories, s.values, strict=True)
-        without = [place for place, value in places if math.isnan(value)]
-        gaps += [f"{s.label} on {', '.join(without)}"] if without else []
-    if absent or gaps:
-        yield f"Not on record: {'; '.join([*absent, *gaps])}."
+        sgd = _linear_ceiling(group) == "ceiling-sgd"
+        how = "by the paper's descent" if sgd else "to the optimum"
+        yield f"Heads and linear ceiling use the same features; the ceiling is solved {how}."
+    missing = [bar.label for bar in BARS if bar.line not in lines]
+    missing += _gaps(bars.categories, bars.series)
+    if missing:
+        yield f"Not on record: {'; '.join(missing)}."
+
+
+def _gaps(categories: Sequence[str], series: Sequence[Series]) -> Iterator[str]:
+    """Bars that some category lacks."""
+    for s in series:
+        lacking = [c for c, v in zip(categories, s.values, strict=True) if math.isnan(v)]
+        if lacking:
+            yield f"{s.label} on {', '.join(lacking)}"

@@ -1,18 +1,17 @@
-"""Figures: plots drawn by matplotlib as SVG, the same bytes for the same plot."""
+"""Figures: plots drawn by matplotlib, the same bytes for the same plot."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from skdare.report._axis import spaced
-from skdare.report._bars import draw_bars, draw_levels, most
 from skdare.report._canvas import (
     MARKERS,
+    WIDTH,
     colours,
     guides,
     legend,
@@ -23,39 +22,121 @@ from skdare.report._canvas import (
     strokes,
     whiskers,
 )
-from skdare.report._plot import Bars, Dots, Gains, Levels, Lines, Plot, Series
-from skdare.report._svg import INK, inline
+from skdare.report._plot import Bars, Dots, Gains, Lines, Plot, Series, spaced
+from skdare.report._svg import FIRST, INK, PAPER, inline
 
 ROOM_FOR_WHISKERS = 13  # rows of dots
+CHARACTER = 5.2  # points that a character of a name takes
+# Of bars, in points: as wide as a page, more where that leaves too little for a bar or a group.
+PAGE = 620.0
+HEIGHT = 240.0
+BAR = 17.0
+GROUP = 60.0
+# Between bars that saw labels and others, in bars; before the average, in groups.
+GAP = 0.4
+APART = 0.2
 
 
 def draw(plot: Plot) -> str:
     """The plot as an SVG element for a page."""
-    svg = rendered(lambda axes: _drawn(axes, plot), "svg").decode()
+    svg = rendered(lambda axes: draw_on(axes, plot), "svg").decode()
     return inline(svg, plot.name, plot.title, plot.alt)
 
 
-def as_file(plot: Plot, kind: str, remarked: str) -> bytes:
-    """The plot as an SVG or PNG file by itself, on white, with small print below."""
+def as_file(plot: Plot, kind: str, caption: str) -> bytes:
+    """The plot as an SVG or PNG file by itself, on white, with its caption below."""
 
     def work(axes: Axes) -> None:
-        _drawn(axes, plot)
-        remark(axes, remarked)
+        draw_on(axes, plot)
+        remark(axes, caption)
 
     return rendered(work, kind, "white")
 
 
-def _drawn(axes: Axes, plot: Plot) -> None:
+def draw_on(axes: Axes, plot: Plot) -> None:
+    """Draw the plot on axes of its own."""
     _DRAWERS[type(plot.drawing)](axes, plot, plot.drawing)
+
+
+# Bars
+
+
+def _bars(axes: Axes, plot: Plot, bars: Bars) -> None:
+    """Groups of bars; an axis that does not start at zero is cut and says so."""
+    n = len(bars.series)
+    groups = len(bars.categories)
+    width = max(PAGE, BAR * n * groups, GROUP * groups)
+    size(axes, HEIGHT, width)
+    floor, top = _bar_ends(bars.series)
+    axes.set_ylim(floor, min(top + 0.03 * (top - floor), _highest(plot)))
+    gap = GAP * (len({s.saw_labels for s in bars.series}) > 1)
+    step = 0.88 / (n + gap)
+    place = np.arange(groups, dtype=float)
+    place[-1] += APART
+    for k, s in enumerate(bars.series):
+        x = place + (k + gap * s.saw_labels - (n - 1 + gap) / 2) * step
+        _bar_series(axes, s, x, 0.9 * step, floor)
+    room = int(width / groups / CHARACTER)
+    axes.set_xticks(place, [short(name, room) for name in bars.categories])
+    axes.get_xticklabels()[-1].set_fontweight("bold")
+    axes.axvline(place[-1] - (1 + APART) / 2, color=INK, linewidth=0.5, alpha=0.35)
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-0.5, place[-1] + 0.5)
+    axes.set_ylabel(plot.axis)
+    if floor:
+        strokes(axes, [(0, 0.025), (0, 0.055)], 0.007, axes.transAxes)
+        start = f"axis starts at {floor:g}"
+        axes.set_xlabel(start, loc="left", fontsize=7.5, style="italic", labelpad=2)
+    guides(axes, "y")
+    legend(axes, [s.label for s in bars.series], PAGE)
+
+
+def _bar_ends(series: Sequence[Series]) -> tuple[float, float]:
+    """Foot and top: the foot is zero, or a round number where all bars would look alike."""
+    values = np.array([s.values for s in series])
+    half = np.nan_to_num(np.array([s.spread for s in series]))
+    if not np.isfinite(values).any():
+        return 0.0, 1.0
+    low = float(np.nanmin(values - half))
+    high = float(np.nanmax(values + half))
+    # Every bar needs some height, even if it is the only one.
+    room = max(0.2 * (high - low), 1.0)
+    floor = max(0, 10 * math.floor((low - room) / 10)) if low > 0.5 * high else 0
+    return float(floor), max(high, floor + 1.0)
+
+
+def _bar_series(axes: Axes, s: Series, x: np.ndarray, wide: float, floor: float) -> None:
+    """The bars of one series with whiskers, and with numbers at the foot of those tall enough."""
+    y = np.array(s.values)
+    look = FIRST[s.line]
+    hues: dict[str, Any] = {"facecolor": look.fill, "edgecolor": look.edge}
+    axes.bar(x, y - floor, wide, bottom=floor, label=s.label, linewidth=0.7, **hues)
+    # A rim in the colour of the page, as half of a whisker lies on a bar as dark as itself.
+    for colour, stroke in ((PAPER, 2.4), (INK, 0.9)):
+        whiskers(axes, x, y, np.array(s.spread), vertical=True, colour=colour, stroke=stroke)
+    point = (axes.get_ylim()[1] - floor) / (0.75 * HEIGHT)
+    turned: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "bottom", "fontsize": 7}
+    turned["textcoords"] = "offset points"
+    for left, value in zip(x, y, strict=True):
+        if value - floor > 24 * point:
+            axes.annotate(f"{value:.1f}", (left, floor), (0.4, 4), color=look.text, **turned)
+
+
+def _highest(plot: Plot) -> float:
+    """Where the axis ends at the latest: no accuracy is above 100 %."""
+    return 100.5 if plot.axis.endswith("(%)") else math.inf
+
+
+# Dots
 
 
 def _dots(axes: Axes, plot: Plot, dots: Dots) -> None:
     """A row of dots for each category, with whiskers while there is room for them."""
     many = len(dots.categories) > ROOM_FOR_WHISKERS
-    n, step = len(dots.series), 13.0 if many else 10.0 + 5.0 * len(dots.series)
-    size(axes, 62 + step * len(dots.categories))
+    n = len(dots.series)
+    size(axes, 62 + (13.0 if many else 10.0 + 5.0 * n) * len(dots.categories))
     place = -np.arange(len(dots.categories), dtype=float)
-    place[len(place) - dots.foot :] -= 0.4
+    place[-1] -= 0.4
     colour = colours([s.line for s in dots.series])
     for k, s in enumerate(dots.series):
         y = place + (0 if many else 0.7 * ((n - 1) / 2 - k) / n)
@@ -63,15 +144,14 @@ def _dots(axes: Axes, plot: Plot, dots: Dots) -> None:
         _dot_series(axes, s, y, half, MARKERS[k % 8], colour[s.line], dots.floor)
     if dots.floor is not None and any(v < dots.floor for s in dots.series for v in s.values):
         axes.set_xlim(left=dots.floor)
-    axes.set_yticks(place, [short(c, 24) for c in dots.categories])
-    axes.tick_params(axis="y", length=0)
+    _named_rows(axes, place, dots.categories)
     axes.set_ylim(place[-1] - 0.7, 0.7)
+    axes.axhline(place[-1] + 0.7, color=INK, linewidth=0.6)
     axes.set_xlabel(plot.axis)
-    axes.spines["left"].set_visible(False)
     guides(axes, "both" if many else "x")
-    if dots.foot:
-        axes.axhline(place[-dots.foot] + 0.7, color=INK, linewidth=0.6)
-    legend(axes, [s.label for s in dots.series])
+    # The legend starts where the names of the rows end.
+    names = CHARACTER * min(24, max(map(len, dots.categories)))
+    legend(axes, [s.label for s in dots.series], WIDTH - names)
 
 
 def _dot_series(
@@ -84,13 +164,52 @@ def _dot_series(
     floor: float | None,
 ) -> None:
     """Dots with whiskers; what is below the floor is an arrow at it."""
-    x, low = np.array(s.values), -math.inf if floor is None else floor
-    inside, below = x >= low, x < low
+    x = np.array(s.values)
+    low = -math.inf if floor is None else floor
+    inside = x >= low
+    below = x < low
     look: dict[str, Any] = {"color": colour, "linestyle": "none", "markersize": 4}
+    look |= {"mfc": PAPER} if s.saw_labels else {}
     whiskers(axes, x[inside], y[inside], half[inside], vertical=False, colour=colour)
     axes.plot(x[inside], y[inside], marker, label=s.label, **look)
     if below.any():
         axes.plot(np.full(below.sum(), low), y[below], "<", clip_on=False, **look)
+
+
+def _named_rows(axes: Axes, place: Sequence[float] | np.ndarray, names: Sequence[str]) -> None:
+    """Names at the left in place of an axis."""
+    axes.set_yticks(place, [short(name, 24) for name in names])
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+
+
+# Gains
+
+
+def _gains(axes: Axes, plot: Plot, gains: Gains) -> None:
+    """Points of the domains, and over them the mean with its interval."""
+    rows = len(gains.gains)
+    size(axes, 48 + 26 * rows)
+    colour = colours([g.line for g in gains.gains])
+    for k, g in enumerate(gains.gains):
+        hue = colour[g.line]
+        points = np.array(g.points)
+        hollow: dict[str, Any] = {"mfc": "none", "mec": hue, "ms": 3.5, "mew": 0.8, "ls": "none"}
+        for sign, marker in ((-1, "<"), (1, ">")):
+            beyond = points[sign * points > gains.limit]
+            axes.plot(0 * beyond + sign * gains.limit, 0 * beyond - k - 0.2, marker, **hollow)
+        inside = points[np.abs(points) <= gains.limit]
+        axes.plot(inside, 0 * inside - k - 0.2, "o", **hollow)
+        axes.plot([g.low, g.high], [-k + 0.12] * 2, color=hue, lw=2.2, solid_capstyle="butt")
+        axes.plot(g.mean, -k + 0.12, "o", color=hue, ms=5.5)
+    axes.axvline(0, color=INK, linewidth=0.8)
+    _named_rows(axes, [-k for k in range(rows)], [g.label for g in gains.gains])
+    axes.set_ylim(-rows + 0.4, 0.6)
+    axes.set_xlabel(plot.axis)
+    guides(axes, "x")
+
+
+# Lines
 
 
 def _lines(axes: Axes, plot: Plot, lines: Lines) -> None:
@@ -108,7 +227,7 @@ def _lines(axes: Axes, plot: Plot, lines: Lines) -> None:
     for level in lines.levels:
         hue = colour[level.line]
         axes.axhline(level.value, color=hue, lw=1.1, ls=(0, (4, 2.5)), label=level.label)
-    _limit(axes, lines, most(plot))
+    _limit(axes, lines, _highest(plot))
     axes.set_xticks(*axis.ticks)
     axes.set_xlabel(lines.x_label)
     axes.set_ylabel(plot.axis)
@@ -123,59 +242,35 @@ def _lines(axes: Axes, plot: Plot, lines: Lines) -> None:
 def _line(
     axes: Axes, s: Series, places: np.ndarray, pieces: list[slice], look: dict[str, Any]
 ) -> None:
-    """One line, not joined across a gap."""
-    y, half = np.array(s.values), np.nan_to_num(np.array(s.spread))
-    for part in pieces:
-        x, low, high = places[part], (y - half)[part], (y + half)[part]
+    """One line with its band, not joined across a gap."""
+    y = np.array(s.values)
+    half = np.nan_to_num(np.array(s.spread))
+    for piece in pieces:
+        x, low, high = places[piece], (y - half)[piece], (y + half)[piece]
         if len(x) > 1:
             axes.fill_between(x, low, high, color=look["color"], alpha=0.15, linewidth=0)
         else:
             axes.plot([x[0]] * 2, [low[0], high[0]], color=look["color"], alpha=0.35, lw=3)
-        named = s.label if part is pieces[-1] else None
-        axes.plot(x, y[part], **({"markersize": 3.5, "lw": 1.3, "label": named} | look))
+        label = s.label if piece is pieces[-1] else None
+        axes.plot(x, y[piece], **({"markersize": 3.5, "lw": 1.3, "label": label} | look))
 
 
-def _limit(axes: Axes, lines: Lines, most: float) -> None:
+def _limit(axes: Axes, lines: Lines, highest: float) -> None:
     """Room for the means; a band may leave the picture, and nothing goes below the floor."""
     means = [v for s in lines.series for v in s.values if not math.isnan(v)]
     means += [level.value for level in lines.levels]
     if not means:
         return
-    low, high = min(means), max(means)
-    low = max(low, lines.floor) if lines.floor is not None else low
+    low = min(means) if lines.floor is None else max(min(means), lines.floor)
+    high = max(means)
     room = 0.12 * (high - low) or 0.01 * abs(high) or 1.0
     bottom, top = axes.get_ylim()
-    axes.set_ylim(max(bottom, low - 4 * room), min(top, high + 4 * room, most))
-
-
-def _gains(axes: Axes, plot: Plot, gains: Gains) -> None:
-    """Points of the domains, and over them the mean with its interval."""
-    size(axes, 48 + 26 * len(gains.gains))
-    colour = colours([g.line for g in gains.gains])
-    for k, g in enumerate(gains.gains):
-        hue, points = colour[g.line], np.array(g.points)
-        hollow: dict[str, Any] = {"mfc": "none", "mec": hue, "ms": 3.5, "mew": 0.8, "ls": "none"}
-        for sign, marker in ((-1, "<"), (1, ">")):
-            beyond = points[sign * points > gains.limit]
-            axes.plot(0 * beyond + sign * gains.limit, 0 * beyond - k - 0.2, marker, **hollow)
-        inside = points[np.abs(points) <= gains.limit]
-        axes.plot(inside, 0 * inside - k - 0.2, "o", **hollow)
-        axes.plot([g.low, g.high], [-k + 0.12] * 2, color=hue, lw=2.2, solid_capstyle="butt")
-        axes.plot(g.mean, -k + 0.12, "o", color=hue, ms=5.5)
-    axes.axvline(0, color=INK, linewidth=0.8)
-    names = [short(g.label, 24) for g in gains.gains]
-    axes.set_yticks([-k for k in range(len(names))], names)
-    axes.tick_params(axis="y", length=0)
-    axes.set_ylim(-len(names) + 0.4, 0.6)
-    axes.spines["left"].set_visible(False)
-    axes.set_xlabel(plot.axis)
-    guides(axes, "x")
+    axes.set_ylim(max(bottom, low - 4 * room), min(top, high + 4 * room, highest))
 
 
 _DRAWERS: dict[type, Callable[[Axes, Plot, Any], None]] = {
-    Bars: draw_bars,
-    Levels: draw_levels,
+    Bars: _bars,
     Dots: _dots,
-    Lines: _lines,
     Gains: _gains,
+    Lines: _lines,
 }

@@ -1,24 +1,24 @@
-"""HTML: one file that opens anywhere, with its figures inside and nothing to fetch."""
+"""HTML: one file that holds its figures and opens anywhere, without a network."""
 
 from __future__ import annotations
 
 import jinja2
 from markupsafe import Markup
 
+from skdare.report._document import Document
 from skdare.report._figures import draw
-from skdare.report._part import Document
 from skdare.report._plot import Plot
 from skdare.report._table import Table, notes
 
 
 def render(document: Document) -> str:
-    """The page."""
+    """The report as one page."""
     template = environment().get_template("template.html")
     return template.render(document=document, figure=_figure, notes=_notes)
 
 
 def environment() -> jinja2.Environment:
-    """Templates beside this module; whatever they are given is escaped."""
+    """Templates beside this module, which escape all text."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("skdare.report", "."),
         autoescape=True,

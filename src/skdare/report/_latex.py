@@ -1,13 +1,13 @@
-r"""LaTeX: table environments with booktabs, marked as the paper's Table 1."""
+r"""LaTeX: table environments with booktabs, marked like the paper's Table 1."""
 
 from __future__ import annotations
 
 from skdare._safe_text import terminal_safe
-from skdare.report._part import Document
+from skdare.report._document import Document
 from skdare.report._table import Cell, Table, notes
 
 WIDE = 96  # characters that about fill a line of a page
-TURNED = 7  # a grid with no more rows than this has heads as rows, as the paper
+TURNED = 7  # a grid with no more rows than this has heads as rows, as in the paper
 _ESCAPES = {
     "\\": r"\textbackslash{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -43,7 +43,7 @@ def render(document: Document) -> str:
         lines += [_table(document.overview, document.title)]
     for section in document.sections:
         for part in section.parts:
-            # Options and failures say how it was run; no paper prints them as tables.
+            # Options and failures say how the run went; no paper prints them as tables.
             shown = [t for t in part.tables if not t.detail and t.name != "failures"]
             title = f"{part.heading.lower()}; {section.title}" if part.below else section.title
             lines += [_table(table, title) for table in shown]
@@ -53,15 +53,16 @@ def render(document: Document) -> str:
 def _table(table: Table, title: str) -> str:
     if table.grid and len(table.rows) <= TURNED:
         table = table.turned()
-    said = [f"{table.caption} ({title}).", *notes(table, "Bold", "Underlined")]
-    caption = " ".join(escape(note) for note in said)
-    start, end = (r"\resizebox{\textwidth}{!}{%", "}%") if table.width > WIDE else ("", "")
+    sentences = [f"{table.caption} ({title}).", *notes(table, "Bold", "Underlined")]
+    caption = " ".join(escape(sentence) for sentence in sentences)
+    wide = table.width > WIDE
+    start = r"\resizebox{\textwidth}{!}{%" if wide else "%"
     return "\n".join(
         [
             r"\begin{table}[htbp]",
-            rf"  \centering\small\setlength{{\tabcolsep}}{{4pt}}{start or '%'}",
+            rf"  \centering\small\setlength{{\tabcolsep}}{{4pt}}{start}",
             *_tabular(table),
-            *([f"  {end}"] if end else []),
+            *(["  }%"] if wide else []),
             rf"  \caption{{{caption}}}",
             r"\end{table}",
             "",
@@ -92,7 +93,7 @@ def _line(cells: list[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    """As the paper: the mark covers mean and interval."""
+    """A cell whose mark covers mean and interval, as in the paper."""
     text = escape(str(cell))
     if cell.mark == "bold":
         return rf"\textbf{{{text}}}"
@@ -100,7 +101,7 @@ def _cell(cell: Cell) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that prints as it is."""
+    """Text with its special characters escaped."""
     text = terminal_safe(" ".join(text.split())).replace("σ̂", "\0")
     return "".join(_character(c) for c in text)
 

@@ -1,14 +1,14 @@
-"""Markdown: the same tables with pipes."""
+"""Markdown: the report without its figures, tables with pipes."""
 
 from __future__ import annotations
 
 from skdare._safe_text import terminal_safe
-from skdare.report._part import Document, Part, Section
+from skdare.report._document import Document, Section, SectionPart
 from skdare.report._table import Cell, Table, notes
 
 
 def render(document: Document) -> str:
-    """The whole report without its figures."""
+    """The report as one Markdown file."""
     blocks = [f"# {_escape(document.title)}"]
     if document.overview:
         blocks.append(_table(document.overview))
@@ -24,13 +24,13 @@ def render(document: Document) -> str:
 def _section(section: Section, level: str) -> list[str]:
     blocks = [_escape(" ".join(section.verdict))] if section.verdict else []
     for part in section.parts:
-        # What has only figures has nothing to say here; a heading over others does.
+        # Figures are left out here, and so is a part that has nothing else; a heading stays.
         if part.tables or part.text or part.facts or not part.plots:
             blocks += _part(part, level)
     return blocks
 
 
-def _part(part: Part, level: str) -> list[str]:
+def _part(part: SectionPart, level: str) -> list[str]:
     blocks = [f"{level}{'#' if part.below else ''} {_escape(part.heading)}"]
     if part.text:
         blocks.append(_escape(part.text))
@@ -47,8 +47,8 @@ def _table(table: Table) -> str:
         _line(["---", *("---:" for _ in table.columns[1:])]),
         *(_line([_cell(cell) for cell in cells]) for cells in table.rows),
     ]
-    said = " ".join(_escape(note) for note in notes(table, "Bold", "Underlined"))
-    return "\n".join([*lines, "", said] if said else lines)
+    note = " ".join(_escape(text) for text in notes(table, "Bold", "Underlined"))
+    return "\n".join([*lines, "", note] if note else lines)
 
 
 def _line(cells: list[str]) -> str:
@@ -65,7 +65,7 @@ def _cell(cell: Cell) -> str:
 
 
 def _escape(text: str) -> str:
-    """Text whose own characters mark nothing up."""
+    """Text in which no character is markup."""
     text = terminal_safe(" ".join(text.split()))
     for character in "\\`*_[]|<>#":
         text = text.replace(character, f"\\{character}")

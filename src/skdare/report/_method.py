@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from skdare.report.summary.groups import Summary
+from skdare.report.summary.summary import Summary
 
 Note = tuple[str, str]
 _NORMAL = (
     "Normal 90 % interval",
     "Mean ± 1.645 σ̂/√n over n trials, as the paper prints it. It takes the estimated spread "
-    "for the true one, and with three trials it covers 76 times in 100, not 90.",
+    "for the true one, so with three trials it covers the mean 76 times in 100, not 90.",
 )
 _T = (
     "Mean ± t σ̂/√n with the quantile of Student's law, 2.920 for three trials. It would cover "
@@ -38,19 +38,19 @@ _REST = (
         "Bold: the highest mean, by one-sided paired t-tests over trials against every other head "
         "at p = 0.1. Underlined: above the baseline by the same test. As in the paper they are not "
         "corrected for their number, and they are optimistic, as trials share rows. Heads that saw "
-        "anything of the held-out domain do not compete, and two heads that agree on every row "
-        "bar each other.",
+        "anything of the held-out domain do not compete, and of two heads that agree on "
+        "every row neither is bold.",
     ),
     (
         "Sign-flip test",
-        "The share of sign changes of the paired differences that give as high a mean. It assumes "
-        "no normality, and of n differences it cannot go below 1/2ⁿ: 1/8 for three.",
+        "The share of sign changes of the paired differences that give at least as high a mean. It "
+        "does not assume normality; with n differences it cannot go below 1/2ⁿ, 1/8 for three.",
     ),
     (
         "Holm",
-        "p-values corrected for the number of heads compared with the baseline: those that saw "
-        "nothing of the held-out domain are one family, the others another. Not corrected for the "
-        "number of domains.",
+        "p-values are corrected for the number of heads compared with the baseline: those that saw "
+        "nothing of the held-out domain are one family, the others another. They are not corrected "
+        "for the number of domains.",
     ),
     (
         "McNemar's test",
@@ -60,8 +60,8 @@ _REST = (
 )
 
 
-def notes_on(summary: Summary) -> tuple[Note, ...]:
-    """What a reader has to know of this report's numbers."""
+def method_notes(summary: Summary) -> tuple[Note, ...]:
+    """What a reader has to know about the numbers of this report."""
     grids = [group.main.grid for group in summary.groups if group.main]
     fresh = {bool(grid.fresh) for grid in grids}
     t = _OF_NETWORKS if fresh == {True} else _OF_SPLITS + _SOME_NETWORKS * (True in fresh)

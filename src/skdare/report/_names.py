@@ -1,4 +1,4 @@
-"""What things are called in a report."""
+"""What heads, rows, features and ablations are called in a report."""
 
 from __future__ import annotations
 
@@ -41,11 +41,24 @@ def label(line: str) -> str:
     return f"{shown}, {more}" if more else shown
 
 
-def as_given(line: str) -> str:
-    """A head as the command line calls it."""
+def plain_label(line: str) -> str:
+    """A head by the name that users give it."""
     return line.replace(" (pretrained features)", " (pretrained)")
 
 
+# Rows of the held-out domain that a line was scored on.
+ROWS = {
+    "reserved": "its rows set aside",
+    "rest": "its rows not set aside",
+    "all": "all its rows",
+    "unknown": "rows that were not recorded",
+}
+# What has features of its own.
+FEATURES = {
+    "data": "one table for all",
+    "held-out domain": "a table for each held-out domain",
+    "trial": "a table for each held-out domain and trial",
+}
 # Ablation: its heading, what varies, and what the reader is to look for.
 ABLATIONS = {
     "whitening": (
@@ -56,13 +69,13 @@ ABLATIONS = {
     "constraint": (
         "Constraint on the means",
         "",
-        "What the constraint on the domain means does: none, the penalty, and solved exactly.",
+        "What the constraint on the domain means does: without it, as a penalty, and met exactly.",
     ),
     "mean": (
         "Mean of the new domain",
         "",
-        "Rows centred by domain and the average of the training means subtracted in use, in place "
-        "of the constraint.",
+        "In place of the constraint, training rows are centred by domain, and new rows by the "
+        "average of the training means.",
     ),
     "lambda": (
         "Strength of the penalty",
@@ -73,7 +86,7 @@ ABLATIONS = {
     "dimension": (
         "Feature dimension",
         "feature dimension",
-        "The features projected to fewer dimensions; scored on the reserved rows.",
+        "The features are projected to fewer dimensions; scored on the reserved rows.",
     ),
     "domains": (
         "Number of training domains",

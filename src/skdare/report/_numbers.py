@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from skdare.report.summary.comparison import SignFlip
-
 NONE = "–"
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -27,7 +25,7 @@ class Scale:
     point : str
         What a difference is counted in.
     within : str
-        What it is a difference in, where the count does not say.
+        What it is a difference in, where the unit does not say.
     unit : str
         After a value in a sentence.
     """
@@ -46,6 +44,7 @@ class Scale:
         return self.axis[:1].upper() + self.axis[1:]
 
     def scaled(self, value: float) -> float:
+        """The value in the unit of the axis."""
         return self.factor * value
 
     def value(self, value: float, *, unit: bool = False) -> str:
@@ -66,6 +65,7 @@ class Scale:
         return self.value(abs(value)) + self.point
 
     def interval(self, low: float, high: float) -> str:
+        """The two ends of an interval of differences."""
         if math.isnan(low):
             return NONE
         return f"{self.gain(low)} to {self.gain(high)}"
@@ -81,7 +81,7 @@ SCALES = {
 
 
 def scale_of(metric: str, values: Iterable[float] = ()) -> Scale:
-    """The scale of a metric; an error in units of the target gets about four digits."""
+    """The scale of a metric; an RMSE, in the target's units, gets about four digits."""
     scale = SCALES.get(metric, Scale(metric, metric, 1.0, 3))
     largest = max((abs(v) for v in values if math.isfinite(v)), default=0.0)
     if metric != "rmse" or not largest:
@@ -90,7 +90,7 @@ def scale_of(metric: str, values: Iterable[float] = ()) -> Scale:
 
 
 def typographic(text: str) -> str:
-    """With a minus sign in place of a hyphen."""
+    """Text with minus signs in place of hyphens."""
     return text.replace("-", "−")
 
 
@@ -107,13 +107,8 @@ def p_value(p: float) -> str:
     return NONE if math.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def smallest(flip: SignFlip) -> str:
-    """The smallest p that a sign-flip test could reach."""
-    return f"1/{2**flip.n}" if flip.exact else p_value(flip.smallest)
-
-
 def number(x: float) -> str:
-    """A value of what was varied: powers of ten far from one as such, the rest in full."""
+    """A value of a varied quantity: powers of ten far from one as such, others in full."""
     power = math.log10(abs(x)) if x else 0.0
     if power == round(power) and abs(power) > 3:
         return "10" + str(round(power)).translate(_SUPERSCRIPT)
@@ -126,6 +121,7 @@ def count(n: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
+    """``12.3 s``, ``3 min 12 s``, ``2 h 5 min``."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

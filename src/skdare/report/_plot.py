@@ -2,49 +2,51 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+
+from skdare.report._numbers import number
+
+UNEVEN = 3.0  # widest step over narrowest from which an axis is logarithmic
+MOST_TICKS = 9
 
 
 @dataclass(frozen=True)
 class Series:
-    """Values of one line, NaN where there is none, and the half widths of their intervals."""
+    """Values of one line and the half widths of their intervals, NaN where there is none.
+
+    ``saw_labels`` says that the line was trained with labels of the domain it is scored on.
+    """
 
     line: str
     label: str
     values: tuple[float, ...]
     spread: tuple[float, ...]
+    saw_labels: bool = False
 
 
 @dataclass(frozen=True)
 class Bars:
-    """A group of bars for each category."""
+    """The bars of the paper's first figure: a group for each category, with their numbers.
 
-    categories: tuple[str, ...]
-    series: tuple[Series, ...]
-
-
-@dataclass(frozen=True)
-class Levels:
-    """Groups of bars with their numbers; the last group, the average, stands apart.
-
-    So do, in each group, the series that have ``seen`` labels of the domain.
+    The last group, the average, stands apart, and in each group the series that saw labels.
     """
 
     categories: tuple[str, ...]
     series: tuple[Series, ...]
-    seen: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
 class Dots:
-    """A row of dots for each category; the last ``foot`` rows stand apart.
+    """A row of dots for each category, open where they saw labels.
 
-    Values below ``floor`` are drawn at it as an arrow.
+    The last row, the average, stands apart. Values below ``floor`` are drawn at it as an arrow.
     """
 
     categories: tuple[str, ...]
     series: tuple[Series, ...]
-    foot: int = 0
     floor: float | None = None
 
 
@@ -70,7 +72,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Gain:
-    """Differences of one head from the baseline: a point a domain, their mean and interval."""
+    """Differences of one head from the baseline: a point for each domain, mean and interval."""
 
     line: str
     label: str
@@ -98,7 +100,7 @@ class Plot:
     title : str
     axis : str
         What the values are, with their unit.
-    drawing : Bars, Levels, Dots, Lines or Gains
+    drawing : Bars, Dots, Lines or Gains
     caption : str
     alt : str
         What a reader who cannot see it needs to know.
@@ -107,7 +109,7 @@ class Plot:
     name: str
     title: str
     axis: str
-    drawing: Bars | Levels | Dots | Lines | Gains
+    drawing: Bars | Dots | Lines | Gains
     caption: str
     alt: str
 
@@ -119,4 +121,45 @@ class Plot:
     @property
     def wide(self) -> bool:
         """As wide as the page, where others are half as wide."""
-        return isinstance(self.drawing, Levels)
+        return isinstance(self.drawing, Bars)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Where the values of a sweep stand, the ticks, and where the axis is broken, if it is."""
+
+    places: list[float]
+    ticks: tuple[list[float], list[str]]
+    gap: float | None
+
+    @property
+    def pieces(self) -> list[slice]:
+        """Which values a line may join: not those on either side of the gap."""
+        n = len(self.places)
+        return [slice(0, n)] if self.gap is None else [slice(0, 1), slice(1, n)]
+
+
+def spaced(x: Sequence[float]) -> Axis:
+    """Even steps for even ratios where values grow by ratios; a zero then stands apart."""
+    positive = [v for v in x if v > 0]
+    steps = [b - a for a, b in pairwise(positive)]
+    if len(steps) < 2 or min(x) < 0 or max(steps) < UNEVEN * min(steps):
+        places = [float(v) for v in x]
+    else:
+        places = [math.log10(v) for v in positive]
+    gap = None
+    if len(places) < len(x):
+        zero = places[0] - max(places[1] - places[0], (places[-1] - places[0]) / 10)
+        gap = (zero + places[0]) / 2
+        places.insert(0, zero)
+    return Axis(places, _ticks(places, x), gap)
+
+
+def _ticks(places: list[float], x: Sequence[float]) -> tuple[list[float], list[str]]:
+    """Ticks at the values, without those that would touch the next one."""
+    span = (places[-1] - places[0]) or 1.0
+    ticked = [len(places) - 1]
+    for i in reversed(range(len(places))):
+        if places[ticked[0]] - places[i] >= span / MOST_TICKS:
+            ticked.insert(0, i)
+    return [places[i] for i in ticked], [number(x[i]) for i in ticked]

@@ -1,4 +1,4 @@
-"""SVG made fit to stand inside a page: its colours, its fonts, its names, and its words."""
+"""SVG for a page: colours, fonts and text size are the page's, ids are the figure's own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from html import escape
 
-# Drawn in this colour: whatever colour the text around the figure has.
+# Stands for the colour of the text around the figure.
 INK = "#010203"
-# And in this one: whatever colour the page has.
+# Stands for the colour of the page.
 PAPER = "#fdfefe"
 # The baseline's grey first. Darkened Okabe-Ito, 3:1 against white; a page may set --c0 to --c7
 # to others where its background is dark.
@@ -34,9 +34,15 @@ class Look:
 
 
 # The bars of the paper's first figure in its colours; a page may set --f0 to --f6 to others.
-BLUE, ORANGE, GREY, DARK, SKY = "#1d3e7c", "#e58313", "#cbcbc9", "#5a5c60", "#a8d0ee"
-GREY_EDGE, SKY_EDGE = "#8e8e8c", "#5d9cc8"
-ON_DARK, ON_LIGHT = "#ffffff", "#111213"
+BLUE = "#1d3e7c"
+ORANGE = "#e58313"
+GREY = "#cbcbc9"
+DARK = "#5a5c60"
+SKY = "#a8d0ee"
+GREY_EDGE = "#8e8e8c"
+SKY_EDGE = "#5d9cc8"
+ON_DARK = "#ffffff"
+ON_LIGHT = "#111213"
 FIRST = {
     "network": Look("none", BLUE, INK),
     "erm": Look(BLUE, BLUE, ON_DARK),
@@ -45,9 +51,9 @@ FIRST = {
     "end-to-end": Look(DARK, DARK, ON_DARK),
     "pretrained": Look(SKY, SKY_EDGE, ON_LIGHT),
 }
-_FIRST = (BLUE, ORANGE, GREY, DARK, SKY, GREY_EDGE, SKY_EDGE)
+_FIRST_COLOURS = (BLUE, ORANGE, GREY, DARK, SKY, GREY_EDGE, SKY_EDGE)
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
-_DRAWN = re.compile(r'(?<= )(?:d|x|y|x1|y1|x2|y2|width|height|transform|points)="[^"]*"')
+_GEOMETRY = re.compile(r'(?<= )(?:d|x|y|x1|y1|x2|y2|width|height|transform|points)="[^"]*"')
 
 
 def inline(svg: str, name: str, title: str, alt: str) -> str:
@@ -59,7 +65,7 @@ def inline(svg: str, name: str, title: str, alt: str) -> str:
     svg = svg[svg.index("<svg") :].strip()
     svg = re.sub(r"<(metadata|style)\b.*?</\1>", "", svg, flags=re.S)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.S)
-    svg = _DRAWN.sub(lambda found: _NUMBER.sub(_rounded, found[0]), svg)
+    svg = _GEOMETRY.sub(lambda match: _NUMBER.sub(_rounded, match[0]), svg)
     svg = svg.replace("xlink:href", "href")
     svg = _unique(svg, name)
     svg = re.sub(r"font: ?([^;\"]*?)([\d.]+)px[^;\"]*", r"font-size: \2px", svg)
@@ -76,17 +82,17 @@ def inline(svg: str, name: str, title: str, alt: str) -> str:
     return re.sub(r">\s+<", "><", svg)
 
 
-def _rounded(found: re.Match[str]) -> str:
-    text = f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
+def _rounded(match: re.Match[str]) -> str:
+    text = f"{float(match[0]):.2f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
 
 def _unique(svg: str, name: str) -> str:
-    """Only names that are referred to stay, and they start with the figure's."""
+    """Drop ids that nothing refers to, and begin the others with the figure's name."""
     used = {a or b for a, b in re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', svg)}
     svg = re.sub(
         r' id="([^"]+)"',
-        lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "",
+        lambda match: f' id="{name}-{match[1]}"' if match[1] in used else "",
         svg,
     )
     return re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
@@ -96,6 +102,6 @@ def _coloured(svg: str) -> str:
     svg = svg.replace(INK, "currentColor").replace(PAPER, f"var(--page, {PAPER})")
     for i, colour in enumerate(PALETTE):
         svg = svg.replace(colour, f"var(--c{i}, {colour})")
-    for i, colour in enumerate(_FIRST):
+    for i, colour in enumerate(_FIRST_COLOURS):
         svg = svg.replace(colour, f"var(--f{i}, {colour})")
     return svg

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
-# What trials are: what the intervals over them are of.
+# What the trials are that an interval is over.
 SPLITS = "splits of the same rows"
 NETWORKS = "each with its own network and split"
 BOTH = "each with its own split, and its own network where features were fine-tuned"
@@ -14,7 +14,7 @@ BOTH = "each with its own split, and its own network where features were fine-tu
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in one place of a table.
+    """One cell of a table.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Cell:
     more : str
         Half width of the paper's interval; the first to go where there is no room.
     mark : str
-        "bold", "underline" or none.
+        "bold", "underline" or empty.
     """
 
     text: str
@@ -50,13 +50,13 @@ class Table:
     foot : int
         How many of the last rows stand apart.
     detail : bool
-        For those who look closer: folded away, and left out where room is short.
+        For those who look closer: closed at first, and left out where room is short.
     grid : bool
         Every cell is the same kind of number, so rows and columns may change places.
     baseline : str
-        The head that underlined cells are above; empty where no cell could be marked.
+        The head that underlined cells are above; empty where cells cannot be marked.
     trials : int
-        Over how many trials the intervals after ± are; 0 where there is no ±.
+        Number of trials behind the intervals after ±; 0 where there are none.
     kind : str
         What those trials are.
     """
@@ -79,7 +79,7 @@ class Table:
         return self.rows[: len(self.rows) - self.foot]
 
     def turned(self) -> Self:
-        """With rows and columns changed over."""
+        """The table with rows and columns exchanged."""
         heads = tuple(str(row[0]) for row in self.rows)
         rows = tuple(
             (Cell(column), *(row[i] for row in self.rows))
@@ -91,22 +91,22 @@ class Table:
 
     @property
     def width(self) -> int:
-        """Characters of its widest row, were all on one line."""
+        """Characters of a row, if each column is as wide as its widest cell."""
         columns = zip(self.columns, *([str(c) for c in cells] for cells in self.rows), strict=True)
         return sum(max(map(len, column)) + 2 for column in columns)
 
 
 def row(name: str, cells: Iterable[Cell | str]) -> tuple[Cell, ...]:
-    """A row by its name."""
+    """A row of cells after its name."""
     return (Cell(name), *(c if isinstance(c, Cell) else Cell(c) for c in cells))
 
 
-def interval_note(table: Table, parts: int = 3) -> str:
-    """What stands after ± and in brackets, where so many parts of each cell are shown."""
+def _interval_note(table: Table, parts: int = 3) -> str:
+    """What stands after ± and in brackets, if this many parts of each cell are shown."""
     if table.trials < 2:
         return "One trial, so no interval over trials." if table.trials else ""
     if parts == 1:
-        return "Intervals are left out for want of room."
+        return "Intervals are left out to save room."
     note = f"After ±: the t 90 % interval over {table.trials} trials, {table.kind}"
     if parts == 3 and any(cell.more for cells in table.rows for cell in cells):
         note += "; in brackets: the paper's normal 90 %, 1.645 σ̂/√n, which is too narrow"
@@ -114,13 +114,13 @@ def interval_note(table: Table, parts: int = 3) -> str:
 
 
 def notes(table: Table, bold: str, underline: str, parts: int = 3) -> list[str]:
-    """All that is said under a table, in the words of a format."""
-    said = (mark_note(table, bold, underline), interval_note(table, parts), *table.notes)
-    return [note for note in said if note]
+    """The notes under a table, with a format's words for its marks."""
+    sentences = (_mark_note(table, bold, underline), _interval_note(table, parts), *table.notes)
+    return [sentence for sentence in sentences if sentence]
 
 
-def mark_note(table: Table, bold: str, underline: str) -> str:
-    """What the marks of a table mean, in the words of a format; empty without marks."""
+def _mark_note(table: Table, bold: str, underline: str) -> str:
+    """What the marks of a table mean; empty without marks."""
     if not table.baseline:
         return ""
     return (

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from skdare._safe_text import terminal_safe
-from skdare.report._part import Document, Section
+from skdare.report._document import Document, Section
 from skdare.report._table import Cell, Table, notes
 
 GAP = "  "
@@ -37,7 +37,7 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def _table(table: Table, width: int) -> str:
-    """The table with all that fits: both intervals, one, or none; else in several pieces."""
+    """The table with both intervals, one, or none, as they fit; else in several pieces."""
     for parts in (3, 2, 1):
         columns = [_column(table, i, parts) for i in range(len(table.columns))]
         fits = sum(map(_width, columns)) + len(GAP) * (len(columns) - 1) <= width
@@ -45,16 +45,18 @@ def _table(table: Table, width: int) -> str:
             break
     whole = fits or not table.grid
     lines = _side_by_side(columns, table.foot) if whole else _in_pieces(columns, table.foot, width)
-    said = [_wrapped(note, width) for note in notes(table, "*", "_", parts)]
-    return "\n".join([_wrapped(table.caption, width), *lines, *said])
+    below = [_wrapped(note, width) for note in notes(table, "*", "_", parts)]
+    return "\n".join([_wrapped(table.caption, width), *lines, *below])
 
 
 def _in_pieces(columns: list[list[str]], foot: int, width: int) -> list[str]:
     """As many columns at a time as fit, each piece with the names of the rows."""
     lines: list[str] = []
-    names, rest = columns[0], columns[1:]
+    names = columns[0]
+    rest = columns[1:]
     while rest:
-        n, used = 0, _width(names)
+        n = 0
+        used = _width(names)
         while n < len(rest) and used + len(GAP) + _width(rest[n]) <= width:
             used += len(GAP) + _width(rest[n])
             n += 1
@@ -86,9 +88,8 @@ def _column(table: Table, i: int, parts: int) -> list[str]:
 
 
 def _padded(spread: str, wide: int) -> str:
-    """With the sign in its place, whatever the number."""
-    sign, number = spread[:2], spread[2:]
-    return sign + number.rjust(wide) if sign == "± " else spread
+    """A half width whose sign lines up with those above and below."""
+    return "± " + spread[2:].rjust(wide) if spread.startswith("± ") else spread
 
 
 def _is_number(cell: Cell) -> bool:

@@ -1,5 +1,1 @@
-"""What the records of a run say: grids of scores, the heads' standing, and how sure we are."""
-
-from skdare.report.summary.groups import Conditions, Failure, Group, Summary, summarise
-
-__all__ = ["Conditions", "Failure", "Group", "Summary", "summarise"]
+"""What the records of a run say, in numbers: scores by domain and trial, intervals and tests."""

@@ -13,14 +13,14 @@ import numpy as np
 
 from skdare.bench import Record
 from skdare.datasets import natural
-from skdare.report.summary.comparison import Interval, normal_interval, t_interval
+from skdare.report.summary.statistics import Interval, normal_interval, t_interval
 
 LOWER_IS_BETTER = ("rmse", "error")
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over n trials with its two intervals; NaN where there is nothing to go by."""
+    """A mean over n trials with its two intervals; NaN where no trial has a score."""
 
     mean: float
     normal: Interval
@@ -28,12 +28,14 @@ class Estimate:
     n: int
 
 
+NO_ESTIMATE = Estimate(math.nan, Interval(math.nan, math.nan), Interval(math.nan, math.nan), 0)
+
+
 def estimate(values: np.ndarray) -> Estimate:
-    """Mean and intervals of the values that are there."""
+    """Mean and intervals of the finite values."""
     x = values[np.isfinite(values)]
     if not len(x):
-        none = Interval(math.nan, math.nan, "none")
-        return Estimate(math.nan, none, none, 0)
+        return NO_ESTIMATE
     return Estimate(float(x.mean()), normal_interval(x), t_interval(x), len(x))
 
 
@@ -50,7 +52,7 @@ class Grid:
     trials : tuple of int
     S : array of (lines, domains, trials)
     fresh : set of str
-        Lines that have features of their own in every trial, from a network of its own.
+        Lines whose features come from a new network in every trial.
     """
 
     metric: str
@@ -82,14 +84,63 @@ class Grid:
         return S.max(axis=0) if self.metric in LOWER_IS_BETTER else S.min(axis=0)
 
     def best(self, lines: Iterable[str]) -> str | None:
-        """The line of the best average among these, if any has one."""
-        means = {line: estimate(self.average(line)).mean for line in lines}
-        known = [line for line in means if not math.isnan(means[line])]
+        """The line with the best average; None where none of them has an average."""
+        means = {line: self.column(line).average.mean for line in lines}
+        averaged = [line for line in means if not math.isnan(means[line])]
         sign = 1 if self.metric in LOWER_IS_BETTER else -1
-        return min(known, key=lambda line: sign * means[line]) if known else None
+        return min(averaged, key=lambda line: sign * means[line]) if averaged else None
+
+    def column(self, line: str) -> Column:
+        return Column(self, line)
+
+    @property
+    def columns(self) -> list[Column]:
+        """A column for each line."""
+        return [Column(self, line) for line in self.lines]
 
 
-Line = Callable[[Record], str]
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The estimates of one line of a grid, as a column of a table has them."""
+
+    grid: Grid
+    line: str
+
+    def at(self, domain: str) -> Estimate:
+        """The score on one held-out domain."""
+        return estimate(self.grid.at(self.line, domain))
+
+    @property
+    def average(self) -> Estimate:
+        """The average over domains."""
+        return estimate(self.grid.average(self.line))
+
+    @property
+    def worst(self) -> Estimate:
+        """The score on the worst domain."""
+        return estimate(self.grid.worst(self.line))
+
+    # Only a line with every domain has an average that can be held against the others'.
+    def average_over(self, domains: Sequence[str]) -> Estimate:
+        """The average over these domains; NaN where the line lacks one of them."""
+        return self.average if len(self.grid.domains) == len(domains) else NO_ESTIMATE
+
+    def worst_over(self, domains: Sequence[str]) -> Estimate:
+        """The score on the worst of these domains; NaN where the line lacks one of them."""
+        return self.worst if len(self.grid.domains) == len(domains) else NO_ESTIMATE
+
+    @property
+    def fresh(self) -> bool:
+        """Whether every trial has a network of its own."""
+        return self.line in self.grid.fresh
+
+
+def domains_of(columns: Sequence[Column]) -> list[str]:
+    """Every domain of these columns, in order of appearance."""
+    return list(dict.fromkeys(d for column in columns for d in column.grid.domains))
+
+
+LineOf = Callable[[Record], str]
 
 
 def gather(
@@ -97,7 +148,7 @@ def gather(
     value: str | None = None,
     *,
     metric: str | None = None,
-    line: Line = lambda record: record.head,
+    line: LineOf = lambda record: record.head,
     like: Grid | None = None,
 ) -> Grid:
     """Records as a grid; domains in natural order, so that no order of finishing shows.
@@ -112,7 +163,7 @@ def gather(
     metric : str, optional
         What that is; default: the records' own metric.
     line : callable
-        What a record is a point of.
+        The line that a record belongs to.
     like : Grid, optional
         Whose lines, domains and trials to take.
     """
@@ -121,13 +172,13 @@ def gather(
     trials = like.trials if like else tuple(sorted({r.trial for r in records}))
     cells: dict[tuple[int, int, int], dict[str, float]] = {}
     for r in records:
-        found = r.values.get(value) if value else r.score
+        score = r.values.get(value) if value else r.score
         cell = lines.index(line(r)), domains.index(r.held_out), trials.index(r.trial)
-        seen = str(r.values.get("seen"))
-        cells.setdefault(cell, {})[seen] = found if r.ok and found is not None else np.nan
+        trained_on = str(r.values.get("seen"))
+        cells.setdefault(cell, {})[trained_on] = score if r.ok and score is not None else np.nan
     S = np.full((len(lines), len(domains), len(trials)), np.nan)
-    for cell, values in cells.items():
-        S[cell] = np.mean(list(values.values()))
+    for cell, scores in cells.items():
+        S[cell] = np.mean(list(scores.values()))
     fresh = frozenset(line(r) for r in records if r.values.get("features_of") == "trial")
     return Grid(metric or records[0].metric, lines, domains, trials, S, fresh)
 
@@ -157,25 +208,23 @@ class Sweep:
 
     def complete(self) -> Sweep:
         """Without the values of x that some domain lacks, as they have no average."""
-        kept = [i for i, g in enumerate(self.grids) if any(self._averaged(g, h) for h in g.lines)]
-        if not kept:
+        averaged = [i for i, g in enumerate(self.grids) if any(c.average.n for c in g.columns)]
+        if not averaged:
             return self
-        return Sweep(tuple(self.x[i] for i in kept), tuple(self.grids[i] for i in kept), self.level)
-
-    @staticmethod
-    def _averaged(grid: Grid, line: str) -> bool:
-        return bool(np.isfinite(grid.average(line)).any())
+        x = tuple(self.x[i] for i in averaged)
+        return Sweep(x, tuple(self.grids[i] for i in averaged), self.level)
 
     def averages(self, line: str) -> list[Estimate]:
         """Average over domains at each x, over trials."""
-        return [estimate(grid.average(line)) for grid in self.grids]
+        return [grid.column(line).average for grid in self.grids]
 
 
-def sweep(records: Sequence[Record], value: str | None = None, *, line: Line) -> Sweep:
+def sweep(records: Sequence[Record], value: str | None = None, *, line: LineOf) -> Sweep:
     """Records that differ in x as a sweep."""
     varied = [r for r in records if r.x is not None]
     fixed = [r for r in records if r.x is None]
-    shape, x = gather(varied, line=line), sorted({r.x for r in varied if r.x is not None})
+    shape = gather(varied, line=line)
+    x = sorted({r.x for r in varied if r.x is not None})
     grids = [gather([r for r in varied if r.x == v], value, line=line, like=shape) for v in x]
     level = gather(fixed, value, line=line) if fixed else None
     return Sweep(tuple(x), tuple(grids), level)

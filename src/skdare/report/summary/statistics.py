@@ -1,4 +1,4 @@
-"""How sure we are that one head is better: intervals, paired tests, and the marks of a table.
+"""Statistics that say whether one head is better: intervals, paired tests, marks of a table.
 
 Notation: a, b scores of two heads trial by trial, d = a - b, n trials. Every test but McNemar's
 is one-sided: a small p says that the mean of a, or of d, is the higher.
@@ -26,11 +26,10 @@ Marks = dict[str, str]
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with the same half width on either side, and the name of the rule behind it."""
+    """A mean with the same half width on either side."""
 
     mean: float
     half_width: float
-    name: str
 
     @property
     def low(self) -> float:
@@ -48,7 +47,7 @@ def normal_interval(values: ArrayLike) -> Interval:
     value has no spread to measure, and its half width is NaN.
     """
     x = _trials("values", values)
-    return Interval(float(x.mean()), NORMAL_90 * _standard_error(x), "normal 90 %")
+    return Interval(float(x.mean()), NORMAL_90 * _standard_error(x))
 
 
 def t_interval(values: ArrayLike, level: float = 0.9) -> Interval:
@@ -59,7 +58,7 @@ def t_interval(values: ArrayLike, level: float = 0.9) -> Interval:
     check_number("level", level, 0.0, 1.0)
     x = _trials("values", values)
     factor = float(stats.t.ppf(0.5 + level / 2, len(x) - 1))
-    return Interval(float(x.mean()), factor * _standard_error(x), f"t {100 * level:g} %")
+    return Interval(float(x.mean()), factor * _standard_error(x))
 
 
 def paired_t(a: ArrayLike, b: ArrayLike) -> float:
@@ -78,7 +77,7 @@ def paired_t(a: ArrayLike, b: ArrayLike) -> float:
 
 @dataclass(frozen=True)
 class SignFlip:
-    """A sign-flip p-value, the smallest that n trials could reach, and if all flips were listed."""
+    """A sign-flip p-value, the smallest that n trials can reach, and whether it is exact."""
 
     p: float
     smallest: float
@@ -94,13 +93,14 @@ def sign_flip(differences: ArrayLike, *, n_draws: int = 100_000, seed: int = 0) 
 
     Examples
     --------
-    >>> from skdare.report.summary.comparison import sign_flip
+    >>> from skdare.report.summary.statistics import sign_flip
     >>> sign_flip([2.8, 1.1, 3.4])
     SignFlip(p=0.125, smallest=0.125, n=3, exact=True)
     """
     check_count("n_draws", n_draws, 1)
     d = _trials("differences", differences)
-    n, tie = len(d), ROUNDING * float(np.abs(d).sum())
+    n = len(d)
+    tie = ROUNDING * float(np.abs(d).sum())
     # Flipping a set of trials lowers the sum by twice their own sum: the sum stays at or above
     # the observed one exactly where the flipped trials add up to zero or less.
     if n <= ENUMERATED:
@@ -108,7 +108,9 @@ def sign_flip(differences: ArrayLike, *, n_draws: int = 100_000, seed: int = 0) 
         for x in d:
             flipped = np.concatenate([flipped, flipped + x])
         return SignFlip(float(np.mean(flipped <= tie)), 0.5**n, n, True)
-    rng, block, count = np.random.default_rng(seed), max(1, 2**22 // n), 0
+    rng = np.random.default_rng(seed)
+    block = max(1, 2**22 // n)
+    count = 0
     for start in range(0, n_draws, block):
         flips = rng.integers(0, 2, size=(min(block, n_draws - start), n), dtype=np.int8)
         count += int(np.count_nonzero(flips @ d <= tie))
@@ -122,16 +124,16 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
 
     Examples
     --------
-    >>> from skdare.report.summary.comparison import holm
+    >>> from skdare.report.summary.statistics import holm
     >>> holm({"irm": 0.25, "dare": 0.125, "groupdro": float("nan")})
     {'irm': 0.25, 'dare': 0.25, 'groupdro': nan}
     """
-    made = sorted((name for name in p if not np.isnan(p[name])), key=lambda name: p[name])
-    for name in made:
+    names = sorted((name for name in p if not np.isnan(p[name])), key=lambda name: p[name])
+    for name in names:
         check_number(f"the p-value of {name!r}", p[name], 0.0, 1.0)
-    steps = [(len(made) - i) * float(p[name]) for i, name in enumerate(made)]
-    adjusted = np.minimum(np.maximum.accumulate(steps), 1.0).tolist() if made else []
-    return {name: float("nan") for name in p} | dict(zip(made, adjusted, strict=True))
+    steps = [(len(names) - i) * float(p[name]) for i, name in enumerate(names)]
+    adjusted = np.minimum(np.maximum.accumulate(steps), 1.0).tolist() if names else []
+    return {name: float("nan") for name in p} | dict(zip(names, adjusted, strict=True))
 
 
 @dataclass(frozen=True)
@@ -151,13 +153,20 @@ def paired_difference(a: ArrayLike, b: ArrayLike, level: float = 0.9) -> PairedD
     """Mean of a - b over n trials, its t interval, and one-sided paired t and sign-flip tests."""
     d = _differences(a, b)
     t = t_interval(d, level)
-    tests = paired_t(a, b), paired_t(b, a), sign_flip(d)
-    return PairedDifference(t.mean, t.low, t.high, *tests, len(d))
+    return PairedDifference(
+        mean=t.mean,
+        low=t.low,
+        high=t.high,
+        p=paired_t(a, b),
+        p_lower=paired_t(b, a),
+        sign_flip=sign_flip(d),
+        n=len(d),
+    )
 
 
 @dataclass(frozen=True)
 class McNemar:
-    """Of n rows, those that one head alone has right, and the two-sided p of an even split."""
+    """How many of n rows only one of two heads has right, and the two-sided p of an even split."""
 
     only_a: int
     only_b: int
@@ -172,20 +181,24 @@ class McNemar:
         """
         mean = (self.only_a - self.only_b) / self.n
         variance = (self.only_a + self.only_b) / self.n - mean**2
-        return Interval(mean, NORMAL_90 * (variance / self.n) ** 0.5, "normal 90 %")
+        return Interval(mean, NORMAL_90 * (variance / self.n) ** 0.5)
 
 
 def mcnemar(correct_a: ArrayLike, correct_b: ArrayLike) -> McNemar:
-    """Exact binomial test that rows which one of two heads alone has right split evenly.
+    """Exact binomial test that the rows which only one of two heads has right split evenly.
 
     The rows vary here and the fitted heads do not: it says which of these two fits is better
     on rows like these, not which head would win on a new seed or domain.
     """
-    right_a, right_b = _right("correct_a", correct_a), _right("correct_b", correct_b)
+    right_a = _right("correct_a", correct_a)
+    right_b = _right("correct_b", correct_b)
     if len(right_a) != len(right_b):
-        given = f"correct_a has {len(right_a)} rows but correct_b has {len(right_b)}"
-        raise ValueError(f"{given}; score both heads on the same rows")
-    only_a, only_b = int(np.sum(right_a & ~right_b)), int(np.sum(right_b & ~right_a))
+        raise ValueError(
+            f"correct_a has {len(right_a)} rows but correct_b has {len(right_b)}; "
+            "score both heads on the same rows"
+        )
+    only_a = int(np.sum(right_a & ~right_b))
+    only_b = int(np.sum(right_b & ~right_a))
     tail = float(stats.binom.cdf(min(only_a, only_b), only_a + only_b, 0.5))
     return McNemar(only_a, only_b, min(1.0, 2 * tail), len(right_a))
 
@@ -194,8 +207,8 @@ def mark_best(scores: Mapping[str, ArrayLike], baseline: str, level: float = 0.1
     """Bold for the mean above every other head's, underline for another above the baseline's.
 
     The rule of the paper's Table 1: one-sided paired t-tests at ``level``, not corrected for
-    their number. One trial, or one head, has no marks. ``level`` is one half at most, so that
-    a significant difference is a positive one and no two heads are bold.
+    their number. One trial, or one head, gets no marks. ``level`` is at most one half, so that
+    a significant difference is positive and at most one head is bold.
     """
     check_number("level", level, 0.0, 0.5)
     if baseline not in scores:
@@ -219,16 +232,18 @@ def _standard_error(x: np.ndarray) -> float:
 
 def _differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """a - b, in which what is zero or constant up to rounding is exactly so."""
-    x, y = _trials("a", a), _trials("b", b)
+    x = _trials("a", a)
+    y = _trials("b", b)
     if len(x) != len(y):
         raise ValueError(f"a has {len(x)} values but b has {len(y)}; pair them trial by trial")
-    d, noise = x - y, ROUNDING * float(max(np.abs(x).max(), np.abs(y).max()))
+    noise = ROUNDING * float(max(np.abs(x).max(), np.abs(y).max()))
+    d = x - y
     d = np.full_like(d, d[0]) if np.ptp(d) <= noise else d
     return np.where(np.abs(d) <= noise, 0.0, d)
 
 
 def _trials(name: str, values: ArrayLike) -> np.ndarray:
-    """Finite float64 values, one a trial."""
+    """Finite float64 values, one for each trial."""
     x = np.asarray(values, dtype=np.float64)
     if x.ndim != 1 or not len(x):
         raise ValueError(f"{name} has shape {x.shape}; pass one value for each trial")
@@ -239,9 +254,11 @@ def _trials(name: str, values: ArrayLike) -> np.ndarray:
 
 
 def _right(name: str, correct: ArrayLike) -> np.ndarray:
-    """Booleans, one a row: anything else is likely predictions, passed by mistake."""
+    """Booleans, one for each row: anything else is likely predictions, passed by mistake."""
     x = np.asarray(correct)
     if x.ndim != 1 or not len(x) or x.dtype != bool:
-        given = f"{name} has shape {x.shape} and dtype {x.dtype}"
-        raise ValueError(f"{given}; pass one boolean for each row, as predicted == y")
+        raise ValueError(
+            f"{name} has shape {x.shape} and dtype {x.dtype}; "
+            "pass one boolean for each row, as predicted == y"
+        )
     return x

@@ -1,0 +1,85 @@
+"""The sections of a report: a summary as words, tables and plots, for any format to write."""
+
+from __future__ import annotations
+
+from skdare.report._conditions import condition_part, failure_parts
+from skdare.report._document import Document, Section, SectionPart
+from skdare.report._figure_one import belongs_in_report, first_figure
+from skdare.report._grids import estimate_cell, kind_of_trials
+from skdare.report._main_study import comparison_part, gains_plot, scores_part
+from skdare.report._method import method_notes
+from skdare.report._names import Naming
+from skdare.report._numbers import NONE, scale_of
+from skdare.report._studies import (
+    ablation_parts,
+    ceiling_part,
+    curve_part,
+    diagnostic_parts,
+    levels_plot,
+)
+from skdare.report._table import Table, row
+from skdare.report._verdict import verdict
+from skdare.report.summary.summary import Summary, SummaryGroup
+
+
+def document(summary: Summary, label: Naming) -> Document:
+    """The whole report."""
+    groups = summary.groups
+    sections = tuple(_section(group, label, f"g{i}") for i, group in enumerate(groups, 1))
+    overview = _overview(summary, label) if len(groups) > 1 else None
+    return Document(_title(groups), overview, sections, method_notes(summary))
+
+
+def _title(groups: tuple[SummaryGroup, ...]) -> str:
+    """The only group's title; with several, each has a heading of its own."""
+    if len(groups) == 1:
+        return groups[0].title
+    data = list(dict.fromkeys(group.data for group in groups))
+    return ", ".join(data) if len(data) < 4 else f"{len(data)} data sets"
+
+
+def _section(group: SummaryGroup, label: Naming, prefix: str) -> Section:
+    parts: list[SectionPart] = []
+    first = first_figure(group, f"{prefix}-first") if belongs_in_report(group) else None
+    # The paper's figure shows what the plot of levels would, and more.
+    levels = None if first else levels_plot(group, label, f"{prefix}-levels")
+    if group.main:
+        gains = gains_plot(group.main, label, f"{prefix}-gains")
+        plots = tuple(plot for plot in (levels, gains) if plot)
+        parts.append(scores_part(group, group.main, label))
+        parts.append(comparison_part(group.main, label, plots))
+    if group.ceilings or group.networks:
+        alone = (levels,) if levels and not group.main else ()
+        parts.append(ceiling_part(group, label, (first.plot,) if first else alone))
+    if group.curve:
+        parts.append(curve_part(group, group.curve, label, f"{prefix}-curve"))
+    parts += diagnostic_parts(group, label)
+    parts += ablation_parts(group, label, prefix)
+    parts += failure_parts(group, label)
+    parts.append(condition_part(group, label))
+    return Section(group.title, verdict(group, label), tuple(parts))
+
+
+def _overview(summary: Summary, label: Naming) -> Table:
+    """The average of every head on every data set."""
+    shown = [(group, group.main.grid) for group in summary.groups if group.main]
+    heads = dict.fromkeys(head for _, grid in shown for head in grid.lines)
+    protocols = len({group.protocol for group, _ in shown}) > 1
+    rows = []
+    for group, grid in shown:
+        scale = scale_of(group.metric)
+        cells = [
+            estimate_cell(scale, grid.column(head).average) if head in grid.lines else NONE
+            for head in heads
+        ]
+        name = f"{group.data}, {group.protocol}" if protocols else group.data
+        rows.append(row(f"{name}, {scale.axis}", cells))
+    return Table(
+        "overview",
+        "Average over held-out domains, by data set and head",
+        ("data", *(label(head) for head in heads)),
+        tuple(rows),
+        grid=True,
+        trials=max((len(grid.trials) for _, grid in shown), default=0),
+        kind=kind_of_trials([column for _, grid in shown for column in grid.columns]),
+    )
