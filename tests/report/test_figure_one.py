@@ -173,7 +173,7 @@ def test_of_two_protocols_the_papers_is_drawn_unless_another_is_named():
         (
             lambda: [*whole(), *people().main()],
             {},
-            "pacs, wisdm_har; name one of them as data",
+            "pacs, wisdm_har; name one of them with data=",
         ),
         (whole, {"data": "vlcs"}, "no data set 'vlcs'; it has pacs"),
         (whole, {"protocol": "paper"}, "no records under protocol paper; it has default"),
