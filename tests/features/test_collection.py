@@ -19,11 +19,14 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed, which skdare.features needs")
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 
-from skdare.features import _pixel_cache, _pixels  # noqa: E402
-from skdare.features._digit_images import digit_images  # noqa: E402
-from skdare.features._examples import Examples, text_examples  # noqa: E402
-from skdare.features._layouts import read_collection  # noqa: E402
-from skdare.features._pixels import decode  # noqa: E402
+from skdare.features import (  # noqa: E402
+    Examples,
+    decode,
+    digit_images,
+    read_collection,
+    text_examples,
+)
+from skdare.features.examples import decoding, pixel_cache  # noqa: E402
 
 SIZE = 8
 DOMAINS, CLASSES = ("batch 2", "batch 10", "élan"), ("cat", "dog 9", "dog 11")
@@ -211,7 +214,10 @@ def test_hidden_files_are_passed_over_and_other_files_are_said(layout, files, tm
     collection = read_collection(layout(tmp_path, files | more))
     assert sorted(collection.ids) == sorted(files)
     assert collection.others == sorted(others)
-    assert "3 files left out as no image: README.md, splits/train.txt" in collection.describe()
+    assert (
+        "left out 3 files without an image suffix: README.md, splits/train.txt"
+        in collection.describe()
+    )
 
 
 def test_a_link_back_to_the_folder_above_ends_the_search(files, tmp_path):
@@ -229,14 +235,17 @@ def test_a_link_back_to_the_folder_above_ends_the_search(files, tmp_path):
         (["a/1.png", "b/1.png"], r"a/1\.png in .*set lies in 1 folder, and images must lie in 2"),
         (["1.png"], r"1\.png in .*set lies in 0 folders.*give the folder above this one"),
         (["a/b/1.png", "a/2.png"], r"a/2\.png in .*set lies in 1 folder,"),
-        (["a/b/1.png", "a/b/c/2.png"], r"a/b/c/2\.png .* in 3 folders.*move it up, or name"),
+        (["a/b/1.png", "a/b/c/2.png"], r"a/b/c/2\.png .* in 3 folders.*move it up, or list"),
         (["a/b/c/1.png", "d/b/c/1.png"], r"a/b/c/1\.png .* lies in 3 folders"),
         (["a/b/1.png", "a/b/c/d/e/f/2.png"], r"2\.png .* lies in 6 folders"),
         (["a/b/1.png", "a/c/"], r"folder a/c in .*set has no images; fill it, or remove it"),
         (["a/b/1.png", "a/c/x.heic"], r"folder a/c in .*set has no images"),
         (["a/b/1.png", "c/"], r"folder c in .*set has no images"),
         (["r/a/b/1.png", "r/c/"], r"folder r/c in .*set has no images"),
-        (["a/b/1.png", "c.zip"], r"images in folders and also zips, c\.zip; move either away"),
+        (
+            ["a/b/1.png", "c.zip"],
+            r"images in folders and also zips, c\.zip; move one or the other away",
+        ),
     ],
 )
 def test_folders_that_are_no_domains_and_classes_are_refused_in_words(names, message, tmp_path):
@@ -276,13 +285,28 @@ def test_two_members_of_one_name_are_refused(tmp_path):
     ("name", "options", "error", "message"),
     [
         ("absent", {}, FileNotFoundError, r"absent does not exist; give a folder or zip of"),
-        ("a.xlsx", {}, ValueError, r"a\.xlsx is of no known kind; skdare reads folders and zips"),
+        (
+            "a.xlsx",
+            {},
+            ValueError,
+            r"a\.xlsx cannot be read as images or texts; give a folder or zip",
+        ),
         ("a.zip", {}, ValueError, r"a\.zip cannot be read as zip"),
         ("a.csv", {}, ValueError, r"a\.csv cannot be read as CSV in UTF-8"),
         ("a.parquet", {}, ValueError, r"a\.parquet cannot be read as Parquet"),
         ("a.zip", {"kind": "sound"}, ValueError, r"kind is 'sound'; use one of 'image', 'text'"),
-        ("a.zip", {"kind": "text"}, ValueError, r"text comes in a table, but .*a\.zip is none"),
-        ("a.zip", {"label": "y"}, ValueError, r"label= names a column, but .*a\.zip is none"),
+        (
+            "a.zip",
+            {"kind": "text"},
+            ValueError,
+            r"texts come in a table, but .*a\.zip is not a table",
+        ),
+        (
+            "a.zip",
+            {"label": "y"},
+            ValueError,
+            r"label= names a column, but .*a\.zip is not a table",
+        ),
     ],
 )
 def test_a_path_of_another_kind_is_refused(name, options, error, message, tmp_path):
@@ -430,7 +454,7 @@ def bomb(monkeypatch) -> bytes:
 
 UNREADABLE: dict[str, tuple[Callable[..., bytes], str]] = {
     "no bytes": (lambda _: b"", "the file is empty"),
-    "text": (lambda _: b"<html>404</html>", "it is of no kind that Pillow knows"),
+    "text": (lambda _: b"<html>404</html>", "Pillow does not know its format"),
     "cut short": (lambda _: picture(0, ".jpg", (90, 90))[:2000], "truncated"),
     "cut short in PNG": (lambda _: picture(0, ".png", (90, 90))[:2000], "truncated"),
     "a decompression bomb": (bomb, "decompression bomb"),
@@ -438,7 +462,7 @@ UNREADABLE: dict[str, tuple[Callable[..., bytes], str]] = {
         lambda _: encoded(np.zeros((9, 9), np.float32), ".tif"),
         "fractions of unknown range",
     ),
-    "32 bits": (lambda _: encoded(np.full((9, 9), 1 << 20, np.int32), ".tif"), "beyond 16 bits"),
+    "32 bits": (lambda _: encoded(np.full((9, 9), 1 << 20, np.int32), ".tif"), "more than 16 bits"),
 }
 
 
@@ -452,7 +476,7 @@ def test_what_cannot_be_read_is_named_and_skipped_only_on_request(
     good = {name: data for name, data in files.items() if name not in bad}
     collection = read_collection(layout(tmp_path, files | dict.fromkeys(bad, make(monkeypatch))))
     named = rf"2 of 15 images of .*cat/x2\.png \(.*{why}.*élan/cat/x10\.JPG \(.*{why}"
-    with pytest.raises(ValueError, match=rf"{named}.*skip_unreadable=True \(--skip-unreadable\)"):
+    with pytest.raises(ValueError, match=rf"{named}.*skip_unreadable=True"):
         decode(collection, SIZE)
     with pytest.warns(UserWarning, match=named):
         skipped = decode(collection, SIZE, skip_unreadable=True)
@@ -552,7 +576,7 @@ def test_a_large_jpeg_is_decoded_smaller_and_hardly_differs(tmp_path):
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_number_of_threads_changes_nothing(workers, tmp_path, monkeypatch):
-    monkeypatch.setattr(_pixels, "_BLOCK", 2)
+    monkeypatch.setattr(decoding, "_ROWS_PER_BLOCK", 2)
     files = {f"a/b/{i}.png": picture(i) for i in range(27)} | {"a/b/9.png": b""}
     collection = read_collection(in_a_zip(tmp_path, files))
     heard: list[tuple[int, int]] = []
@@ -624,13 +648,13 @@ def kept(tmp_path) -> SimpleNamespace:
 @pytest.fixture
 def reads(kept, monkeypatch) -> list[str]:
     """What is decoded in a call."""
-    square = _pixels.square
+    square = decoding.square
 
     def counted(data, size):
         kept.reads.append("")
         return square(data, size)
 
-    monkeypatch.setattr(_pixels, "square", counted)
+    monkeypatch.setattr(decoding, "square", counted)
     return kept.reads
 
 
@@ -708,14 +732,14 @@ def test_after_a_refusal_only_what_could_not_be_read_is_tried_again(files, kept,
 
 
 def test_an_image_that_can_be_read_after_all_comes_back(files, kept, tmp_path, monkeypatch):
-    root, square = in_a_folder(tmp_path, files), _pixels.square
+    root, square = in_a_folder(tmp_path, files), decoding.square
 
     def failing(data, size):
         if data == files[PATHS[0]]:
             raise OSError("the network is down")
         return square(data, size)
 
-    monkeypatch.setattr(_pixels, "square", failing)
+    monkeypatch.setattr(decoding, "square", failing)
     with pytest.warns(UserWarning, match="the network is down"):
         assert len(kept.run(root, skip_unreadable=True).ids) == 14
     monkeypatch.undo()
@@ -727,7 +751,7 @@ def test_an_interrupted_decoding_leaves_nothing(files, kept, tmp_path, monkeypat
         if done > 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_pixels, "_BLOCK", 2)
+    monkeypatch.setattr(decoding, "_ROWS_PER_BLOCK", 2)
     root = in_a_folder(tmp_path, files)
     with pytest.raises(KeyboardInterrupt):
         kept.run(root, progress=interrupt)
@@ -738,11 +762,11 @@ def test_a_killed_decoding_leaves_nothing_that_is_taken_for_whole(files, kept, r
     root = in_a_folder(tmp_path, files)
     script = """
 import os, signal, sys
-from skdare.features import _pixels
-from skdare.features._layouts import read_collection
-_pixels._BLOCK = 2
+from skdare.features import decode, read_collection
+from skdare.features.examples import decoding
+decoding._ROWS_PER_BLOCK = 2
 kill = lambda done, total: done > 4 and os.kill(os.getpid(), signal.SIGKILL)
-_pixels.decode(read_collection(sys.argv[1]), 8, cache=sys.argv[2], progress=kill)
+decode(read_collection(sys.argv[1]), 8, cache=sys.argv[2], progress=kill)
 """
     killed = subprocess.run([sys.executable, "-c", script, root, kept.folder], check=False)
     assert killed.returncode == -9
@@ -755,7 +779,7 @@ def test_a_disk_that_is_too_small_is_refused_before_any_work(
     files, kept, reads, tmp_path, monkeypatch
 ):
     full = SimpleNamespace(free=1000)
-    monkeypatch.setattr(_pixel_cache.shutil, "disk_usage", lambda folder: full)
+    monkeypatch.setattr(pixel_cache.shutil, "disk_usage", lambda folder: full)
     with pytest.raises(ValueError, match=r"15 images of 8 × 8 pixels take .* GB, but .*kept has"):
         kept.run(in_a_folder(tmp_path, files))
     assert reads == []

@@ -14,12 +14,12 @@ from skdare.datasets import read, read_fine_tuned  # noqa: E402
 from skdare.features import (  # noqa: E402
     Extractor,
     Hyperparameters,
-    Job,
-    _feed,
-    _reader,
     backbone,
+    inputs,
     jobs,
+    reader,
 )
+from skdare.features.training.recipe import Job  # noqa: E402
 from small_networks import FAST, images, trainer  # noqa: E402
 
 WHOLE = replace(FAST, precision="float32")
@@ -62,8 +62,8 @@ def test_micro_batches_add_up_to_the_batch(tmp_path, micro_batch):
 @pytest.mark.parametrize("rows", [1, 20])
 def test_inputs_that_are_staged_give_what_resident_ones_do(tmp_path, monkeypatch, rows):
     whole = losses(tmp_path / "resident")
-    monkeypatch.setattr("skdare.features._train.feed", _feed.Staged)
-    monkeypatch.setattr(_feed, "_STAGE", 3 * 16 * 16 * rows)
+    monkeypatch.setattr("skdare.features.training.trainer.place_inputs", inputs.StagedInputs)
+    monkeypatch.setattr(inputs, "_STAGE_BYTES", 3 * 16 * 16 * rows)
     np.testing.assert_allclose(losses(tmp_path / "staged"), whole, **NEAR)
 
 
@@ -97,7 +97,7 @@ def test_batches_of_many_sizes_are_trained_on(tmp_path):
 
 def test_a_training_that_diverges_says_so(tmp_path):
     recipe = replace(WHOLE, hyperparameters=Hyperparameters(lr=1e20, batch=4))
-    with pytest.raises(ValueError, match="is not a number; lower --lr"):
+    with pytest.raises(ValueError, match="is not a number; lower lr"):
         losses(tmp_path, recipe=recipe)
 
 
@@ -125,5 +125,5 @@ def test_chunks_that_are_short_or_many_are_read_alike(tmp_path, monkeypatch):
         return read(extractor.pretrained(path)).X
 
     whole = features(tmp_path / "whole")
-    monkeypatch.setitem(_reader.CHUNK, "cuda", 7)
+    monkeypatch.setitem(reader.CHUNK, "cuda", 7)
     np.testing.assert_allclose(features(tmp_path / "cut"), whole, rtol=1e-4, atol=1e-5)

@@ -83,7 +83,7 @@ def extract(
     """
     with learning():
         refuse_processes("extract")
-        from skdare.reproduce import SETTINGS
+        from skdare.features.training.folder import SETTINGS
 
         watcher = watching(quiet)
         if (Path(place) / SETTINGS).exists():
@@ -121,8 +121,8 @@ _SOURCE = {
 
 
 def _written_source(run: str, settings: dict[str, Any]) -> dict[str, Any]:
+    from skdare.features.training.folder import SETTINGS
     from skdare.persist import check_shape
-    from skdare.reproduce import SETTINGS
 
     try:
         check_shape(settings, {"source": _SOURCE})
@@ -135,7 +135,9 @@ def _written_source(run: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_run(run: str, moved: str | None, given: dict[str, Any], watcher: Watcher) -> list[Path]:
-    from skdare.features import Recipe, Source, TrainingFolder
+    from skdare.features import Recipe
+    from skdare.features.examples.source import ExampleSource
+    from skdare.features.training.folder import TrainingFolder
     from skdare.reproduce import Reproduction
 
     settings = TrainingFolder(run).settings()
@@ -143,7 +145,7 @@ def _of_run(run: str, moved: str | None, given: dict[str, Any], watcher: Watcher
     name, options = written.pop("backbone"), written.pop("options")
     written["skip_unreadable"] |= given["skip_unreadable"]
     written["cache"] = given["cache"] or written["cache"]
-    source = Source(**{**written, "path": moved or written["path"]})
+    source = ExampleSource(**{**written, "path": moved or written["path"]})
     own = given if _is_given("precision") else settings["recipe"]
     study = Reproduction(
         Path(run),
@@ -175,7 +177,7 @@ def _of_backbone(source: str, out: str | None, given: dict[str, Any], watcher: W
         raise ValueError(f"{target} exists and is no feature store; give another --out")
     study = asked_study(source, str(target), given, watcher)
     study.check()
-    study.is_whole(target)
+    study.is_finished(target)
     inputs = study.inputs
     with watcher.meter("extracting", "rows", len(inputs.examples.labels)) as meter:
         extractor = Extractor(
@@ -197,7 +199,7 @@ def networks(records: list) -> list[dict[str, Any]]:
 
 def table(records: list) -> list[str]:
     """What was trained, a line a network."""
-    from skdare.features import ceiling_scores
+    from skdare.features.training.folder import ceiling_scores
 
     held = [
         "(none: a ceiling)" if r.held_out is None else terminal_safe(r.held_out) for r in records
