@@ -1,4 +1,4 @@
-"""Checks of what callers pass: every error here says what was given, needed, and what to do."""
+"""Checks of arguments: an error says what was passed, what is needed, and what to do."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, assert_all_finite, validate_data
 
+from skdare._input_error import InputError as InputError
 from skdare.arrays import (
     Array,
     Index,
@@ -31,24 +32,27 @@ FEATURE_DTYPES = [np.float64, np.float32, np.float16]
 # Weights of rows beyond these would leave nothing of the other rows.
 _WEIGHTS = 1e-30, 1e30
 # Squares of targets, and weights in their units, stay far from the ends of float64.
-LARGEST_TARGET, SMALLEST_TARGET = 1e100, 1e-100
+LARGEST_TARGET = 1e100
+SMALLEST_TARGET = 1e-100
 
 Labels = Collection[Hashable]
 """One label a row: a list, an array, a column of a data frame."""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of the caller that is not ours."""
-    frame, level = sys._getframe(1), 2
+    """Warn at the line of the caller outside this package."""
+    frame = sys._getframe(1)
+    level = 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level += 1
     warnings.warn(message, category, stacklevel=level)
 
 
 def check_features(estimator: Any, X: Array, *, reset: bool, min_rows: int = 1) -> Array:
-    """X as a float array or CSR matrix, in its own array library; caller's memory untouched.
+    """X as a float array or CSR matrix of its own array library; the caller's memory is untouched.
 
-    Rows that lie elsewhere stay there, and are looked through once, chunk by chunk.
+    Rows on disk or on another machine stay there, and are read once, chunk by chunk.
     """
     if not is_foreign(X) and not isinstance(X, RowReader):
         X = validate_data(
@@ -57,56 +61,67 @@ def check_features(estimator: Any, X: Array, *, reset: bool, min_rows: int = 1) 
             reset=reset,
             accept_sparse="csr",
             dtype=FEATURE_DTYPES,
-            ensure_all_finite=False,  # one look finds both what is no number and what is too large
+            ensure_all_finite=False,  # one pass below finds NaN and values that are too large
             ensure_min_samples=min_rows,
         )
-        _check_reach(estimator, X)
+        _check_range(estimator, X, fitted=not reset)
         return X
     if X.ndim != 2:
-        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead; X is rows by features")
+        raise InputError(
+            f"Expected 2D array, got {X.ndim}D array instead", "X is rows by features", argument="X"
+        )
     if X.shape[0] < min_rows or X.shape[1] < 1:
-        raise ValueError(f"X has shape {tuple(X.shape)}; at least {min_rows} rows are needed")
+        raise InputError(
+            f"X has shape {tuple(X.shape)}", f"at least {min_rows} rows are needed", argument="X"
+        )
     if not is_real(X):
-        raise ValueError(f"X has dtype {X.dtype}; features must be real numbers")
-    _check_reach(estimator, X)
+        raise InputError(f"X has dtype {X.dtype}", "features must be real numbers", argument="X")
+    _check_range(estimator, X, fitted=not reset)
     if reset:
         estimator.n_features_in_ = int(X.shape[1])
         _check_feature_names(estimator, np.empty((1, X.shape[1])), reset=True)
     elif X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
+        raise InputError(
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input"
+            f"{estimator.n_features_in_} features as input",
+            argument="X",
         )
     return X
 
 
-def _check_reach(estimator: Any, X: Array) -> None:
-    """Refuse entries that are no numbers, and name the first column whose powers would overflow."""
+def _check_range(estimator: Any, X: Array, *, fitted: bool) -> None:
+    """Refuse NaN and infinity, and name the first feature whose powers would overflow."""
     limit = largest_feature(X)
     if all_within(X, limit):
         return
-    reach = column_reach(X)
-    if not np.isfinite(reach).all():
+    largest = column_reach(X)
+    if not np.isfinite(largest).all():
         if not is_foreign(X) and not isinstance(X, RowReader):  # in scikit-learn's own words
             assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
-        raise ValueError("Input X contains NaN or infinity; impute or drop those rows first")
-    column = int(np.flatnonzero(reach > limit)[0])
-    raise ValueError(
-        f"{feature_name(estimator, column)} reaches {reach[column]:.1e} in absolute value, and "
-        f"powers of {X.dtype} features overflow beyond {limit:.0e}; divide it by a constant, or "
-        "standardise it"
+        raise InputError(
+            "Input X contains NaN or infinity", "impute or drop those rows first", argument="X"
+        )
+    column = int(np.flatnonzero(largest > limit)[0])
+    raise InputError(
+        f"{feature_name(estimator, column)} reaches {largest[column]:.1e} in absolute value, and "
+        f"powers of {X.dtype} features overflow beyond {limit:.0e}",
+        # After a fit another scale would be another feature.
+        "drop the rows that have it, or prepare them as the training rows were"
+        if fitted
+        else "divide it by a constant, or standardise it",
+        argument="X",
     )
 
 
 def feature_name(estimator: Any, column: int) -> str:
-    """A feature by its name, where the estimator was given names, else by its number."""
+    """Name of a feature where the estimator was given names, else its number."""
     names = getattr(estimator, "feature_names_in_", None)
     return f"feature {column}" if names is None else f"feature {names[column]!r}"
 
 
 @dataclass(frozen=True, eq=False)
 class DomainRows:
-    """Domain labels, and the rows of positive weight in each."""
+    """Labels of the domains, and the rows of positive weight in each."""
 
     labels: list[Hashable]
     index: list[Index]
@@ -115,7 +130,7 @@ class DomainRows:
 def check_domains(
     domains: Labels | None, n: int, weight: np.ndarray, *, name: str = "domains"
 ) -> DomainRows:
-    """One label a row, any hashable, into an index for each domain; None is one domain."""
+    """Rows of each domain, from one hashable label a row; None is one domain."""
     if domains is None:
         labels: list[Hashable] = ["all"]
         codes = np.zeros(n, dtype=np.intp)
@@ -127,8 +142,8 @@ def check_domains(
     rows = rows[np.argsort(short, kind="stable")]
     bounds = np.concatenate([[0], np.cumsum(np.bincount(short, minlength=len(labels)))])
     parts = [rows[start:stop] for start, stop in pairwise(bounds)]
-    kept = [e for e, part in enumerate(parts) if len(part)]
-    return DomainRows([labels[e] for e in kept], [compact(parts[e]) for e in kept])
+    weighted = [e for e, part in enumerate(parts) if len(part)]
+    return DomainRows([labels[e] for e in weighted], [compact(parts[e]) for e in weighted])
 
 
 def _as_labels(domains: Any, n: int, name: str) -> Any:
@@ -136,14 +151,20 @@ def _as_labels(domains: Any, n: int, name: str) -> Any:
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
-        raise ValueError(f"{name} is {values!r}; pass one label per row, or None for one domain")
+        raise InputError(
+            f"{name} is {values!r}", "pass one label per row, or None for one domain", argument=name
+        )
     if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise ValueError(f"{name} has shape {values.shape}; pass one label per row")
+        raise InputError(
+            f"{name} has shape {values.shape}", "pass one label per row", argument=name
+        )
     if len(values) != n:
-        raise ValueError(
-            f"{name} has {len(values)} labels but X has {n} rows; pass one label per row"
+        raise InputError(
+            f"{name} has {len(values)} labels but X has {n} rows",
+            "pass one label per row",
+            argument=name,
         )
     return values
 
@@ -160,12 +181,16 @@ def _encode(values: Any, name: str) -> tuple[list[Hashable], np.ndarray]:
     try:
         distinct = list(dict.fromkeys(values))
     except TypeError as error:
-        raise ValueError(
-            f"{name} has labels that are not hashable; use strings, numbers or tuples"
+        raise InputError(
+            f"{name} has labels that are not hashable",
+            "use strings, numbers or tuples",
+            argument=name,
         ) from error
     if any(_is_missing(label) for label in distinct):
         row = next(i for i, label in enumerate(values) if _is_missing(label))
-        raise ValueError(f"{name} has no label in row {row}; label or drop that row")
+        raise InputError(
+            f"{name} has no label in row {row}", "label or drop that row", argument=name
+        )
     try:
         distinct = sorted(distinct)
     except TypeError:
@@ -177,7 +202,8 @@ def _encode(values: Any, name: str) -> tuple[list[Hashable], np.ndarray]:
 def distinct_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct integers, ascending, and each entry's number among them.
 
-    By a table of what occurs where their range allows one: ten times as fast as sorting.
+    A table of the integers that occur, where their range is small enough for one, is ten times as
+    fast as sorting.
     """
     if not len(values):
         return values, np.empty(0, np.intp)
@@ -201,90 +227,114 @@ def _is_missing(label: Any) -> bool:
 
 
 def check_weights(sample_weight: Array | None, n: int) -> np.ndarray:
-    """Non-negative float64 weights, one a row; None is all ones."""
+    """Non-negative float64 weights, one per row; None is all ones."""
     if sample_weight is None:
         return np.ones(n)
     weight = np.asarray(to_numpy(sample_weight), dtype=np.float64)
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
-    if weight.ndim != 1:
-        raise ValueError("Sample weights must be 1D array or scalar")
-    if len(weight) != n:
-        raise ValueError(f"sample_weight has {len(weight)} entries but X has {n} rows")
-    if not np.all(np.isfinite(weight)):
-        raise ValueError("sample_weight contains NaN or infinity")
-    if np.any(weight < 0):
-        raise ValueError("sample_weight has negative entries; weights must be zero or more")
-    if not weight.any():
-        raise ValueError("sample_weight is zero for every row; at least one must be positive")
-    low, high = _WEIGHTS
-    if not low <= weight.max() <= high:
-        raise ValueError(
-            f"the largest sample_weight is {weight.max():.1e}; it must be from {low:.0e} to "
-            f"{high:.0e}, so multiply or divide all of them"
-        )
+    problem = _wrong_weights(weight, n)
+    if problem is not None:
+        raise InputError(*problem, argument="sample_weight")
     return weight
 
 
+def _wrong_weights(weight: np.ndarray, n: int) -> tuple[str, str] | None:
+    """What is wrong with these weights and what to do, or None where nothing is."""
+    if weight.ndim != 1:
+        return "Sample weights must be 1D array or scalar", "pass one weight per row"
+    if len(weight) != n:
+        return (
+            f"sample_weight has {len(weight)} entries but X has {n} rows",
+            "pass one weight per row",
+        )
+    if not np.all(np.isfinite(weight)):
+        return "sample_weight contains NaN or infinity", "drop those rows, or give them weight 0"
+    if np.any(weight < 0):
+        return "sample_weight has negative entries", "weights must be zero or more"
+    if not weight.any():
+        return "sample_weight is zero for every row", "at least one must be positive"
+    low, high = _WEIGHTS
+    if not low <= weight.max() <= high:
+        return (
+            f"the largest sample_weight is {weight.max():.1e}, and it must be from {low:.0e} to "
+            f"{high:.0e}",
+            "multiply or divide all of them by a constant",
+        )
+    return None
+
+
 def check_finite_targets(y: np.ndarray) -> None:
-    """Numbers are finite, and dates are dates; labels of other kinds pass."""
+    """Refuse NaN, infinity and missing dates among the targets; other labels pass."""
     if y.dtype.kind in "mM" and np.any(np.isnat(y)):
-        raise ValueError("Input y contains NaT, which is no date; drop those rows first")
+        raise InputError(
+            "Input y contains NaT, which is not a date", "drop those rows first", argument="y"
+        )
     if np.issubdtype(y.dtype, np.floating) and not np.all(np.isfinite(y)):
-        raise ValueError("Input y contains NaN or infinity; drop those rows first")
+        raise InputError("Input y contains NaN or infinity", "drop those rows first", argument="y")
 
 
 def check_numbers(y: np.ndarray) -> None:
-    """Targets of a regression are finite, and their squares are numbers other than zero."""
+    """Refuse targets of a regression whose squares overflow or vanish."""
     check_finite_targets(y)
-    reach = float(np.max(np.abs(y)))
-    if reach > LARGEST_TARGET or 0 < reach < SMALLEST_TARGET:
-        raise ValueError(
-            f"y reaches {reach:.1e} in absolute value, and numbers from {SMALLEST_TARGET:.0e} to "
-            f"{LARGEST_TARGET:.0e} can be fitted; multiply or divide y by a constant"
+    largest = float(np.max(np.abs(y)))
+    if largest > LARGEST_TARGET or 0 < largest < SMALLEST_TARGET:
+        raise InputError(
+            f"y reaches {largest:.1e} in absolute value, and numbers from {SMALLEST_TARGET:.0e} to "
+            f"{LARGEST_TARGET:.0e} can be fitted",
+            "multiply or divide y by a constant",
+            argument="y",
         )
 
 
 def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
-    """``value`` is one of ``allowed``, or the error names them."""
+    """Refuse a value that is not one of ``allowed``, and name these."""
     allowed = list(allowed)
     value = bool(value) if isinstance(value, np.bool_) else value
     if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
         names = ", ".join(repr(a) for a in allowed)
-        raise ValueError(f"{name} is {value!r}; use one of {names}")
+        raise InputError(f"{name} is {value!r}", f"use one of {names}", argument=name)
 
 
 def check_number(
     name: str, value: Any, low: float = 0.0, high: float = np.inf, *, also: tuple[Any, ...] = ()
 ) -> None:
-    """``value`` is a number in [low, high], or one of ``also``."""
+    """Refuse a value that is neither a number in [low, high] nor one of ``also``."""
     if any((isinstance(value, str) and value == a) or value is a for a in also):
         return
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(
         value, bool
     )
-    if not number or not low <= float(value) <= high or not np.isfinite(value):
+    if not is_number or not low <= float(value) <= high or not np.isfinite(value):
         span = (
             f"a finite number of {low:g} or more" if high == np.inf else f"in [{low:g}, {high:g}]"
         )
         extra = "".join(f" or {a!r}" for a in also)
-        raise ValueError(f"{name} is {value!r}; it must be {span}{extra}")
+        raise InputError(f"{name} is {value!r}", f"it must be {span}{extra}", argument=name)
 
 
 def check_count(name: str, value: Any, low: int) -> None:
-    """``value`` is a whole number of ``low`` or more."""
+    """Refuse a value that is not a whole number of ``low`` or more."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-        raise ValueError(f"{name} is {value!r}; it must be a whole number of {low} or more")
+        raise InputError(
+            f"{name} is {value!r}", f"it must be a whole number of {low} or more", argument=name
+        )
 
 
 def check_domain_weights(guess: Mapping[Any, float], labels: list[Hashable]) -> list[float]:
-    """A mapping from domain to weight as a list that sums to one."""
+    """Weight of each domain, together one; domains that are not in the mapping have weight 0."""
     unknown = [d for d in guess if d not in labels]
     if unknown:
-        raise ValueError(f"guess names domain {unknown[0]!r}; the training domains are {labels}")
+        raise InputError(
+            f"guess names domain {unknown[0]!r}",
+            f"the training domains are {labels}",
+            argument="guess",
+        )
     for label, weight in guess.items():
         check_number(f"the weight of domain {label!r} in guess", weight)
     weights = [float(guess.get(label, 0.0)) for label in labels]
     if not sum(weights) > 0:
-        raise ValueError("guess must give at least one domain a positive weight")
+        raise InputError(
+            "guess gives every domain weight 0", "at least one must be positive", argument="guess"
+        )
     return [w / sum(weights) for w in weights]

@@ -149,7 +149,7 @@ def test_mistakes_are_told_before_any_work(change, message):
 def test_missing_values_are_refused_with_a_hint():
     data = table()
     data.X[3, 1] = np.nan
-    with pytest.raises(ValueError, match=r"1 of 5 features have missing values.*--impute median"):
+    with pytest.raises(ValueError, match=r"1 of 5 features have missing values.*impute='median'"):
         ask(data)
     assert ask(data, replace(FAST, impute="median")).trials
 

@@ -7,16 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import skdare
+from command_line import run
 from skdare.bench import HEADS, Log
 from skdare.cli import main
 from skdare.datasets import make_latent_domains
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, list(arguments), catch_exceptions=False)
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
+from command_line import run
 from skdare import DAREClassifier, bench, report
 from skdare.bench import Settings
 from skdare.cli import GROUPS, _bench_choices, _fit, main
@@ -98,10 +98,6 @@ def _has(package: str) -> bool:
     return find_spec(package) is not None
 
 
-def run(*arguments: str):
-    return CliRunner().invoke(main, list(arguments), catch_exceptions=False)
-
-
 @pytest.fixture
 def folder(made, tmp_path, monkeypatch) -> Path:
     """A copy of those files, as the current folder."""
@@ -169,7 +165,7 @@ def test_a_shell_completes_commands_and_options(shell):
     assert "to use it" in script.stderr
     words = {"COMP_WORDS": "skdare predict --pro", "COMP_CWORD": "2"}
     asked = {"_SKDARE_COMPLETE": "bash_complete", **words}
-    found = CliRunner().invoke(main, [], env=asked, prog_name="skdare")
+    found = run(env=asked, prog_name="skdare")
     assert "plain,--proba" in found.output
 
 

@@ -6,15 +6,11 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from skdare import cli, theory
+from command_line import run, run_json
+from skdare import theory
 from skdare.datasets import make_latent_domains, read_unlabelled
 from skdare.theory import VERDICTS, Chapter, Chart, Claim, Curve, Map
-
-
-def run(*arguments: str):
-    return CliRunner().invoke(cli.main, [str(a) for a in arguments], catch_exceptions=False)
 
 
 @pytest.fixture(scope="module")
@@ -49,30 +45,26 @@ def files(tmp_path_factory):
     return folder
 
 
-def told(files, *arguments: str) -> dict:
-    result = run("diagnose", *arguments, "--json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-def test_a_file_of_new_rows_and_a_held_out_domain_are_diagnosed_alike(files):
-    held_out = told(files, files / "all.npz", "--held-out", "5")
+@pytest.mark.parametrize("name", ["new.npy", "new.npz"])
+def test_a_file_of_new_rows_and_a_held_out_domain_are_diagnosed_alike(files, name):
+    held_out = run_json("diagnose", files / "all.npz", "--held-out", "5")
     assert held_out.pop("labels")["unit"] == "accuracy"
-    for name in ("new.npy", "new.npz"):
-        found = told(files, files / "train.npz", "--new", files / name)
-        assert found.pop("labels") is None
-        assert found == held_out
+    found = run_json("diagnose", files / "train.npz", "--new", files / name)
+    assert found.pop("labels") is None
+    assert found == held_out
 
 
 def test_columns_are_taken_by_name(files):
-    turned = told(files, files / "train.csv", "--new", files / "turned.csv")
-    want = told(files, files / "train.npz", "--new", files / "new.npy")
+    turned = run_json("diagnose", files / "train.csv", "--new", files / "turned.csv")
+    want = run_json("diagnose", files / "train.npz", "--new", files / "new.npy")
     assert turned["recommendation"] == want["recommendation"]
 
 
 def test_columns_are_taken_by_name_whatever_named_those_in_training(files):
-    keyed = told(files, files / "train.csv", "--new", files / "turned.csv", "--feature-key", "f*")
-    want = told(files, files / "train.csv", "--new", files / "turned.csv")
+    keyed = run_json(
+        "diagnose", files / "train.csv", "--new", files / "turned.csv", "--feature-key", "f*"
+    )
+    want = run_json("diagnose", files / "train.csv", "--new", files / "turned.csv")
     assert keyed == want
 
 
@@ -80,7 +72,7 @@ def test_domains_of_few_rows_are_left_out(files, tmp_path):
     data = np.load(files / "all.npz")
     keep = (data["domain"] > 0) | (np.arange(900) < 3)
     np.savez(tmp_path / "f.npz", **{name: data[name][keep] for name in data})
-    found = told(files, tmp_path / "f.npz", "--held-out", "5", "--min-rows", "10")
+    found = run_json("diagnose", tmp_path / "f.npz", "--held-out", "5", "--min-rows", "10")
     assert set(found["findings"]["loss"]["numbers"]["training_losses"]) == set("1234")
 
 
@@ -102,26 +94,26 @@ def test_a_page_is_written(files, tmp_path):
 
 def test_preparation_is_learnt_from_training_rows(files):
     options = ["--standardize", "--clip", "3", "--impute", "median"]
-    held_out = told(files, files / "all.npz", "--held-out", "5", *options)
-    found = told(files, files / "train.npz", "--new", files / "new.npy", *options)
+    held_out = run_json("diagnose", files / "all.npz", "--held-out", "5", *options)
+    found = run_json("diagnose", files / "train.npz", "--new", files / "new.npy", *options)
     assert found["findings"] == held_out["findings"]
 
 
 def test_without_a_rehearsal_distances_are_told_only(files):
-    found = told(files, files / "all.npz", "--held-out", "5", "--no-rehearsal")
+    found = run_json("diagnose", files / "all.npz", "--held-out", "5", "--no-rehearsal")
     assert found["recommendation"]["action"] == "cannot say"
     assert found["findings"]["adjustment"]["numbers"]["error"] >= 0
 
 
 def test_too_few_rows_are_no_mistake_and_no_number(files):
-    found = told(files, files / "train.npz", "--new", files / "few.npy")
+    found = run_json("diagnose", files / "train.npz", "--new", files / "few.npy")
     assert found["recommendation"]["reason"] == "needs at least 20 rows, and 5 were given"
 
 
 def test_a_regression_is_diagnosed(files, tmp_path):
     data = make_latent_domains(5, 120, 4, task="regression", random_state=0)
     np.savez(tmp_path / "r.npz", X=data.X, y=data.y, domain=data.domains)
-    found = told(files, tmp_path / "r.npz", "--held-out", "2", "--set", "shrinkage=0.5")
+    found = run_json("diagnose", tmp_path / "r.npz", "--held-out", "2", "--set", "shrinkage=0.5")
     assert "label shift" not in found["findings"]
 
 

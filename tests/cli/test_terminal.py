@@ -11,21 +11,18 @@ import subprocess
 import sys
 import unicodedata
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command_line import run, run_ok
 from interrupts import PATIENCE
 from made_records import record
 from skdare._safe_text import spreadsheet_safe, terminal_safe
 from skdare.bench import Log
-from skdare.cli import main
-from skdare.cli._meter import Meter
-from skdare.cli._progress import _Bar
+from skdare.cli._progress import Bar
 from skdare.datasets import make_latent_domains, rows_to
 from skdare.report import text, write_report
 from skdare.report.summary import summarise
@@ -76,8 +73,7 @@ MACHINE_READABLE = ["predict"]
 SCRIPT = """
 import json, sys
 from skdare.cli import main
-from skdare.cli._meter import Meter
-from skdare.cli._progress import _Bar
+from skdare.cli._progress import Bar
 
 for arguments in json.loads(sys.argv[1]):
     sys.stdout.flush()
@@ -198,10 +194,10 @@ def test_rows_in_a_pipe_are_as_they_are(in_a_pipe):
 @pytest.mark.parametrize("name", NAMES)
 def test_bars_show_names_as_they_are(name, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    bar = _Bar(3, 0, True)
-    bar.started(SimpleNamespace(head="erm", held_out=name))
-    meter = Meter(f"erm, {name} held out", "rows", 3, True)
-    for progress in (bar.progress, meter._progress):
+    bar = Bar("fitting", 3)
+    bar.describe(f"erm, {name} held out")
+    with_a_rate = Bar(f"erm, {name} held out", 3, unit="rows")
+    for progress in (bar.progress, with_a_rate.progress):
         drawn = progress.columns[0].render(progress.tasks[0])
         assert drawn.plain == f"erm, {terminal_safe(name)} held out"
         assert drawn.spans == []
@@ -225,7 +221,7 @@ def test_text_that_acts_on_nothing_stays_as_it_is(name):
 
 def test_a_half_of_a_character_is_printed(folder):
     name = b"no\xff.npz".decode("utf-8", "surrogateescape")
-    result = CliRunner().invoke(main, ["inspect", name])
+    result = run("inspect", name)
     assert result.exit_code == 2
     assert r"no\udcff.npz" in result.stderr
 
@@ -316,10 +312,9 @@ def test_a_report_for_a_spreadsheet_holds_no_formula(tmp_path):
 def test_the_options_for_spreadsheets_are_the_parameters(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     odd_run(Path("run"), FORMULAS)
-    found = CliRunner().invoke(main, ["report", "run", "--formats", "csv", "--spreadsheet-safe"])
-    assert found.exit_code == 0, found.stderr
+    run_ok("report", "run", "--formats", "csv", "--spreadsheet-safe")
     assert "'=1+1" in Path("run/report.csv").read_text()
-    refused = CliRunner().invoke(main, ["report", "run", "--formats", "md", "--spreadsheet-safe"])
+    refused = run("report", "run", "--formats", "md", "--spreadsheet-safe")
     assert refused.exit_code == 2
     assert "is for CSV" in refused.stderr
 
@@ -328,12 +323,8 @@ def test_predict_writes_for_spreadsheets(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = make_latent_domains(3, 40, 3, random_state=0)
     np.savez("t.npz", X=data.X, y=np.array(["=ill", "well"])[data.y], domain=data.domains)
-
-    def run(*arguments):
-        return CliRunner().invoke(main, arguments)
-
-    assert run("fit", "t.npz", "--out", "head").exit_code == 0
-    found = run("predict", "head", "t.npz", "--proba", "--spreadsheet-safe")
+    run_ok("fit", "t.npz", "--out", "head")
+    found = run_ok("predict", "head", "t.npz", "--proba", "--spreadsheet-safe")
     predicted = {row["prediction"] for row in csv.DictReader(io.StringIO(found.stdout))}
     assert predicted == {"'=ill", "well"}
     refused = run("predict", "head", "t.npz", "--out", "p.jsonl", "--spreadsheet-safe")

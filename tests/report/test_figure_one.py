@@ -307,7 +307,7 @@ def test_the_command_writes_the_file_that_is_named(tmp_path):
     ("arguments", "message"),
     [
         (["absent"], "there are no records"),
-        (["run"], "name one of them (--data)"),
+        (["run"], "name one of them with --data"),
         (["run", "--data", "pacs", "--out", "f.pdf"], "neither SVG nor PNG"),
         (["run", "--data", "pacs", "--protocol", "paper"], "no records under protocol paper"),
         (["run", "--data", "pacs", "--protocol", "papers"], "papers"),

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skdare._validation import check_choice
+from skdare._validation import InputError, check_choice
 from skdare.bench._heads import HEADS
 from skdare.bench._preparation import PROJECTIONS, Projection
 from skdare.bench._questions import Questions, check_options
@@ -121,7 +121,11 @@ def _check_whole(name: str, values: Sequence[float], most: int | None = None) ->
     for value in values:
         if value != int(value) or value < 1 or (most is not None and value > most):
             limit = f"from 1 to {most}" if most is not None else "of 1 or more"
-            raise ValueError(f"{name} cannot be {value:g}; use whole numbers {limit} (--values)")
+            raise InputError(
+                f"{name} cannot be {value:g}",
+                f"use whole numbers {limit} as values",
+                argument="values",
+            )
 
 
 def _subsets(seen: Sequence[str], size: int, seed: int) -> list[tuple[str, ...]]:

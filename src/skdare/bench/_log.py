@@ -52,7 +52,7 @@ class Log:
                 record = Record.from_line(line)
             except ValueError as error:
                 raise ValueError(
-                    f"line {number} of {self.path} {error}; it was not written by skdare bench, or "
+                    f"line {number} of {self.path} {error}; the bench did not write it, or it "
                     "was changed since"
                 ) from error
             found[record.key] = record

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare._validation import check_choice, check_number
+from skdare._validation import InputError, check_choice, check_number
 from skdare.arrays import rounding_unit
 
 PROJECTIONS = ("random", "pca")
@@ -43,7 +43,11 @@ class Preparation:
         check_choice("standardize", self.standardize, (True, False))
         check_number("clip", self.clip, also=(None,))
         if self.clip is not None and not self.standardize:
-            raise ValueError("clip counts standard deviations; it needs standardize")
+            raise InputError(
+                "clip counts standard deviations",
+                "it needs standardize=True",
+                argument="clip",
+            )
 
     @property
     def is_fitted(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skdare._validation import check_count, check_number
+from skdare._validation import InputError, check_count, check_number
 from skdare.bench._ceilings import CEILINGS, RETRAINED
 from skdare.bench._fold import rows_and_reserved
 from skdare.bench._heads import DEFAULT_HEADS, HEADS, check_head
@@ -110,10 +110,11 @@ class Questions:
             if on_reserved and place not in known:
                 known[place] = rows_and_reserved(self.source, *place, trial.held_out, share)
             if on_reserved and not known[place][1]:
-                raise ValueError(
+                raise InputError(
                     f"{trial.head} is scored on rows set aside, and domain `{trial.held_out}` of "
-                    f"{known[place][0]} rows has none; raise aside (--aside), hold out other "
-                    "domains, or leave it out (--with none)"
+                    f"{known[place][0]} rows has none",
+                    "raise aside, hold out other domains, or leave it out",
+                    argument="aside",
                 )
 
     def _check_whitened(self, trials: Sequence[Trial]) -> None:
@@ -131,7 +132,7 @@ class Questions:
                 if n - aside < 2:
                     raise ValueError(
                         f"domain `{domain}` has {n} rows, too few to whiten once {aside} are "
-                        "set aside; leave small domains out with min_rows (--min-rows 5)"
+                        "set aside; leave small domains out with min_rows=5"
                     )
 
     def folds(self) -> Iterator[tuple[str, int]]:

@@ -69,7 +69,7 @@ def _check_same_conditions(records: list[Record], plan: Plan) -> None:
         if not alike or keys.get(own["cell"], record.key) != record.key:
             raise ValueError(
                 f"the run has records of {plan.data!r} with other settings, options or features; "
-                "name another folder (--out) or other data (--name)"
+                "name another folder, or other data with name="
             )
 
 

@@ -124,7 +124,7 @@ class Source:
             named = ", ".join(f"`{domain}` in trial {number}" for domain, number in absent[:6])
             raise ValueError(
                 f"no features are given for held-out domain {named}{', …' * (len(absent) > 6)}; "
-                "make them, or ask for fewer trials (--trials) or domains (--held-out)"
+                "make them, or ask for fewer with trials= or held_out="
             )
 
     def refuse_missing(self) -> None:
@@ -137,7 +137,7 @@ class Source:
                 raise ValueError(
                     f"{int(missing.sum())} of {len(missing)} features have missing values (the "
                     f"first is {name}); fill them by the training domains' medians with "
-                    "impute='median' (--impute median), or drop them"
+                    "impute='median', or drop them"
                 )
 
 
@@ -209,7 +209,8 @@ def _check_made(table: DomainData, place: Place) -> None:
     if without is not None and str(without) != held_out:
         raise ValueError(
             f"the features for held-out domain `{held_out}` were fine-tuned without `{without}`, "
-            f"and so with `{held_out}`; hold out `{without}` alone (--held-out), or give others"
+            f"and so with `{held_out}`; give features made without `{held_out}`, or hold "
+            f"out `{without}` alone with held_out="
         )
     if None not in (number, trial) and trial != number:
         raise ValueError(
@@ -240,5 +241,5 @@ def _check_table(table: DomainData, task: str) -> None:
             if np.all(table.split[table.domains == domain]):
                 raise ValueError(
                     f"the split sets every row of domain `{domain}` aside and leaves none to "
-                    "train on; name another split, or none (--split '')"
+                    "train on; name another split, or none with split=''"
                 )

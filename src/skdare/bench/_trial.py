@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from skdare._validation import check_choice, check_count, check_number
+from skdare._validation import InputError, check_choice, check_count, check_number
 from skdare.bench._given import Given
 from skdare.bench._preparation import Preparation, Projection
 from skdare.bench._record import TESTED_ON
@@ -92,12 +92,14 @@ class Settings:
         for name in ("inner", "memory", "patience", "max_epochs", "sgd_steps"):
             check_count(name, getattr(self, name), 1)
         if not self.l2_grid:
-            raise ValueError("l2_grid is empty; pass at least one number")
+            raise InputError("l2_grid is empty", "pass at least one number", argument="l2_grid")
         for value in self.l2_grid:
             check_number("l2_grid", value)
         if self.protocol == "paper" and self.aside == 0:
-            raise ValueError(
-                "the paper's protocol validates on rows set aside; raise aside above 0"
+            raise InputError(
+                "the paper's protocol validates on rows set aside, and aside is 0",
+                "raise aside above 0",
+                argument="aside",
             )
         _ = self.preparation  # which checks its own
 

@@ -31,10 +31,11 @@ GROUPS = {
     },
     "More": {
         "theory": "Measure what the paper proves.",
-        "completion": "Print what makes a shell complete commands and options.",
+        "completion": "Print a script that completes commands and options.",
     },
 }
-"""Every command with what it does, by what it is for. Each is in a module of its own name, but:"""
+"""Commands with what they do, by purpose."""
+# Each command is in a module of its own name, except these.
 MODULES = {"ablate": "_bench", "train": "_learn", "extract": "_learn"}
 
 
@@ -48,8 +49,8 @@ MODULES = {"ablate": "_bench", "train": "_learn", "extract": "_learn"}
 def main() -> None:
     """Linear predictors on frozen features that hold up on domains nobody has seen.
 
-    Results go to stdout, progress and notes to stderr. The exit code is 0 where all went well, 2
-    for a mistake in what was given, 1 where something failed, 130 after Ctrl-C, and 143 after
+    Results go to stdout, progress and notes to stderr. The exit code is 0 if all went well, 2 for
+    a mistake in the arguments or files, 1 if something failed, 130 after Ctrl-C, and 143 after
     SIGTERM.
 
     \b

@@ -10,12 +10,12 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from skdare._input_error import InputError
 from skdare.cli._errors import check_writable, mistakes, notes
+from skdare.cli._output import as_object, say
 from skdare.cli._quantities import number
 from skdare.cli._saved import Saved, check_adaptable, check_free, kind_of, same_file, size
-from skdare.cli._show import as_object
-from skdare.cli._table_options import FEATURE_KEY
-from skdare.cli._terminal import say
+from skdare.cli._tables import FEATURE_KEY
 
 _STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
 
@@ -27,13 +27,13 @@ _STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
 @click.option(
     "--state",
     type=click.Path(),
-    help="File of the stream: go on from it where it is there, and write it anew.",
+    help="File of the stream: go on from it where it exists, and write it again.",
 )
 @FEATURE_KEY
 @click.option(
     "--prior-rows",
     type=click.FloatRange(0),
-    help="The averaged adjustment counts as so many rows  [default: the number of features]",
+    help="Rows that the averaged adjustment counts as  [default: the number of features]",
 )
 @click.option(
     "--half-life", type=float, help="Rows after which a row counts half  [default: never]"
@@ -61,15 +61,15 @@ def adapt(
     state: str | None,
     as_json: bool,
     quiet: bool,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Adapt a saved head to unlabelled rows of a new domain; no retraining, no labels.
 
-    ROWS are files as for `skdare predict`, read some rows at a time; labels in them are not looked
-    at. HEAD stays as it is, and the new head goes to --out. With --state the rows seen so far are
-    kept in a file, so that the next call goes on with more; without --out only that is done. Calls
-    with the same --state wait for each other, but where the system has no locks (Windows, some
-    network drives): run one at a time there.
+    ROWS are files as for `skdare predict`, read some rows at a time; their labels are not used.
+    HEAD is not changed, and the new head goes to --out. With --state a file sums up the rows seen
+    so far, and the next call goes on from there; without --out nothing else is written. Calls with
+    the same --state wait for each other; where the system has no locks (Windows, some network
+    drives), run one at a time.
 
     \b
     Example:
@@ -77,78 +77,80 @@ def adapt(
     """
     with mistakes():
         if out is None and state is None:
-            raise ValueError("nothing would be written; name --out, --state, or both")
+            raise InputError("nothing would be written", "name --out, --state, or both")
         for path in (out, state):
             if path is not None:
                 check_writable(path)
                 check_free(path, head, *rows)
         if out is not None and state is not None and same_file(out, state):
-            raise ValueError(f"--out and --state are both {out}; name two files")
+            raise InputError(f"--out and --state are both {out}", "name two files")
         import skdare
 
-        with notes(quiet), _sole(state, quiet):
+        with notes(quiet), _turn(state, quiet):
             resumed = state is not None and Path(state).exists()
             if resumed:
                 _check_stream(str(state))
             saved = Saved.read(head)
             if not hasattr(saved.head, "adapter"):
-                kind = type(saved.head).__name__
-                raise ValueError(f"{head} is a {kind}, which cannot adapt; fit --head dare")
+                raise InputError(
+                    f"{head} holds {type(saved.head).__name__}, which cannot adapt",
+                    "fit one with --head dare",
+                )
             check_adaptable(saved, "adapt")
-            options = {name: given[name] for name in _STREAM}
-            adapter = saved.head.resume(state) if resumed else saved.head.adapter(**options)
+            stream = {name: options[name] for name in _STREAM}
+            adapter = saved.head.resume(state) if resumed else saved.head.adapter(**stream)
             before = adapter.n_seen_
-            for _, X in saved.chunks(saved.sources(rows, given["feature_key"])):
+            for _, X in saved.chunks(saved.sources(rows, options["feature_key"])):
                 adapter.partial_fit(X)
             adapted = None if out is None else saved.with_head(adapter.head_)
             if out is not None:
                 skdare.save(adapted, out)
             if state is not None:
                 adapter.save(state)
-        told = {
+        summary = {
             "head": out,
             "state": state,
             "rows": adapter.n_seen_ - before,
             "rows_seen": adapter.n_seen_,
             "bytes": None if out is None else size(out),
         }
-        as_object(told) if as_json else say(*_lines(told))
+        as_object(summary) if as_json else say(*_lines(summary))
 
 
 @contextmanager
-def _sole(state: str | None, quiet: bool) -> Iterator[None]:
-    """Within, no other call reads or writes the stream: one of them would lose its rows."""
+def _turn(state: str | None, quiet: bool) -> Iterator[None]:
+    """Wait until no other call uses the stream: of two at once, one would lose its rows."""
     from skdare.persist import turn
 
-    def told() -> None:
+    def waiting() -> None:
         if not quiet:
             say(f"waiting for another process that adapts with {state}", err=True)
 
-    with nullcontext() if state is None else turn(Path(state), told):
+    with nullcontext() if state is None else turn(Path(state), waiting):
         yield
 
 
 def _check_stream(state: str) -> None:
-    """It is of one domain, and goes on with the options that it was begun with."""
+    """Refuse a file that is not the stream of one domain, and options that it has already."""
     kind = kind_of(state)
     if kind != "adapter":
-        raise ValueError(
-            f"{state} is a {kind}, and --state is the stream of one domain; name another file, or "
-            "go on in Python with head.resume"
+        raise InputError(
+            f"{state} holds {f'a {kind}' if kind else 'no stream'}, and --state needs the stream "
+            "of one domain",
+            "name another file, or go on in Python with head.resume",
         )
     context = click.get_current_context()
     for name in _STREAM:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
             option = "--" + name.replace("_", "-")
-            raise ValueError(
-                f"{option} is given, but {state} was begun with its own; leave it out, or name a "
-                "new --state"
+            raise InputError(
+                f"{option} is given, but the stream {state} was begun with its own",
+                "leave it out, or name a new --state",
             )
 
 
-def _lines(told: dict[str, Any]) -> list[str]:
-    seen = f"{number(told['rows_seen'])} rows seen"
-    if told["rows_seen"] != told["rows"]:
-        seen += f", {number(told['rows'])} of them new"
-    written = [f"wrote {told[name]}" for name in ("head", "state") if told[name]]
-    return [seen, *written]
+def _lines(summary: dict[str, Any]) -> list[str]:
+    rows = f"{number(summary['rows_seen'])} rows seen"
+    if summary["rows_seen"] != summary["rows"]:
+        rows += f", {number(summary['rows'])} of them new"
+    return [rows, *(f"wrote {summary[name]}" for name in ("head", "state") if summary[name])]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from skdare._input_error import InputError
 from skdare._safe_text import terminal_safe
 
 ALL = "(all rows)"
@@ -16,73 +17,76 @@ ALL = "(all rows)"
 
 @dataclass(frozen=True)
 class _Tally:
-    """Some rows.
+    """Sums over some rows.
 
     Parameters
     ----------
     rows : int
     mean : float
-        Of the labels, where they are numbers.
+        Mean of the labels, where they are numbers.
     scatter : float
         Sum of the labels' squared distances from their mean.
-    lost : float
+    error : float
         Sum of squared errors, or the number of wrong classes.
     """
 
     rows: int
     mean: float
     scatter: float
-    lost: float
+    error: float
 
     def __add__(self, other: _Tally) -> _Tally:
-        rows, apart = self.rows + other.rows, other.mean - self.mean
+        rows = self.rows + other.rows
+        apart = other.mean - self.mean
         share = other.rows / rows
         # Scatters about the means, not sums of squares: those cancel far from zero.
         return _Tally(
             rows,
             self.mean + share * apart,
             self.scatter + other.scatter + self.rows * share * apart**2,
-            self.lost + other.lost,
+            self.error + other.error,
         )
 
 
 class Agreement:
-    """Accuracy, or R², as rows come.
+    """Accuracy or R² by domain, of rows that come in chunks.
 
     Parameters
     ----------
     classes : array, optional
-        Of the head; None where it predicts numbers.
+        Classes of the head; None where it predicts numbers.
     """
 
     def __init__(self, classes: np.ndarray | None) -> None:
         self.classes = classes
         self._tallies: dict[Any, _Tally] = {}
-        self._known = 0
-        self._first: Any = None
+        self._labels_known = 0
+        self._first_label: Any = None
 
     def add(self, predicted: np.ndarray, y: np.ndarray, domains: np.ndarray) -> None:
         """Take more rows."""
         names, place = np.unique(domains, return_inverse=True)
         if self.classes is not None:
-            self._first = y[0].item() if self._first is None else self._first
-            y = _of_kind(y, self.classes)
-            self._known += int(np.isin(y, self.classes).sum())
-            lost = (predicted != y).astype(np.float64)
+            if self._first_label is None:
+                self._first_label = y[0].item()
+            y = _like_classes(y, self.classes)
+            self._labels_known += int(np.isin(y, self.classes).sum())
+            errors = (predicted != y).astype(np.float64)
             y = np.zeros(len(y))
         else:
             y = np.asarray(y, dtype=np.float64)
-            lost = (y - predicted) ** 2
+            errors = (y - predicted) ** 2
         for j, name in enumerate(names.tolist()):
-            found = _tally(y[place == j], lost[place == j])
-            self._tallies[name] = self._tallies[name] + found if name in self._tallies else found
+            tally = _tally(y[place == j], errors[place == j])
+            self._tallies[name] = self._tallies[name] + tally if name in self._tallies else tally
 
     def check(self) -> None:
-        """Refuse labels of which the head knows none; some that it does not know are wrong."""
-        if self.classes is not None and not self._known:
-            raise ValueError(
-                f"labels are such as {self._first!r}, and the classes of the head "
-                f"{', '.join(map(repr, self.classes[:3].tolist()))}; name the labels with --target"
+        """Refuse labels if the head knows none of them; a few unknown ones count as wrong."""
+        if self.classes is not None and not self._labels_known:
+            raise InputError(
+                f"the first label is {self._first_label!r}, and the head has classes such as "
+                f"{', '.join(map(repr, self.classes[:3].tolist()))}",
+                "name the labels with --target",
             )
 
     @property
@@ -102,30 +106,31 @@ class Agreement:
 
     def _score(self, tally: _Tally) -> float | None:
         if self.classes is not None:
-            return 1.0 - tally.lost / tally.rows
-        return 1.0 - tally.lost / tally.scatter if tally.scatter > 0 else None
+            return 1.0 - tally.error / tally.rows
+        return 1.0 - tally.error / tally.scatter if tally.scatter > 0 else None
 
     def lines(self) -> list[str]:
-        """A line a domain."""
-        found = self.to_dict()["scores"]
-        names = [terminal_safe(str(one["domain"])) for one in found]
+        """Table with a line for each domain."""
+        scores = self.to_dict()["scores"]
+        names = [terminal_safe(str(row["domain"])) for row in scores]
         width = max(map(len, names))
         lines = [f"{'domain':<{width}}  {'rows':>10}  {self.metric}"]
-        for name, one in zip(names, found, strict=True):
-            score = "–" if one["score"] is None else f"{100 * one['score']:.1f} %"
-            lines.append(f"{name:<{width}}  {one['rows']:>10,}  {score}")
+        for name, row in zip(names, scores, strict=True):
+            score = "–" if row["score"] is None else f"{100 * row['score']:.1f} %"
+            lines.append(f"{name:<{width}}  {row['rows']:>10,}  {score}")
         return lines
 
 
-def _tally(y: np.ndarray, lost: np.ndarray) -> _Tally:
-    # From the first one, so that labels that are all the same have no scatter at all.
+def _tally(y: np.ndarray, errors: np.ndarray) -> _Tally:
+    # Distances from the first label, so that labels that are all the same have no scatter at all.
     apart = y - y[0]
     mean = float(apart.mean())
-    return _Tally(len(y), float(y[0]) + mean, float(((apart - mean) ** 2).sum()), float(lost.sum()))
+    scatter = float(((apart - mean) ** 2).sum())
+    return _Tally(len(y), float(y[0]) + mean, scatter, float(errors.sum()))
 
 
-def _of_kind(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Labels of the kind that the head predicts, whether a file has text or numbers."""
+def _like_classes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Labels as text or numbers, whichever the head's classes are."""
     if (classes.dtype.kind == "U") == (y.dtype.kind == "U"):
         return y
     if classes.dtype.kind == "U":

@@ -10,9 +10,8 @@ import click
 from skdare.cli._bench_choices import ABLATIONS, DEFAULT_EXTRAS, EXTRAS, PROJECTIONS, TRIALS
 from skdare.cli._errors import mistakes
 from skdare.cli._options import asked, named_scores, names, numbers, shared_options
+from skdare.cli._output import as_object, say, show, statistics
 from skdare.cli._progress import follow
-from skdare.cli._show import as_object, show, statistics
-from skdare.cli._terminal import say
 
 if TYPE_CHECKING:
     from skdare.bench import DomainBedScores, Plan

@@ -13,22 +13,24 @@ from typing import Any
 
 import click
 
-from skdare.cli._terminal import say
+from skdare.cli._output import say
 
-INTERRUPTED, UNREAD, TERMINATED = 130, 141, 143
+INTERRUPTED = 130
+UNREAD = 141
+TERMINATED = 143
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a command as Ctrl-C does, but for the exit code."""
+    """SIGTERM, which ends a command as Ctrl-C does, with another exit code."""
 
 
 def exit_code(interrupt: KeyboardInterrupt) -> int:
-    """As a shell has it: 128 and the number of the signal."""
+    """Exit code after a signal, as in a shell: 128 plus the signal's number."""
     return TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
 
 
 class Late(Mapping):
-    """Commands by name, each imported when it is asked for: help of one need not wait for all."""
+    """Commands by name, each imported on first use, so that help for one does not wait for all."""
 
     def __init__(self, modules: Mapping[str, str]) -> None:
         self._modules = modules
@@ -53,11 +55,11 @@ class Commands(click.Group):
     Parameters
     ----------
     groups : mapping from a heading to commands, each with a line that says what it does
-    **given : as for click.Group
+    **attributes : as for click.Group
     """
 
-    def __init__(self, *, groups: Mapping[str, Mapping[str, str]], **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, *, groups: Mapping[str, Mapping[str, str]], **attributes: Any) -> None:
+        super().__init__(**attributes)
         self.groups = groups
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -69,7 +71,7 @@ class Commands(click.Group):
                 formatter.write_dl(list(lines.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list:
-        """Names of commands without importing any, and options."""
+        """Names of commands, none of which is imported, and options."""
         from click.shell_completion import CompletionItem
 
         lines = {name: line for group in self.groups.values() for name, line in group.items()}
@@ -83,15 +85,15 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         with ending_quietly(), hearing_termination():
-            found = super().invoke(ctx)
-            # Here, where a reader that has gone can still be told from a failure.
+            result = super().invoke(ctx)
+            # Here, where a closed pipe can still be told from a failure.
             sys.stdout.flush()
-            return found
+            return result
 
 
 @contextmanager
 def ending_quietly() -> Iterator[None]:
-    """No trace where nobody reads on (exit code 141), after Ctrl-C (130) or SIGTERM (143)."""
+    """End without a traceback on a closed pipe (exit code 141), Ctrl-C (130) or SIGTERM (143)."""
     try:
         yield
     except BrokenPipeError:
@@ -106,14 +108,14 @@ def ending_quietly() -> Iterator[None]:
 
 @contextmanager
 def hearing_termination() -> Iterator[None]:
-    """SIGTERM as an exception: files that are not yet whole are removed on its way."""
+    """Raise SIGTERM as an exception, on whose way half-written files are removed."""
 
     def raised(*_: object) -> None:
-        # Once is enough; a second one would come in the way of tidying up.
+        # Once is enough; a second signal would interrupt the cleaning up.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise Terminated
 
-    # What ignores the signal, or handles it already, goes on to do so.
+    # A program that ignores or handles the signal already goes on to do so.
     ours = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if not ours or threading.current_thread() is not threading.main_thread():
         yield

@@ -19,72 +19,80 @@ TABLES = ("set", "end_to_end", "network")
 
 
 def read_config(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
-    """Make what the file says, where one is given, the defaults of this command."""
+    """Callback of an option that may name a file."""
     if path is not None:
         load_config(context, parameter, path)
 
 
+CONFIG = click.option(
+    "--config",
+    callback=read_config,
+    is_eager=True,
+    expose_value=False,
+    type=click.Path(),
+    help="A TOML file with these options by name; the command line overrules it.",
+)
+
+
 def load_config(context: click.Context, parameter: click.Parameter, path: str) -> None:
-    """Make what the file says the defaults of this command; `parameter` named the file."""
+    """Make the values in the file the defaults of this command; `parameter` named the file."""
     from skdare.persist import open_file
 
     try:
         with open_file(path) as file:
-            found = tomllib.load(file)
+            content = tomllib.load(file)
     except (OSError, ValueError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise click.BadParameter(f"{path} cannot be read as TOML: {why}") from error
-    known = {_spelling(p): p for p in context.command.params if p is not parameter}
+        cause = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise click.BadParameter(f"{path} cannot be read as TOML: {cause}") from error
+    parameters = {_key(p): p for p in context.command.params if p is not parameter}
     defaults: dict[str, Any] = {}
-    for key, value in found.items():
+    for key, value in content.items():
         name = key.replace("-", "_")
-        if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f"did you mean `{close[0]}`?" if close else f"known are {', '.join(known)}"
+        if name not in parameters:
+            close = get_close_matches(name, parameters, n=1)
+            hint = f"did you mean `{close[0]}`?" if close else f"keys are {', '.join(parameters)}"
             raise click.BadParameter(f"{path} has an unknown key `{terminal_safe(key)}`; {hint}")
-        chosen = known[name]
+        chosen = parameters[name]
         try:
-            defaults[str(chosen.name)] = _as_given(name, value, chosen, Path(path).parent)
-        except _Unfit as error:
+            defaults[str(chosen.name)] = _as_typed(name, value, chosen, Path(path).parent)
+        except _WrongValue as error:
             raise click.BadParameter(f"{path} has `{name}` {error}") from None
     context.default_map = {**(context.default_map or {}), **defaults}
 
 
-def _spelling(parameter: click.Parameter) -> str:
-    """The name by which a parameter is known: that of its option."""
+def _key(parameter: click.Parameter) -> str:
+    """Key of a parameter in a file: the name of its option."""
     return parameter.opts[0].lstrip("-").replace("-", "_")
 
 
-def _as_given(name: str, value: Any, parameter: click.Parameter, folder: Path) -> Any:
-    """A value of the file as it would stand on the command line."""
+def _as_typed(name: str, value: Any, parameter: click.Parameter, folder: Path) -> Any:
+    """A value of the file as it would be typed on the command line."""
     many = getattr(parameter, "multiple", False) or parameter.nargs != 1
     if name in PATHS:
-        placed = _places(name, value, folder)
-        return placed if many else placed[0]
+        paths = _paths(value, folder)
+        return paths if many else paths[0]
     if name in TABLES and isinstance(value, dict):
         return [f"{key}={_text(v)}" for key, v in _flat(value)]
     if isinstance(value, dict):
-        raise _Unfit("that is a table; it must be one value")
+        raise _WrongValue("that is a table; it must be one value")
     texts = [_text(item) for item in (value if isinstance(value, list) else [value])]
     if many:
         return texts
     return value if isinstance(value, bool) else ",".join(texts)
 
 
-def _places(name: str, value: Any, folder: Path) -> list[str]:
-    """Paths beside the file; a table of them has a held-out domain for each."""
-    if value and isinstance(value, dict):
-        if not all(isinstance(place, str) for place in value.values()):
-            raise _Unfit(f"{short(value)}; it must be a path, or a table of paths")
-        return [f"{domain}={folder / place}" for domain, place in value.items()]
-    many = [value] if isinstance(value, str) else value
-    if not isinstance(many, list) or not many or not all(isinstance(p, str) for p in many):
-        raise _Unfit(f"{short(value)}; it must be a path, or a table of paths")
-    return [str(folder / place) for place in many]
+def _paths(value: Any, folder: Path) -> list[str]:
+    """Paths relative to the file's folder; a table has one for each held-out domain."""
+    if value and isinstance(value, dict) and all(isinstance(p, str) for p in value.values()):
+        return [f"{domain}={folder / path}" for domain, path in value.items()]
+    paths = [value] if isinstance(value, str) else value
+    if not isinstance(paths, list) or not paths or not all(isinstance(p, str) for p in paths):
+        raise _WrongValue(f"{short(value)}; it must be a path, or a table of paths")
+    return [str(folder / path) for path in paths]
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Nested tables as dotted names."""
+    """Values of nested tables by dotted names."""
     pairs: list[tuple[str, Any]] = []
     for key, value in table.items():
         name = f"{prefix}{key}"
@@ -92,15 +100,15 @@ def _flat(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return pairs
 
 
-class _Unfit(ValueError):
-    """A value that no option can have."""
+class _WrongValue(ValueError):
+    """A value that an option cannot have."""
 
 
 def _text(value: Any) -> str:
-    """A value as it is written on the command line."""
+    """Text of a value on the command line."""
     if not isinstance(value, str | bool | int | float):
         kind = type(value).__name__
-        raise _Unfit(f"{short(value)}, a {kind}; it must be text, a number, or true or false")
+        raise _WrongValue(f"{short(value)}, a {kind}; it must be text, a number, or true or false")
     if isinstance(value, int) and value.bit_length() > 63:
-        raise _Unfit(f"{short(value)}; a whole number has at most 64 bits")
+        raise _WrongValue(f"{short(value)}; a whole number has at most 64 bits")
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -9,9 +9,8 @@ import click
 
 from skdare.cli._errors import mistakes
 from skdare.cli._options import JOBS
+from skdare.cli._output import JSON, as_object, say, show, statistics
 from skdare.cli._progress import follow
-from skdare.cli._show import JSON, as_object, show, statistics
-from skdare.cli._terminal import say
 
 
 @click.command()
@@ -29,7 +28,7 @@ from skdare.cli._terminal import say
 def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
     """Show everything on embedded data: heads, ceilings, diagnostics, and a report.
 
-    With --json: what `skdare bench --json` prints, and files, the paths of the report.
+    With --json: the fields of `skdare bench --json`, and files, the paths of the report.
 
     \b
     Example:
@@ -39,7 +38,8 @@ def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
     from skdare.bench import Log
     from skdare.report import FORMATS, write_report
 
-    log, keys = Log(out), set()
+    log = Log(out)
+    keys = set()
     with mistakes():
         for study in demonstration.STUDIES:
             if not quiet:
@@ -50,11 +50,11 @@ def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
         records = [r for r in log.read() if r.key in keys]
         if not as_json:
             show(records)
-        # Pages need the extra `report`; tables do not.
-        drawn = find_spec("matplotlib") and find_spec("jinja2")
-        formats = FORMATS if drawn else [name for name in FORMATS if name != "html"]
+        # Pages need the extra `report`; the other formats do not.
+        has_report = find_spec("matplotlib") and find_spec("jinja2")
+        formats = FORMATS if has_report else [name for name in FORMATS if name != "html"]
         written = write_report(out, None, formats)
-    if not drawn:
+    if not has_report:
         say("hint: pip install 'skdare[report]' for the page with figures", err=True)
     if as_json:
         as_object({"folder": log.folder, **statistics(records), "files": written})

@@ -1,4 +1,4 @@
-"""A user's mistake: one line that says what, a hint apart, exit code 2; a failure: exit code 1."""
+"""A user's mistake ends with exit code 2, what to do in a hint apart; a failure with code 1."""
 
 from __future__ import annotations
 
@@ -13,73 +13,106 @@ from pathlib import Path
 
 import click
 
-from skdare.cli._terminal import say
+from skdare._input_error import InputError
+from skdare.cli._output import say
 
-# The machine's failures, which no other argument would mend.
+# Failures of the machine, which other arguments would not mend.
 _FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-# Options that messages of the bench begin with, under the names they have there.
-_TOLD = (
-    *("extras", "protocol", "aside", "test_on", "l2", "l2_grid", "impute", "standardize", "clip"),
-    *("step", "inner", "patience", "validate_with"),
-)
+# Arguments of the library whose option has another name than they have.
+_PARAMETERS = {
+    "features": "feature_key",
+    "id": "id_key",
+    "networks": "network",
+    **{role: f"{role}_column" for role in ("image", "text", "label", "domain")},
+}
+# Arguments of heads that hints name; they go through --set.
+_OF_HEADS = ("adaptation", "adjust", "centered", "shrinkage")
+_QUOTE = "'"
 
 
 def check_writable(path: str) -> None:
     """Refuse a file that cannot be written, before the work that would go into it."""
     file = Path(path).resolve()
     if file.is_dir() or not file.parent.is_dir() or not os.access(file.parent, os.W_OK):
-        raise ValueError(f"{path} cannot be written; name a file in a folder that is there")
+        raise InputError(f"{path} cannot be written", "name a file in a folder that exists")
 
 
 @contextmanager
 def mistakes() -> Iterator[None]:
-    """Show a ValueError, or a file or package that is not there, as a user's mistake.
-
-    Our messages say what was given and needed before the first semicolon, and what to do after.
-    """
+    """Show a ValueError, or a missing file or package, as a user's mistake."""
     try:
         yield
     except BrokenPipeError:  # nobody reads on
         raise
     except MemoryError as error:
-        _tell(f"there is too little memory ({error})" if str(error) else "memory is full")
+        _show(f"there is too little memory ({error})" if str(error) else "memory is full", "")
         sys.exit(1)
+    except InputError as error:
+        _show(*in_options(error.what, error.remedy, error.argument))
+        sys.exit(2)
     except (ValueError, OSError, ImportError) as error:
         text = str(error)
         if isinstance(error, OSError) and error.strerror and error.filename:
             text = f"{error.filename}: {error.strerror.lower()}; name another path"
-        _tell(_spelled(text))
+        what, _, remedy = text.partition("; ")
+        _show(*in_options(what, remedy))
         failed = isinstance(error, OSError) and error.errno in _FAILURES
         sys.exit(1 if failed else 2)
 
 
-def _tell(text: str) -> None:
-    what, _, hint = text.partition("; ")
+def _show(what: str, remedy: str) -> None:
     say(f"error: {what}", err=True)
-    if hint:
-        say("", f"hint: {hint}", err=True)
+    if remedy:
+        say("", f"hint: {remedy}", err=True)
 
 
-def _spelled(text: str) -> str:
-    """A message that begins with the name of a setting, by the option of that name."""
+def in_options(what: str, remedy: str, argument: str | None = None) -> tuple[str, str]:
+    """A message in the words of the command line: options in the place of arguments.
+
+    The argument that the message is about is replaced at the beginning of ``what`` and in the
+    remedy; other arguments only in the remedy, where they are written as in Python, ``name=value``.
+    """
+    options = _options()
+    if argument is not None and argument in options:
+        option = options[argument].opts[0]
+        what = re.sub(rf"^{argument}\b", option, what)
+        remedy = re.sub(rf"\b{argument}\b(?!=)", option, remedy)
+
+    def as_option(match: re.Match[str]) -> str:
+        prefix, name, value = match.groups()
+        if name in options:
+            text = options[name].opts[0]
+            if value and not options[name].is_flag:
+                text += f" {value.strip(_QUOTE) or value}"
+        elif name in _OF_HEADS and "options" in options:
+            text = f"--set {name}={value.strip(_QUOTE)}"
+        else:
+            return match[0]
+        return f"give {text}" if prefix else text
+
+    return what, re.sub(r"(\bset )?\b(\w+)=('[^']*'|[\w.+-]*)", as_option, remedy)
+
+
+def _options() -> dict[str, click.Option]:
+    """Options of the running command, by the arguments that they stand for."""
     context = click.get_current_context(silent=True)
-    options = [] if context is None else context.command.params
-    for option in options:
-        if option.name in _TOLD and re.match(rf"{option.name}\b", text):
-            return text.replace(option.name, option.opts[0], 1)
-    return text
+    parameters = [] if context is None else context.command.params
+    options = {str(p.name): p for p in parameters if isinstance(p, click.Option)}
+    renamed = {a: options[name] for a, name in _PARAMETERS.items() if name in options}
+    return {**options, **renamed}
 
 
 @contextmanager
 def notes(quiet: bool = False) -> Iterator[None]:
     """Warnings of the library as notes on stderr, each once."""
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        # Rows are given as arrays, in the order of the names, which were looked at before.
+        # Commands pass arrays whose columns they have put in the order of the names.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         try:
             yield
         finally:
-            for message in dict.fromkeys(str(warning.message) for warning in heard):
-                if not quiet:
-                    say(f"note: {message}", err=True)
+            if not quiet:
+                for message in dict.fromkeys(str(warning.message) for warning in caught):
+                    what, semicolon, remedy = message.partition("; ")
+                    say(f"note: {what}{semicolon}{in_options(what, remedy)[1]}", err=True)

@@ -10,11 +10,11 @@ from typing import Any, BinaryIO
 
 import click
 
+from skdare._input_error import InputError
 from skdare.cli._errors import check_writable, mistakes, notes
+from skdare.cli._output import as_object, say
 from skdare.cli._quantities import amount
 from skdare.cli._saved import Saved, refuse_inputs, size
-from skdare.cli._show import as_object
-from skdare.cli._terminal import say
 
 SUFFIXES = {
     "onnx": ".onnx",
@@ -32,10 +32,10 @@ SUFFIXES = {
     "--format",
     "form",
     type=click.Choice(list(SUFFIXES)),
-    help="What to write  [default: by the suffix of --out]",
+    help="Format of the file  [default: by the suffix of --out]",
 )
 @click.option(
-    "--head-only", is_flag=True, help="Without the preparation; rows must come prepared then."
+    "--head-only", is_flag=True, help="Without the preparation, for rows that are prepared already."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def export(head: str, out: str, form: str | None, head_only: bool, as_json: bool) -> None:
@@ -44,8 +44,8 @@ def export(head: str, out: str, form: str | None, head_only: bool, as_json: bool
     onnx is a graph from features to predictions and probabilities; onnx-adaptable takes the
     whitener of a domain as an input too. torch is the state of an nn.Linear. csv has a row for
     every feature and a column for every class. skops is a plain scikit-learn estimator. A
-    standardisation is folded into the weights; filled or clipped values cannot be, and are refused
-    unless --head-only.
+    standardisation becomes part of the weights; filling or clipping values cannot, and is refused
+    without --head-only.
 
     \b
     Example:
@@ -59,31 +59,35 @@ def export(head: str, out: str, form: str | None, head_only: bool, as_json: bool
 
         with notes():
             saved = Saved.read(head)
-            found = _named(saved) if head_only else _folded(saved, form)
+            exported = _named(saved) if head_only else _folded(saved, form)
             with whole_file(Path(out)) as file:
-                _WRITERS[form](found, file)
-        told = {"file": out, "format": form, "bytes": size(out)}
-        text = f"wrote {out}: {form}, {amount(size(out), 'byte')}"
-        as_object(told) if as_json else say(text)
+                _WRITERS[form](exported, file)
+        if as_json:
+            as_object({"file": out, "format": form, "bytes": size(out)})
+        else:
+            say(f"wrote {out}: {form}, {amount(size(out), 'byte')}")
 
 
-def _form(out: str, asked: str | None) -> str:
-    """What is asked for, or what the suffix tells; they must not say two things."""
+def _form(out: str, chosen: str | None) -> str:
+    """Format that was chosen, or that of the file's suffix; refused where the two disagree."""
     suffix = Path(out).suffix.lower()
-    told = [form for form, usual in SUFFIXES.items() if usual == suffix]
-    if asked is None and not told:
-        suffixes = ", ".join(dict.fromkeys(SUFFIXES.values()))
-        raise ValueError(f"{out} does not tell what to write; name --format, or {suffixes}")
-    if asked is not None and told and asked not in told:
-        raise ValueError(
-            f"{out} would be {told[0]} by its name, and --format is {asked}; name it "
-            f"{Path(out).with_suffix(SUFFIXES[asked])}, or leave --format out"
+    of_suffix = [form for form, usual in SUFFIXES.items() if usual == suffix]
+    if chosen is None and not of_suffix:
+        *others, last = dict.fromkeys(SUFFIXES.values())
+        raise InputError(
+            f"cannot choose the format of {out}",
+            f"end its name in {', '.join(others)} or {last}, or give --format",
         )
-    return asked or told[0]
+    if chosen is not None and of_suffix and chosen not in of_suffix:
+        raise InputError(
+            f"{out} would be {of_suffix[0]} by its name, and --format is {chosen}",
+            f"name it {Path(out).with_suffix(SUFFIXES[chosen])}, or leave --format out",
+        )
+    return chosen or of_suffix[0]
 
 
 def _named(saved: Saved) -> Any:
-    """The head alone, with names of features that only its preparation has."""
+    """The head alone, with the names of features even if only its preparation has them."""
     import numpy as np
 
     head = copy.copy(saved.head)
@@ -93,7 +97,7 @@ def _named(saved: Saved) -> Any:
 
 
 def _folded(saved: Saved, form: str) -> Any:
-    """The head on features as they come: a standardisation becomes part of the weights."""
+    """The head for unprepared features: a standardisation becomes part of the weights."""
     import numpy as np
 
     from skdare.export import LinearMap
@@ -103,11 +107,11 @@ def _folded(saved: Saved, form: str) -> Any:
         return head
     instead = "give --head-only, and prepare rows before"
     if form == "onnx-adaptable":
-        raise ValueError(f"{saved.path} prepares rows, which {form} cannot hold; {instead}")
+        raise InputError(f"{saved.path} prepares rows, and {form} cannot", instead)
     try:
         linear = LinearMap.of(saved.model)
     except ValueError as error:
-        raise ValueError(f"{saved.path}: {str(error).partition('; ')[0]}; {instead}") from error
+        raise InputError(f"{saved.path}: {str(error).partition('; ')[0]}", instead) from error
     head.coef_ = linear.coef.reshape(np.shape(head.coef_))
     head.intercept_ = linear.intercept.reshape(np.shape(head.intercept_))
     return head
@@ -135,7 +139,7 @@ def _skops(head: Any, file: BinaryIO) -> None:
     try:
         skops = import_module("skops.io")
     except ImportError as error:
-        raise ImportError("skops needs the package skops; pip install skops") from error
+        raise ImportError("--format skops needs skops; pip install skops") from error
     file.write(skops.dumps(head.to_sklearn()))
 
 

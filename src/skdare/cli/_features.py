@@ -1,4 +1,4 @@
-"""`skdare features`: look at tables of features, convert them, check that they are whole."""
+"""`skdare features`: look at tables of features, convert them, and check their files."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import click
 
 from skdare._safe_text import terminal_safe
 from skdare.cli._errors import mistakes
+from skdare.cli._options import with_options
+from skdare.cli._output import JSON, as_object, say
 from skdare.cli._quantities import amount, listed
-from skdare.cli._show import JSON, as_object
-from skdare.cli._table_options import table_keys, table_options
-from skdare.cli._terminal import say
+from skdare.cli._tables import TABLE, read_table, table_keys
 
 if TYPE_CHECKING:
     from skdare.datasets import DomainData
 
-_KEPT = {"uint8": "8-bit codes"}
+_DTYPES = {"uint8": "8-bit codes"}
 
 
 @click.group()
 def features() -> None:
-    """Look at tables of features, convert them, and check that they are whole.
+    """Look at tables of features, convert them, and check that their files are undamaged.
 
     \b
     Example:
@@ -36,9 +36,9 @@ def features() -> None:
 
 @features.command()
 @click.argument("path", type=click.Path())
-@table_options
+@with_options(TABLE)
 @JSON
-def info(path: str, as_json: bool, **given: Any) -> None:
+def info(path: str, as_json: bool, **options: Any) -> None:
     """Say what PATH holds: a feature store, finished or not, or any file that bench reads.
 
     With --json: path, kind (store or file), rows, features, dtype, bytes, classes, domains (each
@@ -50,8 +50,11 @@ def info(path: str, as_json: bool, **given: Any) -> None:
       skdare features info features/
     """
     with mistakes():
-        told = _of_store(path) if Path(path).is_dir() else _of_table(path, table_keys(given))
-        as_object(told) if as_json else say(*_text(told))
+        if Path(path).is_dir():
+            fields = _store_fields(path)
+        else:
+            fields = _table_fields(path, table_keys(options))
+        as_object(fields) if as_json else say(*_text(fields))
 
 
 @features.command()
@@ -62,49 +65,50 @@ def info(path: str, as_json: bool, **given: Any) -> None:
     type=click.Choice(["float64", "float32", "float16", "uint8"]),
     help="How features are kept; uint8: as 8-bit codes, in a store only  [default: as they are]",
 )
-@table_options
+@with_options(TABLE)
 @JSON
-def convert(source: str, target_path: str, dtype: str | None, as_json: bool, **given: Any) -> None:
-    """Write the table in SRC once more, as a feature store or a file: DST's suffix says which.
+def convert(
+    source: str, target_path: str, dtype: str | None, as_json: bool, **options: Any
+) -> None:
+    """Write the table in SRC to DST, a feature store or a file by its suffix.
 
     `.npz`, `.csv`, `.csv.gz`, `.parquet` and `.safetensors` are files, any other name is a
-    feature store. A file becomes a store however large it is, some rows at a time; a store of
-    several shards becomes one of a single shard. Nothing is overwritten.
-    With --json: path, kind, rows and features of what was written.
+    feature store. A file of any size becomes a store, some rows at a time; a store of several
+    shards becomes one of a single shard. Nothing is overwritten. With --json: path, kind, rows and
+    features of what was written.
 
     \b
     Example:
       skdare features convert features.npz features/ --dtype float16
     """
     with mistakes():
-        from skdare.cli._options import read_table
         from skdare.datasets import read_ids, write
         from skdare.datasets._write import is_store_name
 
-        # A store is written as rows are read; a file from all of them.
+        # A store is written as rows are read; a file needs all of them at once.
         streamed = is_store_name(target_path) and Path(source).is_file()
-        data = read_table(source, table_keys(given), streamed=streamed)
+        data = read_table(source, table_keys(options), streamed=streamed)
         ids = read_ids(source) if Path(source).is_dir() else None
         write(target_path, data, dtype=dtype, ids=ids)
         if data.made is not None and not Path(target_path).is_dir():
-            say("note: how the features were made is kept in feature stores only", err=True)
+            say("note: only feature stores record how features were made", err=True)
         kind = "store" if Path(target_path).is_dir() else "file"
         rows, d = data.X.shape
         if as_json:
             as_object({"path": target_path, "kind": kind, "rows": rows, "features": d})
         else:
-            named = "feature store" if kind == "store" else kind
-            say(f"wrote the {named} {target_path}: {_size(rows, d)}", err=True)
+            what = "feature store" if kind == "store" else kind
+            say(f"wrote the {what} {target_path}: {_size(rows, d)}", err=True)
 
 
 @features.command("verify")
 @click.argument("path", type=click.Path())
 @JSON
 def verify_store(path: str, as_json: bool) -> None:
-    """Compute the checksums of a feature store anew: exit code 1 where a file is not as written.
+    """Compute the checksums of a feature store again: exit code 1 if a file was changed.
 
     PATH is a store, or a folder of stores. With --json: ok, files (how many), bad (a sentence for
-    each bad file) and unfinished (the stores that are).
+    each bad file) and unfinished (the stores that are not finished).
 
     \b
     Example:
@@ -124,8 +128,7 @@ def verify_store(path: str, as_json: bool) -> None:
     for store in unfinished:
         say(f"note: {store} is unfinished", err=True)
     if as_json:
-        told = {"ok": not sentences, "files": total, "bad": sentences, "unfinished": unfinished}
-        as_object(told)
+        as_object({"ok": not sentences, "files": total, "bad": sentences, "unfinished": unfinished})
     else:
         say(*(sentences or [f"ok: {total} files"]))
     if sentences:
@@ -134,27 +137,26 @@ def verify_store(path: str, as_json: bool) -> None:
 
 
 def _stores(path: Path) -> list[Path]:
-    """The store, or those in a folder of them."""
+    """The store at this path, or all stores in the folder."""
     from skdare.datasets import MANIFEST
 
     if (path / MANIFEST).exists() or not path.is_dir():
         return [path]
-    return sorted(found.parent for found in path.glob(f"*/{MANIFEST}")) or [path]
+    return sorted(manifest.parent for manifest in path.glob(f"*/{MANIFEST}")) or [path]
 
 
-def _of_store(path: str) -> dict[str, Any]:
+def _store_fields(path: str) -> dict[str, Any]:
     from skdare.datasets import store_info
 
-    found = store_info(path)
-    told = {**asdict(found), "domains": _domains(found.domains, found.reserved)}
-    told.pop("reserved")
-    return {"path": path, "kind": "store", **told}
+    store = store_info(path)
+    fields = {**asdict(store), "domains": _domains(store.domains, store.reserved)}
+    del fields["reserved"]
+    return {"path": path, "kind": "store", **fields}
 
 
-def _of_table(path: str, keys: dict[str, str | None]) -> dict[str, Any]:
+def _table_fields(path: str, keys: dict[str, str | None]) -> dict[str, Any]:
     import numpy as np
 
-    from skdare.cli._options import read_table
     from skdare.datasets import guess_task
 
     data: DomainData = read_table(path, keys)
@@ -188,34 +190,34 @@ def _counts(labels: Any) -> dict[Any, int]:
     return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
 
-def _text(told: dict[str, Any]) -> list[str]:
-    """Facts, how the features were made, and rows by domain."""
-    size, classes = amount(told["bytes"], "byte"), told["classes"]
-    facts = {"file": f"{told['path']}: {size}"}
-    if told["kind"] == "store":
-        state = "finished" if told["finished"] else "unfinished, can be resumed"
-        held = f"{amount(told['shards'], 'shard')}, {amount(told['files'], 'file')}, {size}"
-        facts = {"store": f"{told['path']}: version {told['version']}, {state}", "files": held}
-    dtype = _KEPT.get(told["dtype"], told["dtype"])
-    facts["table"] = f"{_size(told['rows'], told['features'])}, {dtype}"
-    many = "" if classes is None else f"{len(classes)} classes: {listed(classes)}"
-    facts["target"] = many or "numbers"
-    if told["feature_names"]:
-        facts["names"] = listed(told["feature_names"])
+def _text(fields: dict[str, Any]) -> list[str]:
+    """Lines that say what it is, how the features were made, and rows by domain."""
+    size = amount(fields["bytes"], "byte")
+    classes = fields["classes"]
+    facts = {"file": f"{fields['path']}: {size}"}
+    if fields["kind"] == "store":
+        state = "finished" if fields["finished"] else "unfinished, can be resumed"
+        files = f"{amount(fields['shards'], 'shard')}, {amount(fields['files'], 'file')}, {size}"
+        facts = {"store": f"{fields['path']}: version {fields['version']}, {state}", "files": files}
+    dtype = _DTYPES.get(fields["dtype"], fields["dtype"])
+    facts["table"] = f"{_size(fields['rows'], fields['features'])}, {dtype}"
+    facts["target"] = "numbers" if classes is None else f"{len(classes)} classes: {listed(classes)}"
+    if fields["feature_names"]:
+        facts["names"] = listed(fields["feature_names"])
     lines = [f"{name:<8}{text}" for name, text in facts.items()]
-    for i, (key, value) in enumerate((told["made"] or {}).items()):
+    for i, (key, value) in enumerate((fields["made"] or {}).items()):
         text = value if isinstance(value, str) else json.dumps(value)
         lines.append(f"{'' if i else 'made':<8}{key}: {text}")
-    return [*lines, "", *_by_domain(told["domains"])]
+    return [*lines, "", *_by_domain(fields["domains"])]
 
 
 def _by_domain(domains: list[dict[str, Any]]) -> list[str]:
-    names = [terminal_safe(str(one["domain"])) for one in domains]
+    names = [terminal_safe(str(row["domain"])) for row in domains]
     width = max([6, *map(len, names)])
     lines = [f"{'domain':<{width}}  {'rows':>10}  {'reserved':>10}"]
-    for name, one in zip(names, domains, strict=True):
-        aside = "–" if one["reserved"] is None else f"{one['reserved']:,}"
-        lines.append(f"{name:<{width}}  {one['rows']:>10,}  {aside:>10}")
+    for name, row in zip(names, domains, strict=True):
+        reserved = "–" if row["reserved"] is None else f"{row['reserved']:,}"
+        lines.append(f"{name:<{width}}  {row['rows']:>10,}  {reserved:>10}")
     return lines
 
 

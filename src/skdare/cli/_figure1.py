@@ -8,8 +8,7 @@ import click
 
 from skdare.cli._bench_choices import PROTOCOLS
 from skdare.cli._errors import mistakes
-from skdare.cli._show import JSON, as_object
-from skdare.cli._terminal import say, say_all
+from skdare.cli._output import JSON, as_object, say, say_all
 
 FILES = ("figure1.svg", "figure1.png")
 
@@ -35,7 +34,8 @@ def figure1(
     """Draw the paper's first figure: heads, and ceilings that have seen the held-out domain.
 
     Bars for which a run has no records are left out, and named. Ceilings come from `skdare bench
-    --with ceilings --pretrained FEATURES`; scores of networks from --end-to-end and --network.
+    --with ceilings --pretrained FEATURES`, and scores of networks from its --end-to-end and
+    --network.
     With --json: files, the paths written, and text, the figure in words.
 
     \b

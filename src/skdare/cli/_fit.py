@@ -9,12 +9,12 @@ import click
 
 from skdare.cli._config import read_config
 from skdare.cli._errors import check_writable, mistakes, notes
+from skdare.cli._options import with_options
+from skdare.cli._output import as_object, say
 from skdare.cli._preparing import PREPARATION, SET
 from skdare.cli._quantities import amount, listed, number
 from skdare.cli._saved import check_free
-from skdare.cli._show import as_object
-from skdare.cli._table_options import WITHOUT_SPLIT, with_options
-from skdare.cli._terminal import say
+from skdare.cli._tables import WITHOUT_SPLIT
 
 # By the name that the bench has for them; there `dare` is fitted without what adapting needs.
 HEADS = {

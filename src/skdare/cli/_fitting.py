@@ -16,10 +16,10 @@ from skdare import heads
 from skdare.arrays import RowReader, chunks
 from skdare.bench import Preparation
 from skdare.cli._fit import HEADS
-from skdare.cli._options import read_table, set_options
+from skdare.cli._options import set_options
 from skdare.cli._preparing import check_whole, large_enough, preparation_of
 from skdare.cli._saved import Saved, size
-from skdare.cli._table_options import option_name, table_keys
+from skdare.cli._tables import option_name, read_table, table_keys
 from skdare.datasets import MANIFEST, DomainData, PreparedRows, guess_task, open_table
 
 

@@ -7,37 +7,37 @@ from typing import Any
 
 import click
 
+from skdare._input_error import InputError
 from skdare.cli._errors import mistakes
+from skdare.cli._output import as_object, say
 from skdare.cli._quantities import amount, listed, number
-from skdare.cli._show import as_object
-from skdare.cli._terminal import say
 
 
 @click.command()
 @click.argument("path", metavar="FILE", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def inspect(path: str, as_json: bool) -> None:
-    """Say what FILE is: a head that was saved, or the state of a stream; no array is read.
+    """Say what FILE is: a saved head, or the state of a stream; no array is read.
 
-    Its class, the options that differ from the defaults, classes, domains and their rows, features,
-    what prepares them, whether it can adapt and was rehearsed, and the versions it was made with.
-    The checksum is not looked at: `skdare predict` and all others do that.
+    Of a head: its class, the options that differ from the defaults, classes, domains and their
+    rows, features, how they are prepared, whether it can adapt and was rehearsed, and the versions
+    it was made with. The checksum is not verified; all commands that use the head do that.
 
     \b
     Example:
       skdare inspect head.safetensors
     """
     with mistakes():
-        told = described(path)
-        as_object(told) if as_json else say(*_text(told))
+        fields = _fields(path)
+        as_object(fields) if as_json else say(*_text(fields))
 
 
-def described(path: str) -> dict[str, Any]:
-    """The header in plain words, the same names each time."""
+def _fields(path: str) -> dict[str, Any]:
+    """Header of the file under the names that --json prints."""
     import skdare
 
     if not Path(path).is_file():
-        raise ValueError(f"{path} is no file; name one that `skdare fit` or save wrote")
+        raise InputError(f"{path} is not a file", "name one that `skdare fit` or save wrote")
     header = skdare.inspect_file(path)
     about: dict[str, Any] = {"file": path, "bytes": Path(path).stat().st_size}
     about |= {"kind": header["kind"], "format_version": header["version"]}
@@ -59,46 +59,50 @@ def described(path: str) -> dict[str, Any]:
 
 
 def _count(rows: float | None) -> float | None:
-    """Rows that were not weighted are a whole number of them."""
+    """Rows as a whole number, unless weights make them a fraction."""
     return int(rows) if rows is not None and rows == int(rows) else rows
 
 
 def _changed(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Options that are not at their defaults."""
+    """Options that differ from the defaults."""
     from skdare import heads
 
-    known: Any = getattr(heads, kind, None) if kind in heads.__all__ else None
-    usual = known().get_params(deep=False) if hasattr(known, "get_params") else {}
-    return {n: v for n, v in parameters.items() if n not in usual or v != usual[n]}
+    head: Any = getattr(heads, kind, None) if kind in heads.__all__ else None
+    defaults = head().get_params(deep=False) if hasattr(head, "get_params") else {}
+    return {n: v for n, v in parameters.items() if n not in defaults or v != defaults[n]}
 
 
-def _text(told: dict[str, Any]) -> list[str]:
-    size = f"{told['file']}, {amount(told['bytes'], 'byte')}, version {told['format_version']}"
-    if told["kind"] != "head":
-        options = ", ".join(f"{n}={v:g}" for n, v in told["options"].items() if v is not None)
-        facts = {"file": size, "stream": f"{told['kind']} ({options})"}
-        seen = {name: number(told[name]) for name in ("rows", "devices") if name in told}
-        return _lines({**facts, **{name: f"{count} seen" for name, count in seen.items()}})
-    options = ", ".join(f"{name}={value!r}" for name, value in told["options"].items())
-    names = f": {listed(told['feature_names'])}" if told["feature_names"] else ""
+def _text(fields: dict[str, Any]) -> list[str]:
+    size = (
+        f"{fields['file']}, {amount(fields['bytes'], 'byte')}, version {fields['format_version']}"
+    )
+    if fields["kind"] != "head":
+        options = ", ".join(f"{n}={v:g}" for n, v in fields["options"].items() if v is not None)
+        facts = {"file": size, "stream": f"{fields['kind']} ({options})"}
+        for name in ("rows", "devices"):
+            if name in fields:
+                facts[name] = f"{number(fields[name])} seen"
+        return _lines(facts)
+    options = ", ".join(f"{name}={value!r}" for name, value in fields["options"].items())
+    names = f": {listed(fields['feature_names'])}" if fields["feature_names"] else ""
     facts = {
         "file": size,
-        "head": told["class"] + (f" ({options})" if options else ", default options"),
-        "target": "numbers" if told["classes"] is None else _classes(told["classes"]),
-        "features": f"{number(told['features'])}{names}",
-        "prepared": ", ".join(told["preparation"]) or "not at all",
+        "head": fields["class"] + (f" ({options})" if options else ", default options"),
+        "target": "numbers" if fields["classes"] is None else _classes(fields["classes"]),
+        "features": f"{number(fields['features'])}{names}",
+        "prepared": ", ".join(fields["preparation"]) or "no",
         "domains": listed(
-            f"{one['domain']}" + (f" ({one['rows']:,.0f})" if one["rows"] else "")
-            for one in told["domains"]
+            f"{domain['domain']}" + (f" ({domain['rows']:,.0f})" if domain["rows"] else "")
+            for domain in fields["domains"]
         ),
-        "adapts": "yes" if told["adaptable"] else "no, it only predicts",
-        "rehearsed": "yes" if told["rehearsed"] else "no",
-        "made with": ", ".join(f"{name} {version}" for name, version in told["versions"].items()),
+        "adapts": "yes" if fields["adaptable"] else "no, it only predicts",
+        "rehearsed": "yes" if fields["rehearsed"] else "no",
+        "made with": ", ".join(f"{name} {version}" for name, version in fields["versions"].items()),
     }
-    if told["adapted_rows"]:
-        facts["adapts"] = f"was adapted to {number(told['adapted_rows'])} rows"
-    if told["choice"]:
-        facts["chosen"] = told["choice"]
+    if fields["adapted_rows"]:
+        facts["adapts"] = f"was adapted to {number(fields['adapted_rows'])} rows"
+    if fields["choice"]:
+        facts["chosen"] = fields["choice"]
     return _lines(facts)
 
 

@@ -9,8 +9,9 @@ import click
 from click.core import ParameterSource
 
 from skdare._safe_text import terminal_safe
+from skdare.cli._options import with_options
+from skdare.cli._output import JSON, as_object, say
 from skdare.cli._session import COLUMNS, learning, leave_processes, rank, refuse_processes, watching
-from skdare.cli._show import JSON, as_object
 from skdare.cli._study import (
     CONFIG,
     DEVICE,
@@ -22,8 +23,6 @@ from skdare.cli._study import (
     asked_study,
     name_of,
 )
-from skdare.cli._table_options import with_options
-from skdare.cli._terminal import say
 
 if TYPE_CHECKING:
     from skdare.reproduce import Watcher

@@ -1,8 +1,7 @@
-"""Options that `bench` and `ablate` share, and what they stand for."""
+"""Options that several commands share, and what those of `bench` and `ablate` stand for."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skdare._input_error import InputError
 from skdare.cli._bench_choices import (
     PROTOCOLS,
     SETTINGS,
@@ -20,23 +20,21 @@ from skdare.cli._bench_choices import (
     jobs,
     usual,
 )
-from skdare.cli._config import read_config
-from skdare.cli._show import JSON
-from skdare.cli._table_options import TABLE, option_name, spelled, table_keys
-from skdare.cli._terminal import say
+from skdare.cli._config import CONFIG
+from skdare.cli._output import JSON
+from skdare.cli._tables import TABLE, option_name, read_table, table_keys
 
 if TYPE_CHECKING:
     from skdare.bench import Data
-    from skdare.datasets import DomainData
 
 
 def names(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    """Names separated by commas."""
+    """Split a comma list of names."""
     return None if value is None else [name.strip() for name in value.split(",") if name.strip()]
 
 
 def numbers(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    """Numbers separated by commas."""
+    """Split a comma list of numbers."""
     if value is None:
         return None
     try:
@@ -46,7 +44,7 @@ def numbers(context: click.Context, parameter: click.Parameter, value: str | Non
 
 
 def _ridge(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """A rule, or a number."""
+    """Number, or the name of a rule."""
     if value is None:
         return None
     try:
@@ -64,13 +62,7 @@ JOBS = click.option(
 )
 _SHARED = [
     click.argument("features", nargs=-1, required=True, metavar="FEATURES..."),
-    click.option(
-        "--config",
-        callback=read_config,
-        is_eager=True,
-        expose_value=False,
-        help="A TOML file with these options by name; the command line overrules it.",
-    ),
+    CONFIG,
     click.option("--out", help="Folder of the run  [default: NAME.bench]"),
     click.option("--name", help="What to call the data  [default: the file's name]"),
     click.option(
@@ -83,10 +75,10 @@ _SHARED = [
     click.option(
         "--trials",
         type=click.IntRange(1),
-        help="Splits to run, the first so many  "
-        f"[default: {TRIALS}, or those there are feature stores for]",
+        help="How many splits to run  "
+        f"[default: {TRIALS}, or as many as there are feature stores for]",
     ),
-    click.option("--held-out", callback=names, help="Domains to hold out, by commas."),
+    click.option("--held-out", callback=names, help="Domains to hold out, a comma list."),
     click.option(
         "--min-rows",
         type=click.IntRange(1),
@@ -115,7 +107,7 @@ _SHARED = [
     click.option(
         "--l2-grid",
         callback=numbers,
-        help="Strengths to choose from, by commas" + usual("l2_grid"),
+        help="Strengths to choose from, a comma list" + usual("l2_grid"),
     ),
     click.option(
         "--set",
@@ -138,16 +130,43 @@ _SHARED = [
 ]
 
 
-def shared_options(command: Callable) -> Callable:
-    """Add the options that every run has."""
-    for option in reversed(_SHARED):
-        command = option(command)
-    return command
+def with_options(options: Sequence[Callable]) -> Callable:
+    """Decorator that adds these options to a command, in this order."""
+
+    def decorated(command: Callable) -> Callable:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
 
 
-def tables(places: Sequence[str], given: dict[str, Any]) -> Data:
+shared_options = with_options(_SHARED)
+
+
+def asked(options: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a plan that the options stand for; the features are read here."""
+    from skdare.bench import Settings
+
+    settings = {
+        f.name: options[f.name] for f in fields(Settings) if options.get(f.name) is not None
+    }
+    arguments = {name: options[name] for name in ("trials", "name", "task", "held_out", "min_rows")}
+    arguments |= {"settings": Settings(**settings), "options": head_options(options["set"])}
+    arguments["data"] = _tables(options["features"], options)
+    if options["pretrained"]:
+        arguments["pretrained"] = _tables(options["pretrained"], options)
+    # Several files have no name in common but that of their folder; stores are read under theirs.
+    first = options["features"][0]
+    if options["name"] is None and isinstance(arguments["data"], dict) and not _has_stores(first):
+        folder = Path(first.split("=", 1)[1]).resolve().parent
+        arguments["name"] = folder.name or None
+    return arguments
+
+
+def _tables(places: Sequence[str], options: dict[str, Any]) -> Data:
     """One table, one for each held-out domain (DOMAIN=PATH), or one for each trial too."""
-    keys = table_keys(given)
+    keys = table_keys(options)
     # A path may hold an equals sign of its own.
     pairs = [("", place) if Path(place).exists() else place.split("=", 1) for place in places]
     named = [pair for pair in pairs if len(pair) == 2 and pair[0]]
@@ -155,14 +174,14 @@ def tables(places: Sequence[str], given: dict[str, Any]) -> Data:
         reader = _read_stores if _has_stores(places[0]) else read_table
         return reader(places[0], keys)
     if len(named) != len(places):
-        raise ValueError(
-            f"{len(places)} files are given; name the held-out domain of each, as in art=a.npz"
+        raise InputError(
+            f"{len(places)} files are given", "name the held-out domain of each, as in art=a.npz"
         )
     return {domain: read_table(path, keys) for domain, path in named}
 
 
 def _has_stores(place: str) -> bool:
-    """Whether a path is no table, but a folder of feature stores."""
+    """Whether a path is a folder of feature stores, and not a table itself."""
     from skdare.datasets import MANIFEST
     from skdare.datasets._hugging_face import is_hugging_face
 
@@ -171,92 +190,64 @@ def _has_stores(place: str) -> bool:
 
 
 def _read_stores(place: str, keys: dict[str, str | None]) -> Data:
-    given = [key for key, value in keys.items() if value is not None]
-    if given:
-        raise ValueError(
-            f"{option_name(given[0])} is given, but the feature stores in {place} know what is "
-            "what; leave it out"
-        )
     from skdare.datasets import read_fine_tuned
 
+    for key, value in keys.items():
+        if value is not None:
+            raise InputError(
+                f"{option_name(key)} is given, but the feature stores in {place} know what is what",
+                "leave it out",
+            )
     return read_fine_tuned(place)
 
 
-def read_table(path: str, keys: dict[str, str | None], *, streamed: bool = False) -> DomainData:
-    """A table; advice about arguments is given in the words of the command line."""
-    from skdare.datasets import read, stream_table
-
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        try:
-            table = (stream_table if streamed else read)(path, **keys)
-        except ValueError as error:
-            raise ValueError(spelled(error)) from error
-    for warning in heard:
-        say(f"note: {spelled(warning.message)}", err=True)
-    return table
-
-
-def asked(given: dict[str, Any]) -> dict[str, Any]:
-    """What the options ask of a plan; the features are read here."""
-    from skdare.bench import Settings
-
-    settings = {f.name: given[f.name] for f in fields(Settings) if given.get(f.name) is not None}
-    found = {name: given[name] for name in ("trials", "name", "task", "held_out", "min_rows")}
-    found |= {"settings": Settings(**settings), "options": head_options(given["set"])}
-    found["data"] = tables(given["features"], given)
-    if given["pretrained"]:
-        found["pretrained"] = tables(given["pretrained"], given)
-    # Several files have a folder in common, and no name; several stores are read under theirs.
-    first = given["features"][0]
-    if given["name"] is None and isinstance(found["data"], dict) and not _has_stores(first):
-        folder = Path(first.split("=", 1)[1]).resolve().parent
-        found["name"] = folder.name or None
-    return found
-
-
-def head_options(given: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """``HEAD.OPTION=VALUE`` as options by head."""
-    found: dict[str, dict[str, Any]] = {}
-    for item in given:
+def head_options(items: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Options by head, from items such as ``HEAD.OPTION=VALUE``."""
+    options: dict[str, dict[str, Any]] = {}
+    for item in items:
         name, equals, value = item.partition("=")
         head, dot, option = name.partition(".")
         if not (equals and dot and head and option):
-            raise ValueError(f"--set {item!r} is not HEAD.OPTION=VALUE, as in dare.shrinkage=0.5")
-        found.setdefault(head, {})[option] = _value(value)
-    return found
-
-
-def set_options(head: Any, given: Sequence[str]) -> dict[str, Any]:
-    """``OPTION=VALUE`` as options of one head."""
-    for item in given:
-        if "=" not in item:
-            raise ValueError(f"--set {item!r} is not OPTION=VALUE; write shrinkage=0.5")
-    options = head_options([f"head.{item}" for item in given]).get("head", {})
-    known = sorted(head.get_params())
-    for name in options:
-        if name not in known:
-            raise ValueError(f"--set: the head has no option {name!r}; it has {', '.join(known)}")
+            raise InputError(
+                f"--set {item!r} is not HEAD.OPTION=VALUE", "write it as in dare.shrinkage=0.5"
+            )
+        options.setdefault(head, {})[option] = _value(value)
     return options
 
 
-def named_scores(option: str, given: Sequence[str]) -> dict[str, float]:
-    """``DOMAIN=SCORE`` as scores by domain; above one they are percent."""
-    found = {}
-    for item in given:
+def set_options(head: Any, items: Sequence[str]) -> dict[str, Any]:
+    """Options of one head, from items such as ``OPTION=VALUE``."""
+    parameters = sorted(head.get_params())
+    options = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise InputError(f"--set {item!r} is not OPTION=VALUE", "write it as in shrinkage=0.5")
+        if name not in parameters:
+            raise InputError(
+                f"--set: the head has no option {name!r}", f"it has {', '.join(parameters)}"
+            )
+        options[name] = _value(value)
+    return options
+
+
+def named_scores(option: str, items: Sequence[str]) -> dict[str, float]:
+    """Scores by domain, from items such as ``DOMAIN=SCORE``; above one they are percent."""
+    scores = {}
+    for item in items:
         name, _, value = item.rpartition("=")
         try:
             score = float(value)
         except ValueError:
             score = float("nan")
         if not name or not 0 <= score <= 100:
-            raise ValueError(f"{option} {item!r} is not DOMAIN=SCORE, as in art=95.4")
-        found[name] = score / 100 if score > 1 else score
-    return found
+            raise InputError(f"{option} {item!r} is not DOMAIN=SCORE", "write it as in art=95.4")
+        scores[name] = score / 100 if score > 1 else score
+    return scores
 
 
 def _value(text: str) -> Any:
-    """A number, a switch, none, or text."""
+    """Number, true, false or none that a text stands for, or the text itself."""
     switches = {"true": True, "false": False, "none": None}
     if text.lower() in switches:
         return switches[text.lower()]

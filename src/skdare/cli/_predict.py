@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skdare._input_error import InputError
 from skdare.cli._errors import check_writable, mistakes, notes
-from skdare.cli._quantities import number
+from skdare.cli._output import output, say
+from skdare.cli._quantities import amount
 from skdare.cli._saved import Saved, refuse_inputs
-from skdare.cli._table_options import FEATURE_KEY, SPREADSHEET_SAFE
-from skdare.cli._terminal import output, say
+from skdare.cli._tables import FEATURE_KEY, SPREADSHEET_SAFE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,15 +38,15 @@ if TYPE_CHECKING:
 @SPREADSHEET_SAFE
 @click.option("--json", "as_json", is_flag=True, help="JSON lines on stdout, one a row.")
 @click.option("--quiet", is_flag=True, help="No notes on stderr.")
-def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **given: Any) -> None:
+def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **options: Any) -> None:
     """Predict the rows of files of any size, in constant memory.
 
     HEAD is a file that `skdare fit` or head.save wrote. ROWS are npz, npy, Parquet, CSV or
     safetensors files or feature stores, read some rows at a time (a .pt file is loaded); - is CSV
-    on stdin. Columns of a table are taken by the names that the head was fitted with. The columns
-    written are id, prediction, with --proba proba_CLASS, and with --scores score_CLASS. A file
-    appears whole or not at all, in place of one that was there. On a terminal, characters of names
-    that would act on it are written out.
+    on stdin. Columns of a table are found by the names that the head was fitted with. The columns
+    written are id, prediction, with --proba proba_CLASS, and with --scores score_CLASS. An existing
+    file is replaced once the new one is complete. On a terminal, control characters in names are
+    written out.
 
     With --score, accuracy or R² by domain goes to stderr; with --json it is one JSON object there.
 
@@ -54,29 +55,30 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **gi
       skdare predict head.safetensors new.parquet --out predictions.csv --proba
     """
     with mistakes():
-        if out is not None and given["as_json"]:
-            raise ValueError("--json writes to stdout; leave it out, or name --out FILE.jsonl")
+        if out is not None and options["as_json"]:
+            raise InputError("--json writes to stdout", "leave it out, or name --out FILE.jsonl")
         if out is not None:
             check_writable(out)
             refuse_inputs(out, head, *rows)
-        if given["spreadsheet_safe"] and (given["as_json"] or not _is_csv(out)):
-            raise ValueError("--spreadsheet-safe is for CSV; leave it out, or name --out FILE.csv")
+        if options["spreadsheet_safe"] and (options["as_json"] or not _is_csv(out)):
+            raise InputError(
+                "--spreadsheet-safe is for CSV", "leave it out, or name --out FILE.csv"
+            )
         from skdare.datasets import rows_to
 
         with notes(quiet):
             saved = Saved.read(head)
-            columns = _Columns(saved, given)
-            sources = saved.sources(rows, given["feature_key"], beside=columns.beside)
-            kind = ".jsonl" if given["as_json"] else ".csv"
-            safe = given["spreadsheet_safe"]
+            columns = _Columns(saved, options)
+            sources = saved.sources(rows, options["feature_key"], beside=columns.beside)
+            kind = ".jsonl" if options["as_json"] else ".csv"
+            safe = options["spreadsheet_safe"]
             with rows_to(out or output(), kind=kind, spreadsheet_safe=safe) as writer:
                 for chunk, X in saved.chunks(sources):
                     writer.write(columns.of(chunk, X))
                 columns.check()
-        columns.tell(given["as_json"])
+        columns.say_agreement(options["as_json"])
         if out is not None and not quiet:
-            size = f"{number(columns.rows)} row{'s' * (columns.rows != 1)}"
-            say(f"wrote {out}: {size}", err=True)
+            say(f"wrote {out}: {amount(columns.rows, 'row')}", err=True)
 
 
 def _is_csv(out: str | None) -> bool:
@@ -84,28 +86,32 @@ def _is_csv(out: str | None) -> bool:
 
 
 class _Columns:
-    """What is written of every row, and how well it agrees with labels."""
+    """Columns to write for every row, and how well predictions agree with labels."""
 
-    def __init__(self, saved: Saved, given: dict[str, Any]) -> None:
-        self.head, self.rows = saved.head, 0
+    def __init__(self, saved: Saved, options: dict[str, Any]) -> None:
+        self.head = saved.head
+        self.rows = 0
         classes = getattr(self.head, "classes_", None)
         for option in ("proba", "scores"):
-            if given[option] and classes is None:
-                raise ValueError(f"--{option} is for classes; {saved.path} predicts numbers")
+            if options[option] and classes is None:
+                raise InputError(
+                    f"--{option} is for classes, and {saved.path} predicts numbers", "leave it out"
+                )
         self.classes = [] if classes is None else classes.tolist()
-        self.proba, self.scores = given["proba"], given["scores"]
-        self.beside = {"id": given["id_key"]} if given["id_key"] else {}
+        self.proba = options["proba"]
+        self.scores = options["scores"]
+        self.beside = {"id": options["id_key"]} if options["id_key"] else {}
         self.agreement: Agreement | None = None
-        if given["score"]:
+        if options["score"]:
             from skdare.cli._agreement import Agreement
 
             self.agreement = Agreement(classes)
-            self.beside |= {"target": given["target"], "domains": given["domains"]}
-        elif given["target"] or given["domains"]:
-            raise ValueError("--target and --domains are for --score; give it, or leave them out")
+            self.beside |= {"target": options["target"], "domains": options["domains"]}
+        elif options["target"] or options["domains"]:
+            raise InputError("--target and --domains are for --score", "give it, or leave them out")
 
     def of(self, chunk: Any, X: np.ndarray) -> dict[str, np.ndarray]:
-        """The columns of some rows."""
+        """Columns of some rows."""
         import numpy as np
 
         predicted = np.asarray(self.head.predict(X))
@@ -125,14 +131,15 @@ class _Columns:
         return columns
 
     def check(self) -> None:
-        """Refuse labels that are of another kind than the head's, once all have been seen."""
+        """Refuse labels if the head knows none of them, once all rows are read."""
         if self.agreement is not None:
             self.agreement.check()
 
-    def tell(self, as_json: bool) -> None:
-        """How well they agree, on stderr."""
-        if self.agreement is not None:
-            if as_json:
-                click.echo(json.dumps(self.agreement.to_dict(), ensure_ascii=False), err=True)
-            else:
-                say(*self.agreement.lines(), err=True)
+    def say_agreement(self, as_json: bool) -> None:
+        """Print how well predictions agree with labels to stderr."""
+        if self.agreement is None:
+            return
+        if as_json:
+            click.echo(json.dumps(self.agreement.to_dict(), ensure_ascii=False), err=True)
+        else:
+            say(*self.agreement.lines(), err=True)

@@ -12,11 +12,11 @@ import numpy as np
 from click.core import ParameterSource
 
 from skdare import DAREClassifier, DARERegressor
-from skdare.cli._options import read_table, set_options
+from skdare.cli._options import set_options
+from skdare.cli._output import say
 from skdare.cli._preparing import check_whole, large_enough, preparation_of
 from skdare.cli._saved import Saved, check_adaptable, is_saved
-from skdare.cli._table_options import table_keys
-from skdare.cli._terminal import say
+from skdare.cli._tables import read_table, table_keys
 from skdare.datasets import DomainData, guess_task, read_unlabelled
 from skdare.diagnosis import MIN_ROWS
 

@@ -1,15 +1,15 @@
-"""`skdare report`: read the records of a run, write pages."""
+"""`skdare report`: from the records of a run to pages and tables."""
 
 from __future__ import annotations
 
 import click
 
+from skdare._input_error import InputError
 from skdare.cli._bench_choices import FORMATS
 from skdare.cli._errors import mistakes
 from skdare.cli._options import names
-from skdare.cli._show import JSON, as_object
-from skdare.cli._table_options import SPREADSHEET_SAFE
-from skdare.cli._terminal import say
+from skdare.cli._output import JSON, as_object, say
+from skdare.cli._tables import SPREADSHEET_SAFE
 
 
 @click.command()
@@ -20,7 +20,7 @@ from skdare.cli._terminal import say
     callback=names,
     default=",".join(FORMATS),
     show_default=True,
-    help="What to write, by commas.",
+    help="What to write, a comma list.",
 )
 @SPREADSHEET_SAFE
 @JSON
@@ -39,6 +39,8 @@ def report(
         from skdare.report import write_report
 
         if spreadsheet_safe and "csv" not in formats:
-            raise ValueError("--spreadsheet-safe is for CSV; leave it out, or add csv to --formats")
+            raise InputError(
+                "--spreadsheet-safe is for CSV", "leave it out, or add csv to --formats"
+            )
         files = write_report(run, out, formats, spreadsheet_safe=spreadsheet_safe)
         as_object({"files": files}) if as_json else say(*files)

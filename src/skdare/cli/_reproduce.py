@@ -14,13 +14,11 @@ from skdare.cli._bench_choices import DEFAULT_EXTRAS, PROTOCOLS
 from skdare.cli._config import load_config
 from skdare.cli._figure1 import FILES
 from skdare.cli._learn import networks, table
-from skdare.cli._options import JOBS, names
+from skdare.cli._options import JOBS, names, with_options
+from skdare.cli._output import JSON, as_object, say, show, statistics
 from skdare.cli._progress import follow
 from skdare.cli._session import learning, refuse_processes, watching
-from skdare.cli._show import JSON, as_object, show, statistics
 from skdare.cli._study import DTYPE, QUIET, SOURCE, TRAINING, asked_study
-from skdare.cli._table_options import with_options
-from skdare.cli._terminal import say
 
 if TYPE_CHECKING:
     from skdare.bench import Log, Record, Settings

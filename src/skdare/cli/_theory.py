@@ -11,7 +11,7 @@ from importlib.util import find_spec
 import click
 
 from skdare.cli._errors import check_writable, mistakes
-from skdare.cli._terminal import say, say_all
+from skdare.cli._output import say, say_all
 
 _WIDEST = 132
 

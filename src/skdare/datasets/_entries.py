@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skdare._validation import warn
+from skdare._validation import InputError, warn
 from skdare.datasets._contents import Contents, Key
 from skdare.datasets._roles import NAMES
 
@@ -86,9 +86,11 @@ def _called(contents: Contents, role: str, named: dict[str, str | None]) -> list
 
 def _only(contents: Contents, role: str, candidates: list[str]) -> str | None:
     if len(candidates) > 1:
-        raise ValueError(
+        raise InputError(
             f"{contents.path} has {len(candidates)} candidates for {role}: "
-            f"{', '.join(f'{k} {contents.entries[k]}' for k in candidates)}; name one with {role}="
+            f"{', '.join(f'{k} {contents.entries[k]}' for k in candidates)}",
+            f"name one with {role}=",
+            argument=role,
         )
     return next(iter(candidates), None)
 
@@ -98,8 +100,10 @@ def named_entry(contents: Contents, role: str, key: str | None) -> str:
     if key is not None and key in contents.entries:
         return key
     found = f"no {role} found" if key is None else f"no {key!r} for {role}"
-    raise ValueError(
-        f"{found} in {contents.path}: it has {contents.listing()}; name one with {role}="
+    raise InputError(
+        f"{found} in {contents.path}: it has {contents.listing()}",
+        f"name one with {role}=",
+        argument=role,
     )
 
 

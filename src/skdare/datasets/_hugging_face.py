@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from skdare._validation import InputError
 from skdare.arrays import BlockReader
 from skdare.datasets._columns import (
     column_dtype,
@@ -150,9 +151,11 @@ def _column(dataset: Any, role: str, key: str | None) -> str:
     if key is None:
         key = next((c for name in NAMES[role] for c in columns if c.lower() == name), None)
     if key is None or key not in columns:
-        raise ValueError(
+        raise InputError(
             f"no {'column' if key is None else repr(key)} for {role}: the dataset has "
-            f"{', '.join(columns)}; name one with {role}="
+            f"{', '.join(columns)}",
+            f"name one with {role}=",
+            argument=role,
         )
     return key
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skdare._validation import InputError
 from skdare.arrays import chunks
 from skdare.datasets._table import DomainData
 
@@ -116,9 +117,10 @@ def _domains(labels: np.ndarray, what: str) -> np.ndarray:
     elif labels.dtype.kind == "b":
         labels = labels.astype(np.int64)
     if np.all(labels == labels[0]):
-        raise ValueError(
-            f"{what} has one domain, {labels[0].item()!r}; at least 2 are needed, name another "
-            "column with domains="
+        raise InputError(
+            f"{what} has one domain, {labels[0].item()!r}",
+            "at least 2 are needed, name another column with domains=",
+            argument="domains",
         )
     return labels
 
@@ -129,9 +131,10 @@ def _split(values: np.ndarray, what: str) -> np.ndarray:
     words, place = np.unique(values, return_inverse=True)
     reserved = [_RESERVED.get(str(word).strip().lower()) for word in words.tolist()]
     if None in reserved:
-        raise ValueError(
-            f"{what} has the value {words[reserved.index(None)].item()!r}; use 0 or train, 1 or "
-            "test, or leave it out with split=''"
+        raise InputError(
+            f"{what} has the value {words[reserved.index(None)].item()!r}",
+            "use 0 or train, 1 or test, or leave it out with split=''",
+            argument="split",
         )
     return np.array(reserved, dtype=bool)[place]
 

@@ -153,7 +153,7 @@ def verify(path: str | Path) -> Verification:
     manifest = read_manifest(folder)
     if manifest.version == 1:
         raise ValueError(
-            f"{folder} has version 1, which keeps no checksums; `skdare features convert` it"
+            f"{folder} has version 1, which keeps no checksums; read it and write it again"
         )
     looked = [(file.name, damage(folder, file, hashed=True)) for file in manifest.files]
     bad = tuple(f"{name} {what}" for name, what in looked if what)

@@ -139,7 +139,7 @@ def checked_table(data: DomainData) -> DomainData:
 
 def _refuse_other(found: Manifest, data: DomainData, path: Path) -> None:
     if found.version == 1:
-        raise ValueError(f"{path} has version 1, which cannot grow; `skdare features convert` it")
+        raise ValueError(f"{path} has version 1, which cannot grow; read it and write it again")
     if not found.finished:
         raise ValueError(f"{path} is unfinished; run the command that made it again first")
     dtype = str(data.X.dtype)

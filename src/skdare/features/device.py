@@ -11,7 +11,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from skdare._validation import check_choice
+from skdare._validation import InputError, check_choice
 
 T = TypeVar("T")
 
@@ -38,10 +38,16 @@ def pick_device(name: str = "auto") -> torch.device:
         raise ValueError(f"device {name!r} is not supported; use cpu or cuda")
     if device.type == "cuda":
         if not torch.cuda.is_available():
-            raise ValueError(f"device is {name!r}, but torch sees no GPU; use device='cpu'")
+            raise InputError(
+                f"device is {name!r}, but torch sees no GPU", "use device='cpu'", argument="device"
+            )
         count = torch.cuda.device_count()
         if (device.index or 0) >= count:
-            raise ValueError(f"device is {name!r}, but torch sees {count} GPUs; use cuda:0")
+            raise InputError(
+                f"device is {name!r}, but torch sees {count} GPUs",
+                "use device='cuda:0'",
+                argument="device",
+            )
         device = torch.device("cuda", device.index or 0)
         torch.cuda.set_device(device)
     return device

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from skdare._validation import InputError
 from skdare.datasets import MANIFEST, StoreWriter, store_info
 from skdare.features.backbones.backbone import Backbone, provenance
 from skdare.features.device import pick_device, pick_precision, torch_tuned_for
@@ -116,8 +117,8 @@ class Extractor:
             self.progress(start)
             for outputs in self._outputs(reader, start):
                 if not np.all(np.isfinite(outputs.features)):
-                    raise ValueError(
-                        f"features of {path} are not finite; train with a lower learning rate"
+                    raise InputError(
+                        f"features of {path} are not finite", "train with a lower lr", argument="lr"
                     )
                 rows = slice(start, start + len(outputs.features))
                 writer.append(

@@ -123,7 +123,7 @@ def read_records(run_folder: str | os.PathLike[str]) -> list[Record]:
     log = Log(run_folder)
     records = log.read()
     if not records:
-        raise ValueError(f"there are no records at {log.path}; make them with `skdare bench`")
+        raise ValueError(f"there are no records at {log.path}; run a bench into that folder first")
     return records
 
 

@@ -74,14 +74,14 @@ def figure_one(
     group = _chosen(summary, data, protocol)
     if group.metric != "accuracy":
         raise ValueError(
-            f"{group.data} is a regression, and the figure is of accuracies; name other data "
-            "(--data)"
+            f"{group.data} is a regression, and the figure is of accuracies; choose other data "
+            "with data="
         )
     found = first_figure(group, "figure1")
     if found is None:
         raise ValueError(
             f"{group.data} has no records of the heads erm or dare under protocol "
-            f"{group.protocol}; make them with `skdare bench`"
+            f"{group.protocol}; bench those heads first"
         )
     return found
 
@@ -89,7 +89,7 @@ def figure_one(
 def _chosen(summary: Summary, data: str | None, protocol: str | None) -> Group:
     names = list(dict.fromkeys(group.data for group in summary.groups))
     if data is None and len(names) > 1:
-        raise ValueError(f"the run has data sets {', '.join(names)}; name one of them (--data)")
+        raise ValueError(f"the run has data sets {', '.join(names)}; name one of them with data=")
     data = names[0] if data is None else data
     groups = {group.protocol: group for group in summary.groups if group.data == data}
     if not groups:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from joblib import cpu_count
 
-from skdare._validation import check_count, warn
+from skdare._validation import InputError, check_count, warn
 from skdare.datasets._contents import needing
 from skdare.features.examples.collection import Archives, Collection, ImageFile, listed
 from skdare.features.examples.examples import Examples, examples, fingerprint
@@ -240,9 +240,10 @@ def _report(
         return
     count = f"{len(unreadable):,} of {len(before.ids):,} images of {before.path}"
     if not skip:
-        raise ValueError(
-            f"{count} cannot be read: {_with_reasons(unreadable)}; repair or remove them, or leave "
-            "them out with skip_unreadable=True"
+        raise InputError(
+            f"{count} cannot be read: {_with_reasons(unreadable)}",
+            "repair or remove them, or leave them out with skip_unreadable=True",
+            argument="skip_unreadable",
         )
     remaining = {*after.domains.tolist(), *after.classes}
     names = dict.fromkeys([*before.domains.tolist(), *before.classes])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
-from skdare._validation import check_choice
+from skdare._validation import InputError, check_choice
 from skdare.datasets import natural
 from skdare.datasets._contents import reading
 from skdare.features.examples.collection import (
@@ -81,9 +81,11 @@ def read_collection(
         return read_table(path, kind, columns)
     named = [role for role, column in columns.items() if column is not None]
     if named or kind == "text":
-        reason = f"{named[0]}= names a column" if named else "texts come in a table"
-        raise ValueError(
-            f"{reason}, but {path} is not a table; give a file that ends in {_or(TABLES)}"
+        reason = f"{named[0]} names a column" if named else "texts come in a table"
+        raise InputError(
+            f"{reason}, but {path} is not a table",
+            f"give a file that ends in {_or(TABLES)}",
+            argument=named[0] if named else None,
         )
     if path.is_dir():
         return _read_folder(path)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
+from skdare._validation import InputError
 from skdare.datasets._columns import cell_text, csv_header
 from skdare.datasets._contents import needing, reading
 from skdare.datasets._csv_cells import csv_blocks
@@ -57,22 +58,25 @@ def _choose_columns(
     kinds = [role for role in ("image", "text") if role == kind or named[role] is not None]
     kinds = kinds or [role for role in ("image", "text") if candidates[role]]
     if len(kinds) > 1:
-        raise ValueError(
-            f"images or texts of {path}? it has {listed(header)}; choose with kind='image' or "
-            "kind='text', and name a column for that only"
+        raise InputError(
+            f"images or texts of {path}? it has {listed(header)}",
+            "name a column with image= or text=, not with both",
         )
     columns = {}
     for role in (*(kinds or ["image"]), "label", "domain"):
         names = candidates[role]
         if len(names) > 1:
-            raise ValueError(
-                f"{path} has {len(names)} columns that may be the {role}: {', '.join(names)}; "
-                f"name one with {role}="
+            raise InputError(
+                f"{path} has {len(names)} columns that may be the {role}: {', '.join(names)}",
+                f"name one with {role}=",
+                argument=role,
             )
         if not names or names[0] not in header:
             sought = f"no column {names[0]!r}" if names else f"no column for the {role}"
             wanted = f"{role}=" if role in ("label", "domain") else "image= or text="
-            raise ValueError(f"{sought} in {path}: it has {listed(header)}; name one with {wanted}")
+            raise InputError(
+                f"{sought} in {path}: it has {listed(header)}", f"name one with {wanted}"
+            )
         columns[role] = names[0]
     return columns
 

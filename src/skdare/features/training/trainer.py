@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 import skdare
+from skdare._validation import InputError
 from skdare.features.backbones.backbone import Backbone, provenance, weights_hash
 from skdare.features.device import pick_device, pick_precision, torch_tuned_for
 from skdare.features.examples.examples import Examples
@@ -148,9 +149,10 @@ class Trainer:
         for job in planned:
             rows = self._rows_per_step(job)
             if rows < self.processes.count:
-                raise ValueError(
-                    f"{job.name} has {rows} rows a step for {self.processes.count} processes; "
-                    "raise batch, or start fewer"
+                raise InputError(
+                    f"{job.name} has {rows} rows a step for {self.processes.count} processes",
+                    "raise batch, or start fewer processes",
+                    argument="batch",
                 )
 
     def _start(self, job: Job) -> ActiveTraining:

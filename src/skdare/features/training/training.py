@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
+from skdare._validation import InputError
 from skdare.features.device import WARM_UPS, CapturedGraph, compiled
 from skdare.features.inputs import DeviceInputs, copy_to
 from skdare.features.network import Network
@@ -235,7 +236,9 @@ class Training:
         self.wait()
         loss = self.processes.mean(float(np.mean(self._losses)) if self._losses else float("nan"))
         if not np.isfinite(loss):
-            raise ValueError(f"the loss at step {self.step} is not a number; lower lr")
+            raise InputError(
+                f"the loss at step {self.step} is not a number", "lower lr", argument="lr"
+            )
         accuracy = {
             domain: float(np.mean(self.correct(rows))) for domain, rows in self.rows.valid.items()
         }

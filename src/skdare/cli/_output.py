@@ -1,0 +1,68 @@
+"""What commands print: names from data do nothing to the terminal that shows them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from skdare._safe_text import terminal_safe
+
+if TYPE_CHECKING:
+    from skdare.bench import Record
+
+_WIDTH = 100
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def say(*lines: object, err: bool = False) -> None:
+    """Print lines, each of them on one line whatever is in it."""
+    click.echo("\n".join(terminal_safe(str(line)) for line in lines), err=err)
+
+
+def say_all(text: str, *, err: bool = False) -> None:
+    """Print a text of several lines, the names in which are safe already."""
+    say(*text.split("\n"), err=err)
+
+
+def as_object(fields: dict[str, Any]) -> None:
+    """Print one JSON object, on one line; paths, dates and NumPy's scalars are text."""
+    click.echo(json.dumps(fields, ensure_ascii=False, default=str))
+
+
+def show(records: Sequence[Record]) -> None:
+    """Print the tables of these records, as wide as the terminal."""
+    from skdare.report import text
+    from skdare.report.summary import summarise
+
+    width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
+    say_all(text(summarise(records), width))
+
+
+def statistics(records: Sequence[Record]) -> dict[str, Any]:
+    """Numbers of trials and of failures, and a row for each statistic."""
+    from skdare.report import tidy
+    from skdare.report.summary import summarise
+
+    failed = sum(record.status == "failed" for record in records)
+    return {"trials": len(records), "failed": failed, "statistics": tidy(summarise(records))}
+
+
+def output() -> IO[str]:
+    """Standard output for rows; on a terminal, with characters that would act on it written out."""
+    stream: Any = _SafeStream(sys.stdout) if sys.stdout.isatty() else sys.stdout
+    return stream
+
+
+class _SafeStream:
+    """A stream of text on its way to a terminal."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write("\n".join(map(terminal_safe, text.split("\n"))))

@@ -1,0 +1,48 @@
+"""A table of features: options that say what is what in it, and reading it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from skdare.cli._errors import notes
+
+if TYPE_CHECKING:
+    from skdare.datasets import DomainData
+
+FEATURE_KEY = click.option(
+    "--feature-key", help="Key or columns of the features (a comma list, a glob)."
+)
+SPREADSHEET_SAFE = click.option(
+    "--spreadsheet-safe",
+    is_flag=True,
+    help="In CSV, an apostrophe before text that a spreadsheet would run (=, +, -, @).",
+)
+TABLE = [
+    FEATURE_KEY,
+    click.option("--target", help="Key or column of the target."),
+    click.option("--domains", help="Key or column of the domain labels."),
+    click.option("--split", help="Key or column that marks the rows set aside in trial 0."),
+]
+# Where all rows are used, and a split is named only so that it is not taken for a feature.
+WITHOUT_SPLIT = [*TABLE[:-1], click.option("--split", help="Key or column to leave unused.")]
+
+
+def option_name(key: str) -> str:
+    """Option that stands for a key of `table_keys`."""
+    return "--feature-key" if key == "features" else f"--{key}"
+
+
+def table_keys(options: dict[str, Any]) -> dict[str, str | None]:
+    """Values of these options, by the arguments of `skdare.datasets.read`."""
+    keys = {key: options[key] for key in ("target", "domains", "split")}
+    return {"features": options["feature_key"], **keys}
+
+
+def read_table(path: str, keys: dict[str, str | None], *, streamed: bool = False) -> DomainData:
+    """Table of features in a file, or a stream over it; warnings become notes."""
+    from skdare.datasets import read, stream_table
+
+    with notes():
+        return (stream_table if streamed else read)(path, **keys)
