@@ -249,15 +249,7 @@ class Reproduction:
     def plan(self, settings: Settings, **options: Any) -> Plan:
         """Plan the bench on the stores of this run, beside the scores of the networks themselves.
 
-        Parameters
-        ----------
-        settings : Settings
-        **options
-            Passed on to `skdare.bench.bench_plan`.
-
-        Returns
-        -------
-        Plan
+        Other options are those of `skdare.bench.bench_plan`.
         """
         tables = self.tables.fine_tuned
         networks, end_to_end = network_scores(self.folder)

@@ -35,7 +35,7 @@ def transformers():
 
 @pytest.fixture
 def folder(transformers, tmp_path):
-    """A function that saves a tiny random network of a kind, with its processor or tokenizer."""
+    """Function that saves a tiny random network of a kind, with its processor or tokenizer."""
 
     def save(kind, **processor):
         path = tmp_path / kind
@@ -57,19 +57,21 @@ def folder(transformers, tmp_path):
 def tiny_model(t, kind):
     blocks = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
     wide = {**blocks, "intermediate_size": 32}
-    seen = {"image_size": 32, "patch_size": 8}
+    patches = {"image_size": 32, "patch_size": 8}
     pyramid = {"hidden_sizes": [8, 16], "depths": [1, 1]}
     if kind == "resnet":
         return t.ResNetModel(t.ResNetConfig(embedding_size=8, layer_type="basic", **pyramid))
     if kind == "convnext":
         return t.ConvNextModel(t.ConvNextConfig(num_stages=2, drop_path_rate=0.1, **pyramid))
     if kind == "vit":
-        return t.ViTModel(t.ViTConfig(**wide, **seen), add_pooling_layer=False)
+        return t.ViTModel(t.ViTConfig(**wide, **patches), add_pooling_layer=False)
     if kind == "dinov2":
-        return t.Dinov2Model(t.Dinov2Config(**blocks, **seen))
+        return t.Dinov2Model(t.Dinov2Config(**blocks, **patches))
     if kind == "clip":
         text = {**wide, "vocab_size": 20, "eos_token_id": 1, "bos_token_id": 0}
-        config = t.CLIPConfig(text_config=text, vision_config={**wide, **seen}, projection_dim=12)
+        config = t.CLIPConfig(
+            text_config=text, vision_config={**wide, **patches}, projection_dim=12
+        )
         return t.CLIPModel(config)
     return t.BertModel(t.BertConfig(vocab_size=20, max_position_embeddings=32, **wide))
 
@@ -122,10 +124,10 @@ def same(a, b):
     torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
 
 
-def test_an_unknown_backbone_is_an_error_that_lists_those_there_are():
-    for name in ("resnet50", "hf:", "unknown:net"):
-        with pytest.raises(ValueError, match=r"there are tiny, .*lite2.*, hf:NAME, timm:NAME"):
-            backbone(name)
+@pytest.mark.parametrize("name", ["resnet50", "hf:", "unknown:net"])
+def test_an_unknown_backbone_is_an_error_that_lists_those_there_are(name):
+    with pytest.raises(ValueError, match=r"there are tiny, .*lite2.*, hf:NAME, timm:NAME"):
+        backbone(name)
 
 
 def test_a_seed_gives_the_same_tiny_network_and_leaves_the_global_generator_alone():
@@ -449,11 +451,11 @@ class Net(nn.Module):
 
 @pytest.fixture
 def zoo(monkeypatch):
-    """timm and torchvision with one small network, and what was asked of them."""
-    asked = []
+    """Stand-ins for timm and torchvision; lists whether each call wanted pretrained weights."""
+    pretrained_wanted = []
 
     def create_model(name, *, pretrained, num_classes):
-        asked.append(pretrained)
+        pretrained_wanted.append(pretrained)
         return Net(num_classes)
 
     timm, data = ModuleType("timm"), ModuleType("timm.data")
@@ -468,7 +470,7 @@ def zoo(monkeypatch):
     default = SimpleNamespace(transforms=lambda: shown)
 
     def get_model(name, *, weights):
-        asked.append(weights is default)
+        pretrained_wanted.append(weights is default)
         return Net()
 
     torchvision, models = ModuleType("torchvision"), ModuleType("torchvision.models")
@@ -483,7 +485,7 @@ def zoo(monkeypatch):
     }
     for name, module in fakes.items():
         monkeypatch.setitem(sys.modules, name, module)
-    return asked
+    return pretrained_wanted
 
 
 @pytest.mark.parametrize("family", ["timm", "torchvision"])

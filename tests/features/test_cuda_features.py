@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="networks are trained with torch")
 if not torch.cuda.is_available():
     pytest.skip("torch sees no GPU", allow_module_level=True)
+import small_networks  # noqa: E402
 from skdare.datasets import read, read_fine_tuned  # noqa: E402
 from skdare.features import (  # noqa: E402
     Extractor,
@@ -32,10 +33,9 @@ def exact_products(monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
 
 
-def losses(folder, job: Job = Job("a", 0), *, device: str = "cuda", **more) -> list[float]:  # noqa: B008
-    """At the checks of one training."""
-    (record,) = trainer(folder, device=device, **{"recipe": WHOLE, **more})([job])
-    return [check["loss"] for check in record.checks]
+def losses(folder, job: Job = Job("a", 0), **more) -> list[float]:  # noqa: B008
+    """Losses at the checkpoints of one training, on the GPU in float32 by default."""
+    return small_networks.losses(folder, job, **{"device": "cuda", "recipe": WHOLE, **more})
 
 
 def test_losses_are_those_of_a_cpu(tmp_path):

@@ -145,16 +145,14 @@ def test_nothing_of_the_held_out_domain_reaches_the_weights(tmp_path):
 def test_rows_set_aside_choose_the_checkpoint_and_nothing_else(tmp_path):
     examples = images()
     aside = reserve(examples.domains, 0) & (examples.domains != "a")
-    for name, given in (("clean", examples), ("poisoned", poisoned(examples, aside))):
-        run = trainer(tmp_path / name, given)
-        begun = run._start(WITHOUT_A)
-        begun.training.advance(12)
-        run.folder.save_state(WITHOUT_A, begun.training.state())
     clean, other = (
-        TrainingFolder(tmp_path / name).state(WITHOUT_A)["weights"]
-        for name in ("clean", "poisoned")
+        trainer(tmp_path / "run", rows)._start(WITHOUT_A).training
+        for rows in (examples, poisoned(examples, aside))
     )
-    assert all(torch.equal(clean[name], other[name]) for name in clean)
+    clean.advance(12)
+    other.advance(12)
+    weights = other.state()["weights"].items()
+    assert all(torch.equal(clean.state()["weights"][name], value) for name, value in weights)
 
 
 def test_a_batch_has_as_many_rows_of_every_domain():
@@ -191,17 +189,17 @@ def test_processes_share_a_batch_without_rest(count):
             np.testing.assert_array_equal(getattr(drawn, name), expected)
 
 
-def test_splits_are_those_of_the_bench():
+@pytest.mark.parametrize("trial", [0, 1, 2])
+def test_splits_are_those_of_the_bench(trial):
     examples = images()
-    for trial in range(3):
-        rows = RowSplit.of(examples, Job("b", trial), 0.2)
-        np.testing.assert_array_equal(rows.aside, reserve(examples.domains, trial, 0.2))
+    rows = RowSplit.of(examples, Job("b", trial), 0.2)
+    np.testing.assert_array_equal(rows.aside, reserve(examples.domains, trial, 0.2))
 
 
 def test_a_network_stays_in_evaluation_mode():
-    found = backbone("tiny")
-    found.module = torch.nn.Sequential(torch.nn.BatchNorm2d(3), found.module)
-    network = Network(found, 3).train()
+    tiny = backbone("tiny")
+    tiny.module = torch.nn.Sequential(torch.nn.BatchNorm2d(3), tiny.module)
+    network = Network(tiny, 3).train()
     before = {name: value.clone() for name, value in network.named_buffers()}
     network(torch.rand(8, 3, 16, 16)).sum().backward()
     assert all(torch.equal(before[name], value) for name, value in network.named_buffers())
@@ -210,13 +208,13 @@ def test_a_network_stays_in_evaluation_mode():
 
 @pytest.mark.parametrize("trial", [0, 1])
 def test_hyperparameters_are_the_given_ones_and_then_domainbeds_ranges(trial):
-    usual = Hyperparameters()
-    assert usual.drawn(Job("a", trial)) == usual
-    drawn = [usual.drawn(Job("a", trial, i)) for i in range(1, 200)]
+    default = Hyperparameters()
+    assert default.drawn(Job("a", trial)) == default
+    drawn = [default.drawn(Job("a", trial, i)) for i in range(1, 200)]
     assert all(1e-5 <= h.lr <= 10**-3.5 and 1e-6 <= h.weight_decay <= 1e-2 for h in drawn)
     assert all(8 <= h.batch <= 45 and h.dropout in (0.0, 0.1, 0.5) for h in drawn)
     assert len({h.lr for h in drawn}) == len(drawn)
-    assert usual.drawn(Job("a", 0, 1)) != usual.drawn(Job("a", 1, 1))
+    assert default.drawn(Job("a", 0, 1)) != default.drawn(Job("a", 1, 1))
 
 
 def test_the_kept_checkpoint_is_the_best_by_the_rule(tmp_path):
@@ -367,7 +365,7 @@ def test_a_damaged_file_of_a_run_is_named(tmp_path):
 
 def test_the_record_is_plain_json(tmp_path):
     (record,) = trainer(tmp_path, source={"path": "x"})([WITHOUT_A])
-    found = json.loads((tmp_path / WITHOUT_A.name / "record.json").read_text())
-    assert found["rule"] == record.rule
-    assert found["made"]["backbone"] == "tiny"
+    content = json.loads((tmp_path / WITHOUT_A.name / "record.json").read_text())
+    assert content["rule"] == record.rule
+    assert content["made"]["backbone"] == "tiny"
     assert json.loads((tmp_path / "run.json").read_text())["source"] == {"path": "x"}

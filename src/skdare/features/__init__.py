@@ -15,8 +15,8 @@ except ImportError as error:
     ) from error
 
 from skdare.features.augmentation import Augmentation
-from skdare.features.backbones import backbone
 from skdare.features.backbones.backbone import ImageBackbone
+from skdare.features.backbones.by_name import backbone
 from skdare.features.examples.decoding import decode
 from skdare.features.examples.digit_images import digit_images
 from skdare.features.examples.examples import Examples, text_examples

@@ -65,13 +65,7 @@ class CapturedGraph:
     """Work that reads and writes fixed places, captured once as a CUDA graph and replayed.
 
     Hundreds of small kernels are then launched by one call. Capturing runs the work `WARM_UPS`
-    times, so the caller has to restore what it changes.
-
-    Parameters
-    ----------
-    work : callable without arguments
-    stream : torch.cuda.Stream
-        Graphs on several streams share the GPU.
+    times, so the caller has to restore what it changes. Graphs on several streams share the GPU.
     """
 
     def __init__(self, work: Callable[[], None], stream: torch.cuda.Stream) -> None:

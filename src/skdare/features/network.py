@@ -15,15 +15,8 @@ class Network(nn.Module):
     """A copy of a backbone, and one linear layer with an intercept.
 
     It stays in evaluation mode: batch norm keeps its pretrained statistics, while all weights,
-    also its gains and shifts, are trained. Dropout is a mask that is drawn elsewhere.
-
-    Parameters
-    ----------
-    backbone : Backbone
-    classes : int
-    dropout : float
-    seed : int
-        Draws the last layer.
+    also its gains and shifts, are trained. Dropout is a mask that is drawn elsewhere. The seed is
+    that of the last layer.
     """
 
     def __init__(

@@ -20,13 +20,7 @@ CHUNK = {"cuda": 512, "cpu": 64}
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a network gives for a chunk of rows.
-
-    Parameters
-    ----------
-    features : float32 array of shape (n, dim)
-    scores : float32 array of shape (n, k)
-    """
+    """Features (n, dim) and scores (n, k) of a chunk of rows, in float32."""
 
     features: np.ndarray
     scores: np.ndarray
@@ -61,17 +55,9 @@ def _features_and_scores(
 
 
 class Reader:
-    """Reads rows through a network, in chunks of one size.
+    """Reads rows through a network, in chunks of one size; on a GPU, on a stream of its own.
 
-    Parameters
-    ----------
-    network : Network
-        Its weights may change between calls.
-    inputs : DeviceInputs
-    precision : torch.dtype
-        Of products inside the backbone.
-    stream : torch.cuda.Stream, optional
-        Needed on a GPU.
+    The network's weights may change between calls.
     """
 
     def __init__(

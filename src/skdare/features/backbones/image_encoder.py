@@ -46,12 +46,11 @@ def load_image_encoder(
 
 
 class ImageEncoder(nn.Module):
-    """An image network with the pooling of its positions.
+    """An image network of transformers with the pooling of its positions.
 
     Parameters
     ----------
     model : torch.nn.Module
-        A network of transformers.
     pooling : "cls", "mean", "pooler" or "projection"
     patches : int
         Number of patches in an image; tokens before them are not averaged. 0: not a transformer.

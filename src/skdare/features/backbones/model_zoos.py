@@ -69,22 +69,9 @@ def load_timm(name: str, *, size: int | None = None, weights: str = "default") -
 def load_torchvision(
     name: str, *, size: int | None = None, weights: str = "default"
 ) -> ImageBackbone:
-    """Classifier of torchvision without its last linear layer.
+    """Classifier of torchvision, such as ``resnet50``, without its last linear layer.
 
-    Parameters
-    ----------
-    name : str
-        Such as ``resnet50``.
-    size : int, optional
-        Side of an image in pixels. Default: that of torchvision's default weights.
-    weights : str
-        ``default`` (torchvision's best ones for this network), ``none`` (drawn with seed 0), or a
-        file with a state dict, with or without a classifier, or DomainBed's ``model.pkl``.
-
-    Returns
-    -------
-    ImageBackbone
-        In evaluation mode.
+    The parameters are those of `load_timm`; the default weights are torchvision's best ones.
     """
     with explaining_torchvision():
         remedy = f"install the release that belongs to this torch ({torch.__version__})"

@@ -39,15 +39,9 @@ class Pooling:
 
 
 class TextEncoder(nn.Module):
-    """A text network with the pooling of its tokens.
+    """A text network of transformers with the pooling of its tokens.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-        A network of transformers.
-    pooling : Pooling
-    padding : int
-        The token that fills up short texts; other tokens do not attend to it.
+    ``padding`` is the token that fills up short texts; other tokens do not attend to it.
     """
 
     def __init__(self, model: nn.Module, pooling: Pooling, padding: int) -> None:
@@ -76,16 +70,7 @@ class TextEncoder(nn.Module):
 
 @dataclass(eq=False)
 class TextBackbone:
-    """A network for texts, each cut or filled up to the same number of tokens.
-
-    Parameters
-    ----------
-    name, size, dim, module
-        As in `Backbone`.
-    tokenizer : transformers.PreTrainedTokenizerFast
-    pooling : Pooling
-        The module's, to describe it by.
-    """
+    """A network for texts, each cut or filled up to the same number of tokens."""
 
     name: str
     size: int

@@ -73,17 +73,8 @@ class ExampleSource:
     ) -> Examples:
         """Decode the examples for a backbone.
 
-        Parameters
-        ----------
-        backbone : Backbone
-        say : callable of one str, optional
-            Called with a summary of what is on disk, and with warnings in place of warning.
-        progress : callable of (done, total), optional
-            Of images that are decoded.
-
-        Returns
-        -------
-        Examples
+        ``say`` is called with a summary of what is on disk, and with warnings in place of warning;
+        ``progress`` with the number of images that are decoded and of all.
         """
         collection = self.collection
         if collection is None:

@@ -15,12 +15,7 @@ from torch import nn
 
 @dataclass(frozen=True)
 class Processes:
-    """Number of this process and of all; one alone by default.
-
-    Parameters
-    ----------
-    rank, count : int
-    """
+    """Number of this process, and of all."""
 
     rank: int = 0
     count: int = 1
@@ -73,3 +68,6 @@ class Processes:
         """Wait for the others."""
         if self.several:
             dist.barrier()
+
+
+ALONE = Processes()

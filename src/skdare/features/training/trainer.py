@@ -214,17 +214,7 @@ class Trainer:
 
 
 class ActiveTraining:
-    """One network of a run in training: its checkpoints, saved states and record.
-
-    Parameters
-    ----------
-    job : Job
-    training : Training
-    recipe : Recipe
-    folder : TrainingFolder
-    made : dict
-        How the network is made, for its record.
-    """
+    """One network of a run in training: its checkpoints, saved states and record."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from skdare.features.device import WARM_UPS, CapturedGraph, compiled
 from skdare.features.inputs import DeviceInputs, copy_to
 from skdare.features.network import Network
 from skdare.features.reader import Reader
-from skdare.features.training.processes import Processes
+from skdare.features.training.processes import ALONE, Processes
 from skdare.features.training.recipe import Hyperparameters
 from skdare.features.training.sampler import RowSplit, Sampler
 
@@ -58,11 +58,7 @@ class Batch(NamedTuple):
 
 
 def _loss(
-    model: nn.Module,
-    network: Network,
-    inputs: DeviceInputs,
-    batch: Batch,
-    precision: torch.dtype,
+    model: nn.Module, network: Network, inputs: DeviceInputs, batch: Batch, precision: torch.dtype
 ) -> Tensor:
     """Sum over rows of the cross-entropy; the model is the network, or wraps it."""
     views = network.backbone.views(inputs.inputs, batch.rows, batch.views)
@@ -71,20 +67,7 @@ def _loss(
 
 
 class Training:
-    """ERM on equal batches of every training domain.
-
-    Parameters
-    ----------
-    network : Network
-    inputs : DeviceInputs
-    sampler : Sampler
-    rows : RowSplit
-    hyperparameters : Hyperparameters
-    precision : torch.dtype
-    micro_batch : int, optional
-    processes : Processes, optional
-        Default: this one alone.
-    """
+    """ERM on equal batches of every training domain."""
 
     def __init__(
         self,
@@ -96,7 +79,7 @@ class Training:
         precision: torch.dtype,
         *,
         micro_batch: int | None = None,
-        processes: Processes | None = None,
+        processes: Processes = ALONE,
     ) -> None:
         self.network = network
         self.inputs = inputs
@@ -104,7 +87,7 @@ class Training:
         self.rows = rows
         self.precision = precision
         self.device = inputs.inputs.device
-        self.processes = processes or Processes()
+        self.processes = processes
         self.step = 0
         self.checkpoints: list[Checkpoint] = []
         self.best: dict[str, Tensor] = {}
@@ -173,12 +156,10 @@ class Training:
     def _load_draws(self, count: int) -> None:
         draws = self.sampler.draws(self.step, self.step + count)
         self.inputs.stage(draws.rows, self._rows[:count])
-        for place, values in (
-            (self._views, draws.views),
-            (self._dropout_masks, draws.dropout_masks),
-        ):
-            if place is not None and values is not None:
-                copy_to(place[:count], values)
+        if self._views is not None and draws.views is not None:
+            copy_to(self._views[:count], draws.views)
+        if self._dropout_masks is not None and draws.dropout_masks is not None:
+            copy_to(self._dropout_masks[:count], draws.dropout_masks)
 
     def _captured_step(self) -> Callable[[], None]:
         """The step, on a GPU as one graph; the steps that capturing takes are undone."""
