@@ -107,9 +107,12 @@ def _sampled(images: Tensor, rows: Tensor, y: Tensor, x: Tensor) -> list[Tensor]
     i = rows[:, None, None]
     channels = []
     for channel in range(3):
-        pixels = images[..., channel]
-        upper = torch.lerp(pixels[i, y0, x0].float(), pixels[i, y0, x1].float(), wx)
-        lower = torch.lerp(pixels[i, y1, x0].float(), pixels[i, y1, x1].float(), wx)
+        upper_left = images[i, y0, x0, channel].float()
+        upper_right = images[i, y0, x1, channel].float()
+        lower_left = images[i, y1, x0, channel].float()
+        lower_right = images[i, y1, x1, channel].float()
+        upper = torch.lerp(upper_left, upper_right, wx)
+        lower = torch.lerp(lower_left, lower_right, wx)
         channels.append(torch.lerp(upper, lower, wy) / 255)
     return channels
 
