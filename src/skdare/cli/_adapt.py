@@ -14,7 +14,14 @@ from skdare._input_error import InputError
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._output import as_object, say
 from skdare.cli._quantities import number
-from skdare.cli._saved import Saved, check_adaptable, check_free, kind_of, same_file, size
+from skdare.cli._saved_model import (
+    SavedModel,
+    check_adaptable,
+    check_free,
+    kind_of,
+    same_file,
+    size,
+)
 from skdare.cli._tables import FEATURE_KEY
 
 _STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
@@ -90,7 +97,7 @@ def adapt(
             resumed = state is not None and Path(state).exists()
             if resumed:
                 _check_stream(str(state))
-            saved = Saved.read(head)
+            saved = SavedModel.read(head)
             if not hasattr(saved.head, "adapter"):
                 raise InputError(
                     f"{head} holds {type(saved.head).__name__}, which cannot adapt",

@@ -13,7 +13,7 @@ from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._options import with_options
 from skdare.cli._output import as_object, say, say_all
 from skdare.cli._preparing import PREPARATION, SET
-from skdare.cli._saved import refuse_inputs
+from skdare.cli._saved_model import refuse_inputs
 from skdare.cli._tables import TABLE
 
 _WIDEST = 100

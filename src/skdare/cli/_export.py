@@ -14,7 +14,7 @@ from skdare._input_error import InputError
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._output import as_object, say
 from skdare.cli._quantities import amount
-from skdare.cli._saved import Saved, refuse_inputs, size
+from skdare.cli._saved_model import SavedModel, refuse_inputs, size
 
 SUFFIXES = {
     "onnx": ".onnx",
@@ -58,7 +58,7 @@ def export(head: str, out: str, form: str | None, head_only: bool, as_json: bool
         from skdare.persist import whole_file
 
         with notes():
-            saved = Saved.read(head)
+            saved = SavedModel.read(head)
             exported = _named(saved) if head_only else _folded(saved, form)
             with whole_file(Path(out)) as file:
                 _WRITERS[form](exported, file)
@@ -86,7 +86,7 @@ def _form(out: str, chosen: str | None) -> str:
     return chosen or of_suffix[0]
 
 
-def _named(saved: Saved) -> Any:
+def _named(saved: SavedModel) -> Any:
     """The head alone, with the names of features even if only its preparation has them."""
     import numpy as np
 
@@ -96,7 +96,7 @@ def _named(saved: Saved) -> Any:
     return head
 
 
-def _folded(saved: Saved, form: str) -> Any:
+def _folded(saved: SavedModel, form: str) -> Any:
     """The head for unprepared features: a standardisation becomes part of the weights."""
     import numpy as np
 

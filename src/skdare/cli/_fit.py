@@ -13,7 +13,7 @@ from skdare.cli._options import with_options
 from skdare.cli._output import as_object, say
 from skdare.cli._preparing import PREPARATION, SET
 from skdare.cli._quantities import amount, listed, number
-from skdare.cli._saved import check_free
+from skdare.cli._saved_model import check_free
 from skdare.cli._tables import WITHOUT_SPLIT
 
 # By the name that the bench has for them; there `dare` is fitted without what adapting needs.

@@ -18,7 +18,7 @@ from skdare.bench import Preparation
 from skdare.cli._fit import HEADS
 from skdare.cli._options import set_options
 from skdare.cli._preparing import check_whole, large_enough, preparation_of
-from skdare.cli._saved import Saved, size
+from skdare.cli._saved_model import SavedModel, size
 from skdare.cli._tables import option_name, read_table, table_keys
 from skdare.datasets import MANIFEST, DomainData, PreparedRows, guess_task, open_table
 
@@ -87,7 +87,7 @@ class Fitting:
         if not lazy:
             return X
         dtype = np.float64 if X.dtype == np.float64 else np.float32
-        return PreparedRows(X, Saved("", Pipeline([*self.steps, ("", None)])).prepared, dtype)
+        return PreparedRows(X, SavedModel("", Pipeline([*self.steps, ("", None)])).prepared, dtype)
 
     def _name_features(self) -> None:
         """What columns are called goes with the model, so that they are found again by name."""

@@ -11,7 +11,7 @@ from skdare._input_error import InputError
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._output import output, say
 from skdare.cli._quantities import amount
-from skdare.cli._saved import Saved, refuse_inputs
+from skdare.cli._saved_model import SavedModel, refuse_inputs
 from skdare.cli._tables import FEATURE_KEY, SPREADSHEET_SAFE
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **op
         from skdare.datasets import rows_to
 
         with notes(quiet):
-            saved = Saved.read(head)
+            saved = SavedModel.read(head)
             columns = _Columns(saved, options)
             sources = saved.sources(rows, options["feature_key"], beside=columns.beside)
             kind = ".jsonl" if options["as_json"] else ".csv"
@@ -88,7 +88,7 @@ def _is_csv(out: str | None) -> bool:
 class _Columns:
     """Columns to write for every row, and how well predictions agree with labels."""
 
-    def __init__(self, saved: Saved, options: dict[str, Any]) -> None:
+    def __init__(self, saved: SavedModel, options: dict[str, Any]) -> None:
         self.head = saved.head
         self.rows = 0
         classes = getattr(self.head, "classes_", None)

@@ -15,7 +15,7 @@ from skdare import DAREClassifier, DARERegressor
 from skdare.cli._options import set_options
 from skdare.cli._output import say
 from skdare.cli._preparing import check_whole, large_enough, preparation_of
-from skdare.cli._saved import Saved, check_adaptable, is_saved
+from skdare.cli._saved_model import SavedModel, check_adaptable, is_saved
 from skdare.cli._tables import read_table, table_keys
 from skdare.datasets import DomainData, guess_task, read_unlabelled
 from skdare.diagnosis import MIN_ROWS
@@ -88,7 +88,7 @@ def _of_saved(path: str, given: dict[str, Any]) -> Question:
             )
     if given["new"] is None:
         raise ValueError(f"{path} is a saved head; name rows of the new domain with --new")
-    saved = Saved.read(path)
+    saved = SavedModel.read(path)
     if not hasattr(saved.head, "diagnose"):
         kind = type(saved.head).__name__
         raise ValueError(f"{path} is a {kind}, which knows no domains; fit --head dare")

@@ -37,7 +37,7 @@ def assumption_finding(training: TrainingDomains, D: np.ndarray | LinearOperator
         f"assumption 2 with B = {number(mixing)}: so much of the weights' size is carried by the "
         "adjustment error into directions in which training means varied, where the worst case "
         f"grows with 2B; assumption 3 {second}: the error moves the remaining weights by "
-        f"{number(error)} of their size, and below 1 is asked for"
+        f"{number(error)} of their size, and it must be below 1"
     )
     numbers = {"B": mixing, "assumption_3": error, "assumption_3_holds": holds}
     return Finding(NAME, QUESTION, answer, "fine" if holds else "look", numbers)

@@ -92,6 +92,6 @@ def _reason(action: str, worth: Mapping[str, float], rows: int | None, cost: flo
         "use as is": f"{expected}: no other choice is worth its price",
         "adapt": f"{expected}: the best of these",
         "collect labels": f"{expected}: the best of these after their price",
-        "do not use": f"{expected}: after that price none is worth the acceptable "
-        f"{percent(worth['do not use'])}",
+        "do not use": f"{expected}: each is below the acceptable "
+        f"{percent(worth['do not use'])}" + (" once its price is paid" if labels else ""),
     }[action]

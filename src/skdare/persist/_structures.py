@@ -92,7 +92,7 @@ class Named(Field):
 
     def read(self, node: Any, saved: Saved) -> Enum:
         if type(node) is not str or node not in self.members.__members__:
-            raise saved.refuse(f"a {self.members.__name__}")
+            raise saved.refuse(f"of type {self.members.__name__}")
         return self.members[node]
 
 
@@ -124,7 +124,7 @@ class Record(Field):
 
     def read(self, node: Any, saved: Saved) -> Any:
         if type(node) is not dict or not set(node) <= set(self.fields):
-            raise saved.refuse(f"a {self.made.__name__}")
+            raise saved.refuse(f"of type {self.made.__name__}")
         # Letters of shapes that are not sizes of the head hold within one record.
         own = replace(saved, sizes=dict(saved.sizes))
         values = {key: self.fields[key].read(item, own.inside(key)) for key, item in node.items()}
@@ -135,7 +135,7 @@ class Record(Field):
             raise saved.refuse(f"a whole {self.made.__name__}") from error
 
     def _refuse(self, saved: Saved) -> Any:
-        raise saved.refuse(f"a {self.made.__name__} whose parts fit together")
+        raise saved.refuse(f"of type {self.made.__name__} with parts that fit together")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Saved models, and the files that commands may write to."""
+"""SavedModel models, and the files that commands may write to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MARK_WITHIN = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Saved:
+class SavedModel:
     """A fitted head, or a pipeline that ends in one.
 
     Parameters
@@ -36,7 +36,7 @@ class Saved:
     model: Any
 
     @classmethod
-    def read(cls, path: str) -> Saved:
+    def read(cls, path: str) -> SavedModel:
         """Model in a file that `skdare fit` or ``head.save`` wrote."""
         import skdare
 
@@ -132,7 +132,7 @@ def kind_of(path: str) -> str | None:
         return None
 
 
-def check_adaptable(saved: Saved, command: str) -> None:
+def check_adaptable(saved: SavedModel, command: str) -> None:
     """Refuse a head that was saved for predicting only."""
     if not hasattr(saved.head, "moments_"):
         raise InputError(
