@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from skdare.bench import Given, Plan, Settings, bench_plan
-from skdare.datasets import MANIFEST, DomainData, read, read_fine_tuned, store_info
+from skdare.datasets import DomainData, read, read_fine_tuned, store_info
+from skdare.datasets._manifest import MANIFEST
 from skdare.features import Examples, Extractor, Recipe, Trainer, backbone, jobs
 from skdare.features.backbones.backbone import Backbone
 from skdare.features.device import pick_device

@@ -180,7 +180,7 @@ def _extract_pretrained(
     source: str, out: str | None, options: dict[str, Any], watcher: Watcher
 ) -> Path:
     """Store of features by a pretrained network."""
-    from skdare.datasets import MANIFEST
+    from skdare.datasets._manifest import MANIFEST
     from skdare.features import Extractor
 
     target = Path(out or f"{name_of(source)}.features")

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from skdare._validation import InputError
-from skdare.datasets import MANIFEST, StoreWriter, store_info
+from skdare.datasets import StoreWriter, store_info
+from skdare.datasets._manifest import MANIFEST
 from skdare.features.backbones.backbone import Backbone, provenance
 from skdare.features.device import pick_device, pick_precision, torch_tuned_for
 from skdare.features.examples.examples import Examples

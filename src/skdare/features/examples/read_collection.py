@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
 from skdare._validation import InputError, check_choice
-from skdare.datasets import natural
 from skdare.datasets._contents import reading
+from skdare.datasets._natural import natural
 from skdare.features.examples.collection import (
     IMAGE_SUFFIXES,
     Collection,
