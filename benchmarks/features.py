@@ -30,18 +30,18 @@ from skdare.features import (
     Augmentation,
     Examples,
     Hyperparameters,
-    Job,
     Recipe,
     Trainer,
     backbone,
     decode,
     read_collection,
 )
-from skdare.features._collection import Archives
-from skdare.features._efficientnet import FixedNormConv
-from skdare.features._feed import feed
-from skdare.features._network import Network
-from skdare.features._reader import Reader
+from skdare.features.backbones.efficientnet_lite import FixedNormConv
+from skdare.features.examples.collection import Archives
+from skdare.features.inputs import place_inputs
+from skdare.features.network import Network
+from skdare.features.reader import Reader
+from skdare.features.training.recipe import Job
 
 BATCH = 32
 
@@ -98,7 +98,7 @@ def plain_network(name: str, device: torch.device) -> nn.Module:
     """The package's own network, in evaluation mode, with seven classes."""
     from efficientnet_lite_pytorch import EfficientNet
 
-    from skdare.features._efficientnet import weights_file
+    from skdare.features.backbones.efficientnet_lite import weights_file
 
     number = int(name[-1])
     net = EfficientNet.from_pretrained(name, weights_path=str(weights_file(number)), num_classes=7)
@@ -169,16 +169,16 @@ def our_rate(examples: Examples, name: str, device, seconds: float, at_once: int
 def our_reading(examples: Examples, name: str, device, dtype: torch.dtype) -> float:
     """Images per second of extraction, from the pixels on the device to arrays on the host."""
     net = Network(backbone(name), 7).placed(device)
-    place = feed(examples.inputs, examples.labels, device)
+    inputs = place_inputs(examples.inputs, examples.labels, device)
     stream = torch.cuda.Stream() if device.type == "cuda" else None
-    reader = Reader(net, place, dtype, stream)
+    reader = Reader(net, inputs, dtype, stream)
     rows = np.arange(len(examples.labels))
     for _ in reader(rows[: 2 * reader.chunk]):
         pass
     begin, done = time.perf_counter(), 0
     while time.perf_counter() - begin < (3.0 if device.type == "cuda" else 10.0):
-        for read in reader(rows[: 200 * reader.chunk]):
-            done += len(read.features)
+        for outputs in reader(rows[: 200 * reader.chunk]):
+            done += len(outputs.features)
     return done / (time.perf_counter() - begin)
 
 

@@ -17,8 +17,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from skdare.features import Augmentation, backbone
-from skdare.features._augment import random_views
-from skdare.features._efficientnet import weights_file
+from skdare.features.augmentation import random_views
+from skdare.features.backbones.efficientnet_lite import weights_file
 
 BATCH, IMAGES, CLASSES = 96, 4096, 7
 DEVICE = torch.device("cuda")

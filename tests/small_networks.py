@@ -11,7 +11,9 @@ import numpy as np
 import torch
 
 from interrupts import PATIENCE
-from skdare.features import Augmentation, Examples, Hyperparameters, Job, Recipe, Trainer, backbone
+from skdare.features import Augmentation, Examples, Hyperparameters, Recipe, Trainer, backbone
+from skdare.features.training.folder import TrainingFolder
+from skdare.features.training.recipe import Job
 
 FAST = Recipe(
     steps=12,
@@ -22,7 +24,7 @@ FAST = Recipe(
 
 
 def images(n: int = 90, seed: int = 0) -> Examples:
-    """Noise whose redness tells the class; domains a, b and c."""
+    """Noise whose redness shows the class; domains a, b and c."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(3, size=n)
     pixels = rng.integers(0, 256, (n, 16, 16, 3))
@@ -36,14 +38,14 @@ def images(n: int = 90, seed: int = 0) -> Examples:
 
 
 def trainer(folder, examples: Examples | None = None, recipe: Recipe = FAST, **more) -> Trainer:
-    """A trainer, on the CPU unless it is said otherwise."""
+    """A trainer, on the CPU by default."""
     examples = images() if examples is None else examples
     network = more.pop("network", None) or backbone("tiny")
     return Trainer(examples, network, recipe, folder, **{"device": "cpu", **more})
 
 
 def two_processes(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """A program that ``torchrun`` ran as two processes, of one thread each."""
+    """Run a program with ``torchrun`` as two processes of one thread each."""
     torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
     for _ in range(3):
         ran = subprocess.run(
@@ -72,8 +74,20 @@ def losses(folder, job: Job = Job("a", 0), **more) -> list[float]:  # noqa: B008
     return [check["loss"] for check in record.checks]
 
 
+def weights(folder, job: Job = Job("a", 0)) -> dict[str, np.ndarray]:  # noqa: B008
+    """Weights of a finished network, by name."""
+    return {name: value.numpy() for name, value in TrainingFolder(folder).weights(job).items()}
+
+
+def same_weights(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
+    """Whether all weights are equal to the last bit."""
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
 def poisoned(examples: Examples, rows: np.ndarray) -> Examples:
-    """The same with these rows' pixels and labels turned over."""
-    pixels, labels = examples.inputs.copy(), examples.labels.copy()
-    pixels[rows], labels[rows] = 255 - pixels[rows], (labels[rows] + 1) % 3
+    """The same examples with other pixels and labels in these rows."""
+    pixels = examples.inputs.copy()
+    pixels[rows] = 255 - pixels[rows]
+    labels = examples.labels.copy()
+    labels[rows] = (labels[rows] + 1) % 3
     return replace(examples, inputs=pixels, labels=labels)

@@ -1,4 +1,4 @@
-"""The whole paper in one go: train networks, extract features, run the bench on them."""
+"""The whole paper: train networks, extract features, and plan the bench on them."""
 
 from __future__ import annotations
 
@@ -7,40 +7,54 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skdare.bench import Given, Plan, Settings, bench_plan
-from skdare.datasets import MANIFEST, DomainData, read, read_fine_tuned, store_info
+from skdare.datasets import DomainData, read, read_fine_tuned, store_info
+from skdare.datasets._manifest import MANIFEST
+from skdare.features import Examples, Extractor, Recipe, Trainer, backbone, jobs
+from skdare.features.backbones.backbone import Backbone
+from skdare.features.device import pick_device
+from skdare.features.examples.source import ExampleSource
+from skdare.features.training.folder import (
+    SETTINGS,
+    TrainingFolder,
+    TrainingRecord,
+    best_draws,
+    ceiling_scores,
+)
+from skdare.features.training.recipe import Job
 
-if TYPE_CHECKING:
-    from skdare.features import Backbone, Examples, Job, Recipe, Source, TrainingRecord
+FEATURES = "features"
+PRETRAINED = "pretrained"
+BENCH = "bench"
 
-SETTINGS, FEATURES, PRETRAINED, BENCH = "run.json", "features", "pretrained", "bench"
+Scores = dict[tuple[str, int], Given]
 
 
-def _silent(what: str, unit: str, total: int) -> AbstractContextManager[Any]:
-    return nullcontext(lambda done: None)
+def _no_meter(what: str, unit: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
+    return nullcontext(lambda count: None)
 
 
 @dataclass(frozen=True)
 class Watcher:
-    """What a run tells while it goes on: sentences, and amounts of work; nothing by default.
+    """What is called while a run goes on; nothing by default.
 
     Parameters
     ----------
     say : callable of one str, optional
-        Without it, what should be heeded is a warning.
+        Called with sentences. Without it, what needs attention is a warning.
     meter : callable of (what, unit, total)
-        Gives a context manager, whose value is called with amounts as they are done.
+        Returns a context manager, whose value is called with amounts as they are done.
     """
 
     say: Callable[[str], None] | None = None
-    meter: Callable[[str, str, int], AbstractContextManager[Any]] = _silent
+    meter: Callable[[str, str, int], AbstractContextManager[Any]] = _no_meter
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What networks are made of, and what they are trained on."""
+    """A backbone, and examples that are decoded for it."""
 
     backbone: Backbone
     examples: Examples
@@ -63,12 +77,12 @@ class Reproduction:
     Parameters
     ----------
     folder : path
-    source : Source
+    source : ExampleSource
     backbone : str
         A name that `skdare.features.backbone` knows.
     recipe : Recipe
     options : dict
-        Of the backbone.
+        Options of the backbone.
     trials : int
     held_out : sequence of str, optional
         Default: every domain.
@@ -83,7 +97,7 @@ class Reproduction:
     """
 
     folder: Path
-    source: Source
+    source: ExampleSource
     backbone: str
     recipe: Recipe
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -97,29 +111,32 @@ class Reproduction:
 
     @cached_property
     def inputs(self) -> Inputs:
-        """The backbone and the decoded examples, made when they are first asked for."""
-        from skdare.features import backbone
+        """Backbone and decoded examples, made when they are first needed."""
+        network = backbone(self.backbone, **self.options)
+        collection = self.source.collection
+        total = 1 if collection is None else len(collection.ids)
+        with self.watcher.meter("decoding", "images", total) as meter:
+            before = 0
 
-        found = backbone(self.backbone, **self.options)
-        with self.watcher.meter("decoding", "images", 1) as meter:
-            reached = getattr(meter, "reached", None)
-            examples = self.source.examples(found, self.watcher.say, reached)
-        # A run goes on under its own name, though its images were moved to a folder of another.
-        return Inputs(found, replace(examples, name=self.begun.get("data", examples.name)))
+            def progress(done: int, total: int) -> None:
+                nonlocal before
+                meter(done - before)
+                before = done
+
+            examples = self.source.examples(network, self.watcher.say, progress)
+        # A run keeps its name, even where its images were moved to a folder of another name.
+        name = self._begun_with.get("data", examples.name)
+        return Inputs(network, replace(examples, name=name))
 
     @property
-    def begun(self) -> dict[str, Any]:
-        """The settings of the run, where it was begun."""
-        from skdare.features import TrainingFolder
-
-        there = (self.folder / SETTINGS).exists()
-        return TrainingFolder(self.folder).settings() if there else {}
+    def _begun_with(self) -> dict[str, Any]:
+        """Settings with which the run was begun; empty for a new one."""
+        exists = (self.folder / SETTINGS).exists()
+        return TrainingFolder(self.folder).settings() if exists else {}
 
     @cached_property
     def planned(self) -> list[Job]:
-        """The networks of the run."""
-        from skdare.features import jobs
-
+        """Networks of the run."""
         return jobs(
             self.source.domains(),
             self.recipe,
@@ -129,28 +146,28 @@ class Reproduction:
         )
 
     def check(self) -> None:
-        """Refuse, before any work, a device or a folder that cannot be."""
-        from skdare.features import pick_device
-
+        """Refuse, before any work, a device or a folder that cannot be used."""
         pick_device(self.device)
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"{self.folder} is a file; name a folder for the run")
 
     def train(self) -> list[TrainingRecord]:
-        """Train what is not trained yet; return the records of all planned networks."""
-        from skdare.features import Trainer, TrainingFolder
-
+        """Train the networks that are not done yet; return the records of all planned ones."""
         self.check()
-        folder, source, begun = TrainingFolder(self.folder), self._described(), self.begun
-        if begun:
-            folder.refuse_other({"backbone": self.backbone, "recipe": self.recipe.deciding()})
+        folder = TrainingFolder(self.folder)
+        # Where examples and backbone come from, so that they can be found again.
+        options = {"backbone": self.backbone, "options": dict(self.options)}
+        source = {**self.source.settings(), **options}
+        begun_with = self._begun_with
+        if begun_with:
+            folder.check_settings({"backbone": self.backbone, "recipe": self.recipe.settings()})
         done = [record for job in self.planned if (record := folder.record(job)) is not None]
-        # Examples that lie elsewhere, or are read otherwise, have to be looked at first.
-        if len(done) == len(self.planned) and begun.get("source") == source:
+        # Examples from another place, or read in another way, have to be checked first.
+        if len(done) == len(self.planned) and begun_with.get("source") == source:
             return done
         self._check_examples()
         if len(done) == len(self.planned):
-            return done  # elsewhere, perhaps on a GPU, which a trainer here would not agree with
+            return done  # perhaps on a GPU, with a precision that a trainer here would refuse
         trainer = Trainer(
             self.inputs.examples,
             self.inputs.backbone,
@@ -163,49 +180,36 @@ class Reproduction:
         if done and self.watcher.say is not None:
             self.watcher.say(f"{len(done)} of {len(self.planned)} networks are trained already")
         with self.watcher.meter("training", "images", trainer.remaining(self.planned)) as meter:
-            trainer.progress, trainer.say = meter, self.watcher.say
-            return trainer(self.planned)
-
-    def _described(self) -> dict[str, Any]:
-        """Where examples and backbone come from, so that they can be found again."""
-        written = {"backbone": self.backbone, "options": dict(self.options)}
-        return {**self.source.described(), **written}
+            return trainer(self.planned, progress=meter, say=self.watcher.say)
 
     def _check_examples(self) -> None:
-        """Refuse others than those of the run, and domains of which no image could be read."""
+        """Refuse examples of another run, and held-out domains without a readable image."""
         examples = self.inputs.examples
-        if self.begun.get("examples", examples.fingerprint) != examples.fingerprint:
+        if self._begun_with.get("examples", examples.fingerprint) != examples.fingerprint:
             raise ValueError(
                 f"{self.folder} was begun with other images or texts, or with another size; "
                 "give the same, or another folder"
             )
-        left = set(examples.domains.tolist())
-        lost = [job.held_out for job in self.planned if job.held_out not in {None, *left}]
+        domains = set(examples.domains.tolist())
+        lost = [job.held_out for job in self.planned if job.held_out not in {None, *domains}]
         if lost:
             raise ValueError(
-                f"no image of the held-out domain `{lost[0]}` can be read; mend them, or hold out "
-                f"others, of {', '.join(f'`{name}`' for name in sorted(left))}"
+                f"no image of the held-out domain `{lost[0]}` can be read; repair them, or hold "
+                f"out others: {', '.join(f'`{name}`' for name in sorted(domains))}"
             )
 
     def extract(self) -> list[Path]:
-        """Stores of every network that held a domain out, and of the backbone as it was."""
-        from skdare.features import Extractor, TrainingFolder, selected
-
+        """Write stores of every network that held a domain out, and of the untrained backbone."""
         self.check()
-        records = TrainingFolder(self.folder).records()
-        chosen = [record for record in selected(records) if record.held_out is not None]
-        if not chosen:
-            raise ValueError(
-                f"{self.folder} has no finished network that held a domain out; train it"
-            )
-        stores: dict[Path, str | None] = {
-            self.folder / FEATURES / record.job.place: record.network for record in chosen
+        networks: dict[Path, str | None] = {
+            self.folder / FEATURES / record.job.place: record.network
+            for record in TrainingFolder(self.folder).chosen()
         }
-        stores[self.folder / PRETRAINED] = None
-        whole = [self.is_whole(path, network) for path, network in stores.items()]
-        if all(whole):
-            return list(stores)
-        total = len(stores) * len(self.inputs.examples.labels)
+        networks[self.folder / PRETRAINED] = None
+        finished = [self.is_finished(store, network) for store, network in networks.items()]
+        if all(finished):
+            return list(networks)
+        total = len(networks) * len(self.inputs.examples.labels)
         with self.watcher.meter("extracting", "rows", total) as meter:
             extractor = Extractor(
                 self.inputs.examples,
@@ -217,60 +221,58 @@ class Reproduction:
             )
             extractor.fine_tuned(self.folder, self.folder / FEATURES)
             extractor.pretrained(self.folder / PRETRAINED)
-        return list(stores)
+        return list(networks)
 
-    def is_whole(self, store: Path, network: str | None = None) -> bool:
-        """Whether a store has all features of a network; one of another kind is refused."""
+    def is_finished(self, store: Path, network: str | None = None) -> bool:
+        """Whether a store has all features of a network; another dtype or precision is refused."""
         if not (store / MANIFEST).exists():
             return False
-        found = store_info(store)
-        made = dict(found.made or {})
-        kept = {"dtype": found.dtype, "precision": made.get("precision")}
-        asked = {"dtype": self.dtype, "precision": self.recipe.precision}
-        for name, value in asked.items():
-            if value not in ("auto", kept[name]):
+        info = store_info(store)
+        made = dict(info.made or {})
+        stored = {"dtype": info.dtype, "precision": made.get("precision")}
+        wanted = {"dtype": self.dtype, "precision": self.recipe.precision}
+        for name, value in wanted.items():
+            if value not in ("auto", stored[name]):
                 raise ValueError(
-                    f"{store} has features of {name} {kept[name]}, and {value} is asked for; "
-                    "ask for the same, or remove it"
+                    f"{store} has features of {name} {stored[name]}, not {value}; "
+                    f"choose {name}='{stored[name]}', or remove it"
                 )
-        return found.finished and made.get("network") == network
+        return info.finished and made.get("network") == network
 
     @cached_property
     def tables(self) -> Tables:
-        """The features of this run, read once."""
-        places = {(job.held_out, job.trial) for job in self.planned}
-        found = read_fine_tuned(self.folder / FEATURES).items()
-        fine_tuned = {place: table for place, table in found if place in places}
+        """Features of this run, read once."""
+        planned = {(job.held_out, job.trial) for job in self.planned}
+        tables = read_fine_tuned(self.folder / FEATURES)
+        fine_tuned = {place: table for place, table in tables.items() if place in planned}
         return Tables(fine_tuned, read(self.folder / PRETRAINED))
 
-    def plan(self, settings: Settings, **asked: Any) -> Plan:
-        """The bench on the stores of this run, beside the scores of the networks themselves."""
-        places = self.tables.fine_tuned
+    def plan(self, settings: Settings, **options: Any) -> Plan:
+        """Plan the bench on the stores of this run, beside the scores of the networks themselves.
+
+        Other options are those of `skdare.bench.bench_plan`.
+        """
+        tables = self.tables.fine_tuned
         networks, end_to_end = network_scores(self.folder)
         return bench_plan(
-            places,
+            tables,
             pretrained=self.tables.pretrained,
             settings=settings,
-            networks={place: score for place, score in networks.items() if place in places},
-            end_to_end={place: score for place, score in end_to_end.items() if place in places},
-            **asked,
+            networks={place: score for place, score in networks.items() if place in tables},
+            end_to_end={place: score for place, score in end_to_end.items() if place in tables},
+            **options,
         )
 
 
-Scores = dict[tuple[str, int], Given]
-
-
 def network_scores(folder: str | Path) -> tuple[Scores, Scores]:
-    """Of the chosen networks of a run, on rows set aside of each domain, by domain and trial.
+    """Scores of a run's networks on rows set aside, by (domain, trial).
 
-    First of those that held the domain out, then of those that were trained on all.
+    First those of networks that held the domain out, then those of networks trained on all.
     """
-    from skdare.features import TrainingFolder, ceiling_scores, selected
-
     records = TrainingFolder(folder).records()
     networks = {
         (record.held_out, record.trial): Given(record.accuracy["reserved"], "reserved")
-        for record in selected(records)
+        for record in best_draws(records)
         if record.held_out is not None
     }
     ceilings = ceiling_scores(records).items()

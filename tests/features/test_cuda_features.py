@@ -10,16 +10,17 @@ import pytest
 torch = pytest.importorskip("torch", reason="networks are trained with torch")
 if not torch.cuda.is_available():
     pytest.skip("torch sees no GPU", allow_module_level=True)
+import small_networks  # noqa: E402
 from skdare.datasets import read, read_fine_tuned  # noqa: E402
 from skdare.features import (  # noqa: E402
     Extractor,
     Hyperparameters,
-    Job,
-    _feed,
-    _reader,
     backbone,
+    inputs,
     jobs,
+    reader,
 )
+from skdare.features.training.recipe import Job  # noqa: E402
 from small_networks import FAST, images, trainer  # noqa: E402
 
 WHOLE = replace(FAST, precision="float32")
@@ -32,10 +33,9 @@ def exact_products(monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
 
 
-def losses(folder, job: Job = Job("a", 0), *, device: str = "cuda", **more) -> list[float]:  # noqa: B008
-    """At the checks of one training."""
-    (record,) = trainer(folder, device=device, **{"recipe": WHOLE, **more})([job])
-    return [check["loss"] for check in record.checks]
+def losses(folder, job: Job = Job("a", 0), **more) -> list[float]:  # noqa: B008
+    """Losses at the checkpoints of one training, on the GPU in float32 by default."""
+    return small_networks.losses(folder, job, **{"device": "cuda", "recipe": WHOLE, **more})
 
 
 def test_losses_are_those_of_a_cpu(tmp_path):
@@ -62,8 +62,8 @@ def test_micro_batches_add_up_to_the_batch(tmp_path, micro_batch):
 @pytest.mark.parametrize("rows", [1, 20])
 def test_inputs_that_are_staged_give_what_resident_ones_do(tmp_path, monkeypatch, rows):
     whole = losses(tmp_path / "resident")
-    monkeypatch.setattr("skdare.features._train.feed", _feed.Staged)
-    monkeypatch.setattr(_feed, "_STAGE", 3 * 16 * 16 * rows)
+    monkeypatch.setattr("skdare.features.training.trainer.place_inputs", inputs.StagedInputs)
+    monkeypatch.setattr(inputs, "_STAGE_BYTES", 3 * 16 * 16 * rows)
     np.testing.assert_allclose(losses(tmp_path / "staged"), whole, **NEAR)
 
 
@@ -125,5 +125,5 @@ def test_chunks_that_are_short_or_many_are_read_alike(tmp_path, monkeypatch):
         return read(extractor.pretrained(path)).X
 
     whole = features(tmp_path / "whole")
-    monkeypatch.setitem(_reader.CHUNK, "cuda", 7)
+    monkeypatch.setitem(reader.CHUNK, "cuda", 7)
     np.testing.assert_allclose(features(tmp_path / "cut"), whole, rtol=1e-4, atol=1e-5)

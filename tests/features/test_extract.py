@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +11,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="features are read with torch")
 from interrupts import ended  # noqa: E402
 from skdare.datasets import read, read_fine_tuned, read_ids, reserve, store_info  # noqa: E402
-from skdare.features import Extractor, Job, TrainingFolder, backbone, jobs  # noqa: E402
-from skdare.features._network import Network  # noqa: E402
+from skdare.features import Extractor, backbone, jobs, reader  # noqa: E402
+from skdare.features.network import Network  # noqa: E402
+from skdare.features.training.folder import TrainingFolder  # noqa: E402
+from skdare.features.training.recipe import Job  # noqa: E402
 from small_networks import FAST, images, trainer  # noqa: E402
 
 
@@ -70,7 +71,7 @@ def test_smaller_stores_are_near(tmp_path, dtype, error):
 
 def test_features_do_not_depend_on_how_rows_are_cut(tmp_path, monkeypatch):
     whole = read(extractor().pretrained(tmp_path / "whole")).X
-    monkeypatch.setitem(sys.modules["skdare.features._reader"].CHUNK, "cpu", 7)
+    monkeypatch.setitem(reader.CHUNK, "cpu", 7)
     np.testing.assert_allclose(
         read(extractor().pretrained(tmp_path / "cut")).X, whole, rtol=1e-5, atol=1e-6
     )
@@ -89,9 +90,9 @@ def test_a_killed_extraction_goes_on_to_the_same_store(tmp_path):
 from interrupts import stop_after
 from small_networks import images
 from skdare.datasets import StoreWriter
-from skdare.features import Extractor, backbone, _extract, _reader
-_extract._ROWS_PER_SHARD["cpu"] = 10
-_reader.CHUNK["cpu"] = 10
+from skdare.features import Extractor, backbone, extractor, reader
+extractor._ROWS_PER_SHARD["cpu"] = 10
+reader.CHUNK["cpu"] = 10
 stop_after(StoreWriter, "append", 3, {int(signal.SIGKILL)})
 Extractor(images(), backbone("tiny"), device="cpu").pretrained({str(tmp_path / "k")!r})
 """
@@ -118,7 +119,7 @@ def test_a_run_of_other_data_is_refused(run, tmp_path):
 def test_features_made_otherwise_are_not_taken_for_these(tmp_path):
     extractor().pretrained(tmp_path / "store")
     other = Extractor(images(), backbone("tiny", seed=1), device="cpu")
-    with pytest.raises(ValueError, match="made otherwise"):
+    with pytest.raises(ValueError, match="made in another way"):
         other.pretrained(tmp_path / "store")
 
 

@@ -12,42 +12,45 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="networks are trained with torch")
+
 from interrupts import ended  # noqa: E402
 from skdare.datasets import reserve  # noqa: E402
 from skdare.features import (  # noqa: E402
     Augmentation,
     Hyperparameters,
-    Job,
     Recipe,
-    TrainingFolder,
-    _feed,
     backbone,
-    ceiling_scores,
+    inputs,
     jobs,
-    selected,
 )
-from skdare.features._draws import Sampler  # noqa: E402
-from skdare.features._network import Network  # noqa: E402
-from skdare.features._program import WARM_UPS, working  # noqa: E402
-from skdare.features._rows import Rows  # noqa: E402
-from small_networks import FAST, images, losses, poisoned, trainer, two_processes  # noqa: E402
+from skdare.features.device import WARM_UPS, torch_tuned_for  # noqa: E402
+from skdare.features.network import Network  # noqa: E402
+from skdare.features.training.folder import (  # noqa: E402
+    TrainingFolder,
+    best_draws,
+    ceiling_scores,
+)
+from skdare.features.training.recipe import Job  # noqa: E402
+from skdare.features.training.sampler import RowSplit, Sampler  # noqa: E402
+from small_networks import (  # noqa: E402
+    FAST,
+    images,
+    losses,
+    poisoned,
+    same_weights,
+    trainer,
+    two_processes,
+    weights,
+)
 
 WITHOUT_A = Job("a", 0)
-
-
-def weights(folder, job: Job = WITHOUT_A) -> dict[str, np.ndarray]:
-    return {name: value.numpy() for name, value in TrainingFolder(folder).weights(job).items()}
-
-
-def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
-    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
 
 
 @pytest.mark.parametrize("step", [1, 3, 5, 7, 11])
 def test_a_training_taken_up_at_any_step_ends_with_the_same_weights(tmp_path, step):
     whole = trainer(tmp_path / "whole")([WITHOUT_A])
     other = trainer(tmp_path / "cut")
-    with working(other.device, other.backbone.module):
+    with torch_tuned_for(other.device, other.backbone.module):
         begun = other._start(WITHOUT_A)
         while begun.training.step < step:
             due = 5 * (begun.training.step // 5 + 1)
@@ -56,7 +59,7 @@ def test_a_training_taken_up_at_any_step_ends_with_the_same_weights(tmp_path, st
                 begun.training.check()
     other.folder.save_state(WITHOUT_A, begun.training.state())
     assert trainer(tmp_path / "cut")([WITHOUT_A]) == whole
-    assert same(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
+    assert same_weights(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
 
 
 @pytest.mark.slow
@@ -66,8 +69,10 @@ def test_a_killed_process_goes_on_to_the_same_weights(tmp_path):
 import torch; torch.set_num_threads({torch.get_num_threads()})
 from interrupts import stop_after
 from small_networks import trainer
-from skdare.features import Job, TrainingFolder, _active
-_active.SAVE_EVERY = 0.0
+from skdare.features.training import trainer as module
+from skdare.features.training.folder import TrainingFolder
+from skdare.features.training.recipe import Job
+module.SAVE_EVERY = 0.0
 stop_after(TrainingFolder, "save_state", 1, {int(signal.SIGKILL)})
 trainer({str(tmp_path / "killed")!r})([Job("a", 0)])
 """
@@ -76,7 +81,7 @@ trainer({str(tmp_path / "killed")!r})([Job("a", 0)])
     assert TrainingFolder(tmp_path / "killed").record(WITHOUT_A) is None
     assert TrainingFolder(tmp_path / "killed").state(WITHOUT_A)["step"] > 0
     trainer(tmp_path / "killed")([WITHOUT_A])
-    assert same(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
+    assert same_weights(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
 
 
 @pytest.mark.slow
@@ -88,7 +93,7 @@ def test_two_processes_have_the_losses_of_one(tmp_path, micro, network):
 import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from dataclasses import replace
 from small_networks import FAST, trainer, with_idle_parameter
-from skdare.features import Job
+from skdare.features.training.recipe import Job
 recipe = replace(FAST, micro_batch={micro})
 trainer({str(tmp_path / "two")!r}, recipe=recipe, network={network})([Job("a", 0)])
 import torch.distributed as dist
@@ -117,8 +122,8 @@ def test_micro_batches_add_up_to_the_batch(tmp_path, micro_batch):
 
 def test_inputs_that_are_staged_give_what_resident_ones_do(tmp_path, monkeypatch):
     whole = losses(tmp_path / "resident")
-    monkeypatch.setattr("skdare.features._train.feed", _feed.Staged)
-    monkeypatch.setattr(_feed, "_STAGE", 3 * 16 * 16 * 20)
+    monkeypatch.setattr("skdare.features.training.trainer.place_inputs", inputs.StagedInputs)
+    monkeypatch.setattr(inputs, "_STAGE_BYTES", 3 * 16 * 16 * 20)
     assert losses(tmp_path / "staged") == whole
 
 
@@ -134,27 +139,25 @@ def test_nothing_of_the_held_out_domain_reaches_the_weights(tmp_path):
     new = examples.domains == "a"
     trainer(tmp_path / "clean", examples)([WITHOUT_A])
     trainer(tmp_path / "poisoned", poisoned(examples, new))([WITHOUT_A])
-    assert same(weights(tmp_path / "clean"), weights(tmp_path / "poisoned"))
+    assert same_weights(weights(tmp_path / "clean"), weights(tmp_path / "poisoned"))
 
 
 def test_rows_set_aside_choose_the_checkpoint_and_nothing_else(tmp_path):
     examples = images()
     aside = reserve(examples.domains, 0) & (examples.domains != "a")
-    for name, given in (("clean", examples), ("poisoned", poisoned(examples, aside))):
-        run = trainer(tmp_path / name, given)
-        begun = run._start(WITHOUT_A)
-        begun.training.advance(12)
-        run.folder.save_state(WITHOUT_A, begun.training.state())
     clean, other = (
-        TrainingFolder(tmp_path / name).state(WITHOUT_A)["weights"]
-        for name in ("clean", "poisoned")
+        trainer(tmp_path / "run", rows)._start(WITHOUT_A).training
+        for rows in (examples, poisoned(examples, aside))
     )
-    assert all(torch.equal(clean[name], other[name]) for name in clean)
+    clean.advance(12)
+    other.advance(12)
+    weights = other.state()["weights"].items()
+    assert all(torch.equal(clean.state()["weights"][name], value) for name, value in weights)
 
 
 def test_a_batch_has_as_many_rows_of_every_domain():
     examples = images()
-    rows = Rows.of(examples, WITHOUT_A, 0.2)
+    rows = RowSplit.of(examples, WITHOUT_A, 0.2)
     sampler = Sampler(list(rows.train.values()), 4, [0])
     drawn = sampler.draws(0, 7).rows
     for batch in drawn:
@@ -167,7 +170,7 @@ def test_a_batch_has_as_many_rows_of_every_domain():
 def test_draws_depend_on_seed_and_step_alone():
     sampler = Sampler([np.arange(50), np.arange(50, 80)], 4, [1, 2], Augmentation(), 0.5, 6)
     whole, part = sampler.draws(0, 9), sampler.draws(4, 6)
-    for name in ("rows", "views", "kept"):
+    for name in ("rows", "views", "dropout_masks"):
         np.testing.assert_array_equal(getattr(whole, name)[4:6], getattr(part, name))
     other = replace(sampler, seed=[1, 3]).draws(0, 9)
     assert not np.array_equal(whole.rows, other.rows)
@@ -177,26 +180,26 @@ def test_draws_depend_on_seed_and_step_alone():
 def test_processes_share_a_batch_without_rest(count):
     sampler = Sampler([np.arange(50), np.arange(50, 80)], 4, [1], Augmentation(), 0.5, 6)
     whole = sampler.draws(3, 5)
-    parts = [replace(sampler, share=(rank, count)) for rank in range(count)]
-    assert sum(part.own for part in parts) == sampler.total
+    parts = [replace(sampler, rank=rank, processes=count) for rank in range(count)]
+    assert sum(part.share for part in parts) == sampler.total
     for rank, part in enumerate(parts):
         drawn = part.draws(3, 5)
-        for name in ("rows", "views", "kept"):
+        for name in ("rows", "views", "dropout_masks"):
             expected = getattr(whole, name)[:, rank::count]
             np.testing.assert_array_equal(getattr(drawn, name), expected)
 
 
-def test_splits_are_those_of_the_bench():
+@pytest.mark.parametrize("trial", [0, 1, 2])
+def test_splits_are_those_of_the_bench(trial):
     examples = images()
-    for trial in range(3):
-        rows = Rows.of(examples, Job("b", trial), 0.2)
-        np.testing.assert_array_equal(rows.aside, reserve(examples.domains, trial, 0.2))
+    rows = RowSplit.of(examples, Job("b", trial), 0.2)
+    np.testing.assert_array_equal(rows.aside, reserve(examples.domains, trial, 0.2))
 
 
 def test_a_network_stays_in_evaluation_mode():
-    found = backbone("tiny")
-    found.module = torch.nn.Sequential(torch.nn.BatchNorm2d(3), found.module)
-    network = Network(found, 3).train()
+    tiny = backbone("tiny")
+    tiny.module = torch.nn.Sequential(torch.nn.BatchNorm2d(3), tiny.module)
+    network = Network(tiny, 3).train()
     before = {name: value.clone() for name, value in network.named_buffers()}
     network(torch.rand(8, 3, 16, 16)).sum().backward()
     assert all(torch.equal(before[name], value) for name, value in network.named_buffers())
@@ -205,13 +208,13 @@ def test_a_network_stays_in_evaluation_mode():
 
 @pytest.mark.parametrize("trial", [0, 1])
 def test_hyperparameters_are_the_given_ones_and_then_domainbeds_ranges(trial):
-    usual = Hyperparameters()
-    assert usual.drawn(Job("a", trial)) == usual
-    drawn = [usual.drawn(Job("a", trial, i)) for i in range(1, 200)]
+    default = Hyperparameters()
+    assert default.drawn(Job("a", trial)) == default
+    drawn = [default.drawn(Job("a", trial, i)) for i in range(1, 200)]
     assert all(1e-5 <= h.lr <= 10**-3.5 and 1e-6 <= h.weight_decay <= 1e-2 for h in drawn)
     assert all(8 <= h.batch <= 45 and h.dropout in (0.0, 0.1, 0.5) for h in drawn)
     assert len({h.lr for h in drawn}) == len(drawn)
-    assert usual.drawn(Job("a", 0, 1)) != usual.drawn(Job("a", 1, 1))
+    assert default.drawn(Job("a", 0, 1)) != default.drawn(Job("a", 1, 1))
 
 
 def test_the_kept_checkpoint_is_the_best_by_the_rule(tmp_path):
@@ -244,8 +247,8 @@ def test_a_training_that_diverges_says_so_and_leaves_no_record(tmp_path):
 
 
 def test_places_for_a_block_take_the_steps_that_capturing_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr("skdare.features._train.feed", _feed.Staged)
-    monkeypatch.setattr(_feed, "_STAGE", 1)
+    monkeypatch.setattr("skdare.features.training.trainer.place_inputs", inputs.StagedInputs)
+    monkeypatch.setattr(inputs, "_STAGE_BYTES", 1)
     training = trainer(tmp_path)._start(WITHOUT_A).training
     assert training.block == 1
     training._load_draws(1)
@@ -266,7 +269,7 @@ def test_the_draw_with_the_best_validation_is_selected(tmp_path):
     planned = jobs(list("abc"), recipe, trials=1, held_out=["a"], ceilings=False)
     records = trainer(tmp_path, recipe=recipe)(planned)
     assert [record.draw for record in records] == [0, 1, 2]
-    (chosen,) = selected(records)
+    (chosen,) = best_draws(records)
     assert chosen.value == max(record.value for record in records)
 
 
@@ -348,7 +351,7 @@ def test_what_cannot_be_trained_on_is_refused_before_any_work(tmp_path, change, 
 
 
 def test_a_domain_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match="`z` is not there; there are `a`, `b`"):
+    with pytest.raises(ValueError, match="there is no domain `z` to hold out; there are `a`, `b`"):
         jobs(["a", "b"], Recipe(), held_out=["z"])
 
 
@@ -362,7 +365,7 @@ def test_a_damaged_file_of_a_run_is_named(tmp_path):
 
 def test_the_record_is_plain_json(tmp_path):
     (record,) = trainer(tmp_path, source={"path": "x"})([WITHOUT_A])
-    found = json.loads((tmp_path / WITHOUT_A.name / "record.json").read_text())
-    assert found["rule"] == record.rule
-    assert found["made"]["backbone"] == "tiny"
+    content = json.loads((tmp_path / WITHOUT_A.name / "record.json").read_text())
+    assert content["rule"] == record.rule
+    assert content["made"]["backbone"] == "tiny"
     assert json.loads((tmp_path / "run.json").read_text())["source"] == {"path": "x"}

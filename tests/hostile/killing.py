@@ -87,20 +87,21 @@ def train(folder: Path) -> None:
     """A small network, with a state kept after every block of steps."""
     from dataclasses import replace
 
-    from skdare.features import Job, _active
+    from skdare.features.training import trainer as module
+    from skdare.features.training.recipe import Job
     from small_networks import FAST, trainer
 
-    _active.SAVE_EVERY = 0.0
+    module.SAVE_EVERY = 0.0
     trainer(folder / "run", recipe=replace(FAST, steps=60, check_every=15))([Job("a", 0)])
 
 
 def extract(folder: Path) -> None:
     """Features of a small network, in shards of ten rows."""
-    from skdare.features import Extractor, _extract, _reader, backbone
+    from skdare.features import Extractor, backbone, extractor, reader
     from small_networks import images
 
-    _extract._ROWS_PER_SHARD["cpu"] = 10
-    _reader.CHUNK["cpu"] = 10
+    extractor._ROWS_PER_SHARD["cpu"] = 10
+    reader.CHUNK["cpu"] = 10
     Extractor(images(), backbone("tiny"), device="cpu").pretrained(folder / "store")
 
 
@@ -110,7 +111,7 @@ def _command(*arguments: object) -> None:
     main([str(argument) for argument in arguments], standalone_mode=False)
 
 
-_NETWORKS = ("torch", "small_networks", "skdare.features._extract", "skdare.features._train")
+_NETWORKS = ("torch", "small_networks", "skdare.features")
 WORKS = {
     "bench": Work(bench, ("skdare.bench", "skdare.cli._bench", "skdare.report")),
     "save": Work(save, ("skdare.heads",)),

@@ -105,7 +105,7 @@ def test_a_spoiled_run_is_drawn_or_refused_by_name(hunt, whole):
 def trained(tmp_path_factory) -> Path:
     """A run of one small network, trained."""
     pytest.importorskip("torch", reason="networks are trained with torch")
-    from skdare.features import Job
+    from skdare.features.training.recipe import Job
     from small_networks import trainer
 
     folder = tmp_path_factory.mktemp("trained") / "noise.run"
@@ -115,12 +115,12 @@ def trained(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("name", ["run.json", "record.json", "network.pt"])
 def test_a_spoiled_training_is_named(hunt, trained, name):
-    from skdare.features import TrainingFolder, selected
+    from skdare.features.training.folder import TrainingFolder, best_draws
 
     def taken_up(folder: Path) -> None:
         run = TrainingFolder(folder)
-        run.refuse_other(run.settings())
-        for record in selected(run.records()):
+        run.check_settings(run.settings())
+        for record in best_draws(run.records()):
             run.weights(record.job)
 
     for case in hunt(rate=60):

@@ -140,9 +140,9 @@ def test_a_killed_adaptation_has_seen_all_rows_of_a_call_or_none(mortal, hunt, t
 
 @every("train")
 def test_a_killed_training_goes_on_to_the_same_weights(mortal, hunt, tmp_path):
-    from test_training import same, weights
-
-    from skdare.features import Job, TrainingFolder
+    from skdare.features.training.folder import TrainingFolder
+    from skdare.features.training.recipe import Job
+    from small_networks import same_weights, weights
 
     seconds = undisturbed(mortal, tmp_path)
     whole = weights(tmp_path / "whole" / "run")
@@ -152,7 +152,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(mortal, hunt, tmp_path):
             TrainingFolder(case.folder / "run").record(Job("a", 0))
             TrainingFolder(case.folder / "run").state(Job("a", 0))
             mortal.finish(case.folder)
-            assert same(weights(case.folder / "run"), whole)
+            assert same_weights(weights(case.folder / "run"), whole)
 
 
 @every("extract")

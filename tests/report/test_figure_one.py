@@ -177,7 +177,7 @@ def test_of_two_protocols_the_papers_is_drawn_unless_another_is_named():
         ),
         (whole, {"data": "vlcs"}, "no data set 'vlcs'; it has pacs"),
         (whole, {"protocol": "paper"}, "no records under protocol paper; it has default"),
-        (lambda: list(air().main()), {}, "is a regression, and the figure shows accuracies"),
+        (lambda: list(air().main()), {}, "is a regression, and the figure is of accuracies"),
         (networks, {}, "no records of the heads erm or dare"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from skdare._input_error import InputError
 from skdare._safe_text import terminal_safe
 from skdare.cli._options import with_options
 from skdare.cli._output import JSON, as_object, say
@@ -25,6 +26,7 @@ from skdare.cli._study import (
 )
 
 if TYPE_CHECKING:
+    from skdare.features.training.folder import TrainingRecord
     from skdare.reproduce import Watcher
 
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 @CONFIG
 @click.option("--out", help="Folder of the run  [default: NAME.run]")
 @with_options([*SOURCE, *TRAINING, JSON, QUIET])
-def train(source: str, out: str | None, as_json: bool, quiet: bool, **given: Any) -> None:
+def train(source: str, out: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
     """Fine-tune a network by ERM for each held-out domain, and one on all domains, in each trial.
 
     SOURCE is a folder or zip of domain/class/image, a folder of such zips, or a table (CSV or
@@ -48,7 +50,7 @@ def train(source: str, out: str | None, as_json: bool, quiet: bool, **given: Any
     """
     with learning():
         quiet |= rank() > 0
-        study = asked_study(source, out, given, watching(quiet))
+        study = asked_study(source, out, options, watching(quiet))
         records = study.train()
         leave_processes()
         if rank() == 0 and as_json:
@@ -67,14 +69,14 @@ def train(source: str, out: str | None, as_json: bool, quiet: bool, **given: Any
 @click.option("--source", help="Where the images or the table of the run are now, if moved.")
 @with_options([*SOURCE, PRECISION, DEVICE, DTYPE, JSON, QUIET])
 def extract(
-    place: str, out: str | None, source: str | None, as_json: bool, quiet: bool, **given: Any
+    place: str, out: str | None, source: str | None, as_json: bool, quiet: bool, **options: Any
 ) -> None:
-    """Write features of every row: of the networks of a run, or of a pretrained network.
+    """Write features of every row, by the networks of a run or by a pretrained network.
 
     RUN is what `skdare train` wrote: its features go to RUN/features, a store for each network
     that held a domain out, and those of the network before fine-tuning to RUN/pretrained. SOURCE
-    is images or a table, as for `train`: one store is written, of the backbone as it is. The
-    stores are printed, with --json as stores.
+    is images or a table, as for `train`: one store is written, with features of the pretrained
+    network. The paths of the stores are printed, with --json as stores.
 
     \b
     Example:
@@ -82,19 +84,22 @@ def extract(
     """
     with learning():
         refuse_processes("extract")
-        from skdare.reproduce import SETTINGS
+        from skdare.features.training.folder import SETTINGS
 
         watcher = watching(quiet)
         if (Path(place) / SETTINGS).exists():
             columns = (f"{name}_column" for name in COLUMNS)
-            _refuse_given(
+            _refuse_options(
                 f"{place} is a run, which has its own", "out", "backbone", "size", *columns
             )
-            paths = _of_run(place, source, given, watcher)
+            paths = _extract_run(place, source, options, watcher)
         else:
-            _refuse_given(f"{place} is no run; what it names is read", "source")
-            paths = [_of_backbone(place, out, given, watcher)]
-        as_object({"stores": paths}) if as_json else say(*paths)
+            _refuse_options(f"{place} is not a run", "source")
+            paths = [_extract_pretrained(place, out, options, watcher)]
+        if as_json:
+            as_object({"stores": paths})
+        else:
+            say(*paths)
 
 
 def _is_given(name: str) -> bool:
@@ -102,15 +107,15 @@ def _is_given(name: str) -> bool:
     return source is not ParameterSource.DEFAULT
 
 
-def _refuse_given(why: str, *names: str) -> None:
+def _refuse_options(reason: str, *names: str) -> None:
     """Refuse options that would change nothing."""
     for name in names:
         if _is_given(name):
-            raise ValueError(f"--{name.replace('_', '-')} is given, but {why}; leave it out")
+            raise InputError(f"--{name.replace('_', '-')} is given, but {reason}", "leave it out")
 
 
-# Where the examples of a run lie, and its backbone, as `skdare train` writes them down.
-_SOURCE = {
+# Where the examples of a run are, and its backbone, as `skdare train` writes them down.
+_SOURCE_SHAPE = {
     "path": str,
     "backbone": str,
     "options": dict,
@@ -119,91 +124,100 @@ _SOURCE = {
 }
 
 
-def _written_source(run: str, settings: dict[str, Any]) -> dict[str, Any]:
+def _source_settings(run: str, settings: dict[str, Any]) -> dict[str, Any]:
+    from skdare.features.training.folder import SETTINGS
     from skdare.persist import check_shape
-    from skdare.reproduce import SETTINGS
 
     try:
-        check_shape(settings, {"source": _SOURCE})
+        check_shape(settings, {"source": _SOURCE_SHAPE})
     except ValueError as error:
-        raise ValueError(
-            f"{run} does not say where its examples are: {SETTINGS} {error}; train it with "
-            "`skdare train`"
+        raise InputError(
+            f"{run} does not say where its examples are: {SETTINGS} {error}",
+            "train it with `skdare train`",
         ) from error
-    return {name: settings["source"][name] for name in _SOURCE}
+    return {name: settings["source"][name] for name in _SOURCE_SHAPE}
 
 
-def _of_run(run: str, moved: str | None, given: dict[str, Any], watcher: Watcher) -> list[Path]:
-    from skdare.features import Recipe, Source, TrainingFolder
+def _extract_run(
+    run: str, moved_to: str | None, options: dict[str, Any], watcher: Watcher
+) -> list[Path]:
+    """Stores of a run, whose examples may have been moved."""
+    from skdare.features import Recipe
+    from skdare.features.examples.source import ExampleSource
+    from skdare.features.training.folder import TrainingFolder
     from skdare.reproduce import Reproduction
 
     settings = TrainingFolder(run).settings()
-    written = _written_source(run, settings)
-    name, options = written.pop("backbone"), written.pop("options")
-    written["skip_unreadable"] |= given["skip_unreadable"]
-    written["cache"] = given["cache"] or written["cache"]
-    source = Source(**{**written, "path": moved or written["path"]})
-    own = given if _is_given("precision") else settings["recipe"]
+    written = _source_settings(run, settings)
+    backbone = written.pop("backbone")
+    backbone_options = written.pop("options")
+    written["skip_unreadable"] |= options["skip_unreadable"]
+    written["cache"] = options["cache"] or written["cache"]
+    source = ExampleSource(**{**written, "path": moved_to or written["path"]})
+    precision = (options if _is_given("precision") else settings["recipe"])["precision"]
     study = Reproduction(
         Path(run),
         source,
-        name,
-        Recipe(precision=own["precision"]),
-        options,
-        device=given["device"],
-        dtype=given["dtype"],
+        backbone,
+        Recipe(precision=precision),
+        backbone_options,
+        device=options["device"],
+        dtype=options["dtype"],
         watcher=watcher,
     )
     try:
         return study.extract()
     except FileNotFoundError as error:
-        if moved is not None or Path(source.path).exists():
+        if moved_to is not None or Path(source.path).exists():
             raise
-        raise ValueError(
-            f"{source.path}, which {run} was trained on, does not exist; "
-            "if it was moved, give its new place with --source"
+        raise InputError(
+            f"{source.path}, which {run} was trained on, does not exist",
+            "if it was moved, give its new place with --source",
         ) from error
 
 
-def _of_backbone(source: str, out: str | None, given: dict[str, Any], watcher: Watcher) -> Path:
-    from skdare.datasets import MANIFEST
+def _extract_pretrained(
+    source: str, out: str | None, options: dict[str, Any], watcher: Watcher
+) -> Path:
+    """Store of features by a pretrained network."""
+    from skdare.datasets._manifest import MANIFEST
     from skdare.features import Extractor
 
     target = Path(out or f"{name_of(source)}.features")
     if target.exists() and not (target / MANIFEST).exists():
-        raise ValueError(f"{target} exists and is no feature store; give another --out")
-    study = asked_study(source, str(target), given, watcher)
+        raise InputError(f"{target} exists and is not a feature store", "give another --out")
+    study = asked_study(source, str(target), options, watcher)
     study.check()
-    study.is_whole(target)
+    study.is_finished(target)
     inputs = study.inputs
     with watcher.meter("extracting", "rows", len(inputs.examples.labels)) as meter:
         extractor = Extractor(
             inputs.examples,
             inputs.backbone,
-            device=given["device"],
-            precision=given["precision"],
-            dtype=given["dtype"],
+            device=options["device"],
+            precision=options["precision"],
+            dtype=options["dtype"],
             progress=meter,
         )
         return extractor.pretrained(target)
 
 
-def networks(records: list) -> list[dict[str, Any]]:
-    """What was trained, an object a network."""
-    told = ("held_out", "trial", "draw", "step", "value", "accuracy")
-    return [{name: getattr(record, name) for name in told} for record in records]
+def networks(records: list[TrainingRecord]) -> list[dict[str, Any]]:
+    """Trained networks, one object each."""
+    names = ("held_out", "trial", "draw", "step", "value", "accuracy")
+    return [{name: getattr(record, name) for name in names} for record in records]
 
 
-def table(records: list) -> list[str]:
-    """What was trained, a line a network."""
-    from skdare.features import ceiling_scores
+def table(records: list[TrainingRecord]) -> list[str]:
+    """Trained networks, one line each."""
+    from skdare.features.training.folder import ceiling_scores
 
-    held = [
+    held_out = [
         "(none: a ceiling)" if r.held_out is None else terminal_safe(r.held_out) for r in records
     ]
-    width = max(map(len, [*held, "held out"]))
+    width = max(map(len, [*held_out, "held out"]))
     lines = [f"{'held out':<{width}}  trial  draw   step  validation  new, rest  new, aside"]
-    for name, r in zip(held, records, strict=True):
+    for name, r in zip(held_out, records, strict=True):
         rest, aside = (
             f"{100 * r.accuracy[rows]:.1f}" if r.accuracy else "–" for rows in ("rest", "reserved")
         )

@@ -1,4 +1,4 @@
-"""`skdare reproduce`: the whole paper in one go."""
+"""`skdare reproduce`: the whole paper in one command."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skdare._input_error import InputError
 from skdare.cli._bench_choices import DEFAULT_EXTRAS, PROTOCOLS
 from skdare.cli._config import load_config
 from skdare.cli._figure1 import FILES
@@ -22,18 +23,21 @@ from skdare.cli._study import DTYPE, QUIET, SOURCE, TRAINING, asked_study
 
 if TYPE_CHECKING:
     from skdare.bench import Log, Record, Settings
+    from skdare.reproduce import Reproduction
 
 DIGITS = "digits"
 
 
 def _study(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Make what the study's file says the defaults; the embedded one has a file of its own."""
+    """Take the defaults of all options from the study's file, or from the embedded one."""
     if value != DIGITS and not Path(value).is_file():
-        raise click.BadParameter(f"there is no file {value!r}, and no study but `{DIGITS}`")
+        raise click.BadParameter(
+            f"there is no file {value!r}, and the only embedded study is `{DIGITS}`"
+        )
     embedded = str(files("skdare") / "studies" / "digits.toml")
     load_config(context, parameter, embedded if value == DIGITS else value)
     defaults = context.default_map or {}
-    # A file may name the embedded images too, unless something of that name lies beside it.
+    # A file may name the embedded images too, unless a file or folder of that name is beside it.
     if defaults.get("source") == str(Path(value).parent / DIGITS):
         defaults["source"] = defaults["source"] if Path(defaults["source"]).exists() else DIGITS
     return value
@@ -41,8 +45,7 @@ def _study(context: click.Context, parameter: click.Parameter, value: str) -> st
 
 def _protocols(context: click.Context, parameter: click.Parameter, value: str) -> list[str]:
     chosen = names(context, parameter, value)
-    wrong = [name for name in chosen if name not in PROTOCOLS]
-    if wrong or not chosen:
+    if not chosen or not set(chosen) <= set(PROTOCOLS):
         raise click.BadParameter(f"{value!r} is not among {', '.join(PROTOCOLS)}")
     return chosen
 
@@ -71,86 +74,96 @@ def _protocols(context: click.Context, parameter: click.Parameter, value: str) -
 @JOBS
 @with_options([*SOURCE, *TRAINING, DTYPE, JSON, QUIET])
 def reproduce(
-    study: str, source: str | None, out: str | None, quick: bool, as_json: bool, **given: Any
+    study: str, source: str | None, out: str | None, quick: bool, as_json: bool, **options: Any
 ) -> None:
-    """Train, extract, measure ceilings, bench every head and write the report, in one go.
+    """Train, extract, measure ceilings, bench every head and write the report, in one command.
 
     STUDY is `digits`, which is embedded, or a TOML file with options of this command by name.
-    Run the same command again to go on where it was stopped. With --json: networks as of `skdare
-    train`, what `skdare bench --json` prints, and files, the paths of report and figure.
+    Run the same command again to go on where it was stopped. With --json: folder, networks as in
+    `skdare train`, what `skdare bench --json` prints, and files, the paths of report and figure.
 
     \b
     Example:
       skdare reproduce digits --quick
     """
     if quick:
-        given["trials"], given["steps"] = 1, max(1, given["steps"] // 2)
-        given["check_every"] = min(given["check_every"], given["steps"])
+        options["trials"] = 1
+        options["steps"] = max(1, options["steps"] // 2)
+        options["check_every"] = min(options["check_every"], options["steps"])
     with learning():
         from skdare.report import write_report
 
         refuse_processes("reproduce")
         place = source or (DIGITS if study == DIGITS else None)
         if place is None:
-            raise ValueError(f'{study} names no source; add source = "FOLDER", or --source')
-        _check_bench(given)
+            raise InputError(f"{study} names no source", 'add source = "FOLDER", or --source')
+        _check_bench(options)
         stem = Path(study).stem + ("-quick" if quick else "")
-        run = asked_study(place, out or f"{stem}.run", given, watching(given["quiet"]))
+        run = asked_study(place, out or f"{stem}.run", options, watching(options["quiet"]))
         trained = run.train()
         if not as_json:
             say(*table(trained))
         run.extract()
-        log, records = _bench(run, Path(study).stem, given)
+        log, records = _bench(run, Path(study).stem, options)
         if not as_json:
             show(records)
-        files = [*write_report(log.folder), *_figure(log, Path(study).stem, given["quiet"])]
+        files = [*write_report(log.folder), *_figure(log, Path(study).stem, options["quiet"])]
         if as_json:
-            told = {"folder": log.folder, "networks": networks(trained), **statistics(records)}
-            as_object({**told, "files": files})
+            as_object(
+                {
+                    "folder": log.folder,
+                    "networks": networks(trained),
+                    **statistics(records),
+                    "files": files,
+                }
+            )
         else:
             say(*files)
 
 
-def _check_bench(given: dict[str, Any]) -> None:
-    """Refuse, before any network is trained, what the bench or the report would refuse after."""
+def _check_bench(options: dict[str, Any]) -> None:
+    """Refuse options of the bench and the report before any network is trained."""
     from skdare.bench import bench_plan
     from skdare.datasets import make_latent_domains
 
-    for settings, extras in _benches(given):
-        made_up = make_latent_domains(3, 20, random_state=0)
-        bench_plan(made_up, settings=settings, heads=given["heads"], extras=extras)
+    for settings, extras in _benches(options):
+        stand_in = make_latent_domains(3, 20, random_state=0)
+        bench_plan(stand_in, settings=settings, heads=options["heads"], extras=extras)
     missing = [name for name in ("matplotlib", "jinja2") if find_spec(name) is None]
     if missing:
-        raise ValueError(f"the report needs {' and '.join(missing)}; pip install 'skdare[report]'")
+        raise InputError(
+            f"the report needs {' and '.join(missing)}", "pip install 'skdare[report]'"
+        )
 
 
-def _benches(given: dict[str, Any]) -> Iterator[tuple[Settings, list[str]]]:
-    """Settings and extras under each protocol."""
+def _benches(options: dict[str, Any]) -> Iterator[tuple[Settings, list[str]]]:
+    """Settings and extras of the bench under each protocol."""
     from skdare.bench import Settings
 
-    for protocol in given["protocols"]:
-        extras = [] if given["extras"] == ["none"] else list(given["extras"])
+    for protocol in options["protocols"]:
+        extras = [] if options["extras"] == ["none"] else list(options["extras"])
         # The paper's descent is the same fit under both protocols.
-        if protocol != "paper" and "paper" in given["protocols"] and "sgd" in extras:
+        if protocol != "paper" and "paper" in options["protocols"] and "sgd" in extras:
             extras.remove("sgd")
-        yield Settings(protocol=protocol, aside=given["aside"]), extras
+        yield Settings(protocol=protocol, aside=options["aside"]), extras
 
 
-def _bench(run: Any, name: str, given: dict[str, Any]) -> tuple[Log, list[Record]]:
-    """Bench what was extracted."""
+def _bench(run: Reproduction, name: str, options: dict[str, Any]) -> tuple[Log, list[Record]]:
+    """Run the bench on the stores of a run; return its log, and the records asked for."""
     from skdare.bench import Log
     from skdare.reproduce import BENCH
 
-    log, keys = Log(run.folder / BENCH), set()
-    for settings, extras in _benches(given):
-        plan = run.plan(settings, heads=given["heads"], extras=extras, name=name)
-        follow(plan, log, jobs=given["jobs"], retry_failed=False, quiet=given["quiet"])
+    log = Log(run.folder / BENCH)
+    keys = set()
+    for settings, extras in _benches(options):
+        plan = run.plan(settings, heads=options["heads"], extras=extras, name=name)
+        follow(plan, log, jobs=options["jobs"], retry_failed=False, quiet=options["quiet"])
         keys |= {plan.key(trial) for trial in plan.trials}
     return log, [record for record in log.read() if record.key in keys]
 
 
 def _figure(log: Log, name: str, quiet: bool) -> list[Path]:
-    """Draw the first figure; where the heads that it is of were not asked for, say so."""
+    """Draw the first figure; note where heads that it shows are missing."""
     from skdare.report import figure_one, read_records, summarise, write_figure
 
     summary = summarise(read_records(log.folder), log.unfinished())
@@ -158,6 +171,6 @@ def _figure(log: Log, name: str, quiet: bool) -> list[Path]:
         figure = figure_one(summary, data=name, protocol=None)
     except ValueError as error:
         if not quiet:
-            say(f"note: no first figure, as {error}", err=True)
+            say(f"note: no first figure: {error}", err=True)
         return []
     return write_figure(figure, [log.folder / file for file in FILES])

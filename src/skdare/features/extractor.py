@@ -1,0 +1,180 @@
+"""From a network to a feature store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from skdare._validation import InputError
+from skdare.datasets import StoreWriter, store_info
+from skdare.datasets._manifest import MANIFEST
+from skdare.features.backbones.backbone import Backbone, provenance
+from skdare.features.device import pick_device, pick_precision, torch_tuned_for
+from skdare.features.examples.examples import Examples
+from skdare.features.inputs import place_inputs
+from skdare.features.network import Network
+from skdare.features.reader import Outputs, Reader
+from skdare.features.training.folder import TrainingFolder, TrainingRecord
+from skdare.features.training.sampler import RowSplit
+
+# Rows that a killed extraction may lose: few where they are slow to make. On a GPU as many as a
+# store would hold at once, so that most stores are one shard, which is read without being loaded.
+_ROWS_PER_SHARD = {"cpu": 2048, "cuda": None}
+
+
+class Extractor:
+    """Writes features of examples, by networks of one architecture.
+
+    Parameters
+    ----------
+    examples : Examples
+    backbone : Backbone
+        With its weights before fine-tuning.
+    device : str
+        ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
+    precision : "auto", "float32" or "bfloat16"
+        Of products inside the backbone; "auto" is bfloat16 on a GPU.
+    dtype : "float32", "float16" or "uint8"
+        Of the stored features; "uint8": 8-bit codes between the least and the largest value.
+    progress : callable, optional
+        Called with the number of rows that were just read.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        backbone: Backbone,
+        *,
+        device: str = "auto",
+        precision: str = "auto",
+        dtype: str = "float32",
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.examples = examples
+        self.backbone = backbone
+        self.dtype = dtype
+        self.progress = progress or (lambda rows: None)
+        self.device = pick_device(device)
+        self.precision = pick_precision(precision, self.device)
+        self._provenance: dict[str, Any] = dict(provenance(backbone, examples))
+        self._reader: Reader | None = None
+
+    def pretrained(self, path: str | Path) -> Path:
+        """Write features of the backbone before fine-tuning; a finished store is left alone."""
+        return self._write(Path(path), self._source())
+
+    def fine_tuned(self, run: str | Path, out: str | Path) -> list[Path]:
+        """Write a store for every network of a run that held a domain out.
+
+        Of several draws of hyperparameters the best is taken. Finished stores are left alone, and
+        unfinished ones are finished.
+        """
+        folder = TrainingFolder(run)
+        settings = folder.settings()
+        for name in ("examples", "weights"):
+            if settings[name] != self._provenance[name]:
+                raise ValueError(
+                    f"{run} was trained with other {name}; give the data and backbone of its run"
+                )
+        stores = []
+        for record in folder.chosen():
+            split = RowSplit.of(self.examples, record.job, settings["recipe"]["aside"])
+            path = Path(out) / record.job.place
+            weights = partial(folder.weights, record.job)
+            stores.append(self._write(path, self._source(record), weights, split.aside))
+        return stores
+
+    def _write(
+        self,
+        path: Path,
+        source: dict[str, Any],
+        weights: Callable[[], Mapping[str, torch.Tensor]] | None = None,
+        aside: np.ndarray | None = None,
+    ) -> Path:
+        """Write the features by these weights, or by the backbone's own."""
+        examples = self.examples
+        if _is_finished(path, source):
+            self.progress(len(examples.labels))
+            return path
+        reader = self._reader_with({} if weights is None else weights())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with StoreWriter(
+            path,
+            features=self.backbone.dim,
+            dtype=self.dtype,
+            classes=examples.classes,
+            domains=np.unique(examples.domains),
+            made=source,
+            rows_per_shard=_ROWS_PER_SHARD[self.device.type],
+            resume=True,
+        ) as writer:
+            names = np.array(examples.classes)
+            start = writer.rows
+            self.progress(start)
+            for outputs in self._outputs(reader, start):
+                if not np.all(np.isfinite(outputs.features)):
+                    raise InputError(
+                        f"features of {path} are not finite", "train with a lower lr", argument="lr"
+                    )
+                rows = slice(start, start + len(outputs.features))
+                writer.append(
+                    outputs.features,
+                    names[examples.labels[rows]],
+                    examples.domains[rows],
+                    None if aside is None else aside[rows],
+                    examples.ids[rows],
+                )
+                start = rows.stop
+                self.progress(len(outputs.features))
+        return path
+
+    def _outputs(self, reader: Reader, start: int) -> Iterator[Outputs]:
+        """Outputs of all rows from ``start`` on."""
+        with torch_tuned_for(self.device, self.backbone.module):
+            yield from reader(np.arange(start, len(self.examples.labels)))
+
+    def _reader_with(self, weights: Mapping[str, torch.Tensor]) -> Reader:
+        """Reader with these weights, or with the backbone's own."""
+        if self._reader is None:
+            network = Network(self.backbone, len(self.examples.classes)).placed(self.device)
+            encoded = self.backbone.encode(self.examples)
+            inputs = place_inputs(encoded, self.examples.labels, self.device)
+            stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+            self._reader = Reader(network, inputs, self.precision, stream)
+        module = self.backbone.module.state_dict()
+        untrained = {f"module.{name}": value for name, value in module.items()}
+        self._reader.load(weights or {**self._reader.network.state_dict(), **untrained})
+        return self._reader
+
+    def _source(self, record: TrainingRecord | None = None) -> dict[str, Any]:
+        """How features were made, as the store's manifest says it."""
+        source = {**self._provenance, "precision": str(self.precision).removeprefix("torch.")}
+        if record is None:
+            return source
+        return source | {
+            "held_out": record.held_out,
+            "trial": record.trial,
+            "draw": record.draw,
+            "hyperparameters": dict(record.hyperparameters),
+            "rule": record.rule,
+            "step": record.step,
+            "network": record.network,
+            "split": "by seed (trial, domain)",
+        }
+
+
+def _is_finished(path: Path, source: Mapping[str, Any]) -> bool:
+    """Whether the store is complete; features that were made otherwise are refused."""
+    if not (path / MANIFEST).exists():
+        return False
+    info = store_info(path)
+    if info.finished and dict(info.made or {}) != dict(source):
+        raise ValueError(
+            f"{path} has features made in another way; remove it, or choose another folder"
+        )
+    return info.finished
