@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from unicodedata import combining
 
-from skdare.theory import VERDICTS, Chapter, Claim
+from skdare.theory import Chapter, Claim
+from skdare.theory._claims import VERDICTS
 
 _WHERE, _VERDICT, _GAP = 17, 11, 2
 _NARROW = 60

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from skdare.report._canvas import MARKERS, guides, legend, rendered, size
 from skdare.report._svg import INK, PALETTE, inline
-from skdare.theory import Chart, Map
+from skdare.theory._charts import Chart, Map
 
 # Grey is the baseline's elsewhere; here the first curves have colours.
 _ORDER = (1, 2, 3, 4, 5, 6, 7, 0)
