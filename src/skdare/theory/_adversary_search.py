@@ -181,15 +181,6 @@ def supremum_with_means(
 
     Its lemma forgets the new mean: the risks it compares are ``‖w‖² + (wᵀb)²`` and
     ``‖Πβ‖² + (bᵀΠβ)²``. The search is over w and b, as if every w were possible.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdare.theory import Adversary
-    >>> from skdare.theory._adversary_search import supremum_with_means
-    >>> adversary = Adversary(np.array([0.6, 0.8]), np.diag([1.0, 0.0]), 0.5, rho=1.0)
-    >>> supremum_with_means(adversary, random_state=0) < 0.95 * adversary.supremum()
-    True
     """
     check_count("starts", starts, 1)
     rng = np.random.default_rng(random_state)

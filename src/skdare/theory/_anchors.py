@@ -15,7 +15,7 @@ import numpy as np
 from skdare.datasets import DomainData
 from skdare.heads import AnchorRegressor, DARERegressor
 from skdare.theory._charts import LOG_LOG, Chart, Curve
-from skdare.theory._claims import ROUNDING, VISIBLE, Chapter, Claim, listed
+from skdare.theory._claims import ROUNDING, VISIBLE, Chapter, Measurement, listed, statement
 from skdare.theory._matrices import random_direction, random_symmetric
 from skdare.theory._model import LatentDomain, LatentModel, stack_domains
 from skdare.theory._population import averaged_guess, excess_risk
@@ -133,23 +133,22 @@ _SOLUTIONS = {
 }
 
 
-def _zero_means_claim(rng: np.random.Generator) -> Claim:
+@statement("appendix A, assumption (ii)", "holds in part")
+def _zero_means_claim(rng: np.random.Generator) -> Measurement:
+    """Target means are zero in every domain."""
     model = LatentModel.draw(8, 4, mean_rank=3, spread=0.0, random_state=rng)
     # β* with no part along the means: the only way to target means of zero.
     span = np.linalg.svd(model.means)[0][:, :3]
     beta = model.beta - span @ (span.T @ model.beta)
     moves = _largest_move(model)
     still = _largest_move(LatentModel(beta, model.domains))
-    return Claim(
-        "appendix A, assumption (ii)",
-        "Target means are zero in every domain.",
+    return Measurement(
         "In the paper's model the target mean is β*ᵀb_e, so that this says Π̂β* = β*: the means "
         "carry nothing, and the penalty acts on nothing. Between γ = λ = 0 and 10⁴ the population "
         f"solutions move by at most {still:.1e}; for the same domains and a β* with target means, "
         f"DARE's moves by {moves:.3g}. The equivalence holds where neither penalty matters, unless "
         "targets are centred by domain, which a new domain does not allow.",
         still < ROUNDING and moves > VISIBLE,
-        "holds in part",
     )
 
 
@@ -214,12 +213,12 @@ def _difference(data: DomainData, anchor: Callable[[float], AnchorRegressor]) ->
     )
 
 
-def _whitened_claim(rng: np.random.Generator) -> Claim:
+@statement("appendix A, last display")
+def _whitened_claim(rng: np.random.Generator) -> Measurement:
+    """Anchor regression after whitening keeps the target means, and is else DARE."""
     same = _difference(sample_domains(rng), _whitened_head)
     other = _difference(sample_domains(rng, zero_target_means=False), _whitened_head)
-    return Claim(
-        "appendix A, last display",
-        "Anchor regression after whitening keeps the target means, and is else DARE.",
+    return Measurement(
         f"With target means of zero, AnchorRegressor(adjust=True) and DARERegressor differ by at "
         f"most {same:.1e} in a coefficient for γ = λ = 0, 0.1, 1, 10, 10⁴: no factor lies between "
         f"the two penalties. With target means as they are, by up to {other:.3g}.",
@@ -227,7 +226,9 @@ def _whitened_claim(rng: np.random.Generator) -> Claim:
     )
 
 
-def _one_covariance_claim(rng: np.random.Generator) -> Claim:
+@statement("appendix A")
+def _one_covariance_claim(rng: np.random.Generator) -> Measurement:
+    """With one covariance and target means of zero, anchor regression is DARE's Lagrangian."""
     same, varied, means = (
         _difference(
             sample_domains(rng, one_covariance=one_covariance, zero_target_means=zero_target_means),
@@ -235,9 +236,7 @@ def _one_covariance_claim(rng: np.random.Generator) -> Claim:
         )
         for one_covariance, zero_target_means in ((True, True), (False, True), (True, False))
     )
-    return Claim(
-        "appendix A",
-        "With one covariance and target means of zero, anchor regression is DARE's Lagrangian.",
+    return Measurement(
         f"AnchorRegressor and DARERegressor differ by at most {same:.1e} in a coefficient for "
         "γ = λ = 0, 0.1, 1, 10, 10⁴, on rows for which both hold exactly. Without the one "
         f"covariance by up to {varied:.3g}, without the zero means by up to {means:.3g}: both are "
@@ -255,25 +254,26 @@ def textbook_anchor(data: DomainData, gamma: float) -> np.ndarray:
     return np.linalg.lstsq(T[:, :-1], T[:, -1], rcond=None)[0]
 
 
-def _one_hot_claim(rng: np.random.Generator) -> Claim:
+@statement("appendix A", "holds in part")
+def _one_hot_claim(rng: np.random.Generator) -> Measurement:
+    """With one-hot domains as anchors, anchor regression averages over domains."""
     differences = []
     for sizes in ((60, 60, 60, 60), (15, 30, 60, 240)):
         data = sample_domains(rng, zero_target_means=False, sizes=sizes)
         gaps = [_coef(_plain_head(g), data) - textbook_anchor(data, g) for g in (0.1, 1.0, 10.0)]
         differences.append(float(np.abs(gaps).max()))
     equal, unequal = differences
-    return Claim(
-        "appendix A",
-        "With one-hot domains as anchors, anchor regression averages over domains.",
+    return Measurement(
         "It averages over rows; the two agree when domains are of one size. Against least squares "
         f"on (I - P + √γ P)X the appendix's objective differs by {equal:.1e} in a coefficient "
         f"for four domains of 60 rows, and by up to {unequal:.3g} for 15, 30, 60 and 240.",
         equal < ROUNDING and unequal > VISIBLE,
-        "holds in part",
     )
 
 
-def _limits_claim(rng: np.random.Generator) -> Claim:
+@statement("appendix A")
+def _limits_claim(rng: np.random.Generator) -> Measurement:
+    """Anchor regression regresses the mean prediction onto the target mean, DARE onto zero."""
     data = sample_domains(rng, sizes=(60, 60, 60), zero_target_means=False)
     pooled = np.linalg.lstsq(data.X, data.y, rcond=None)[0]
     one = float(np.abs(_coef(_plain_head(1.0), data) - pooled).max())
@@ -286,9 +286,7 @@ def _limits_claim(rng: np.random.Generator) -> Claim:
         abs(head.canonical_coef_[0] @ head.adjustments_[e].dense() @ mean)
         for e, mean in enumerate(means)
     )
-    return Claim(
-        "appendix A",
-        "Anchor regression regresses the mean prediction onto the target mean, DARE onto zero.",
+    return Measurement(
         f"γ = 1 is least squares on all rows (largest difference {one:.1e}). At γ = λ = 10⁸ "
         f"anchor regression predicts each domain's target mean to {anchor:.1e}, and DARE predicts "
         f"zero at each domain mean to {dare:.1e}; the target means are up to "
@@ -352,7 +350,9 @@ def _block_diagonal(spread: float, rng: np.random.Generator) -> np.ndarray:
     return A
 
 
-def _robustness_claim(mild: NewMeans, wide: NewMeans) -> Claim:
+@statement("appendix A", "holds in part")
+def _robustness_claim(mild: NewMeans, wide: NewMeans) -> Measurement:
+    """Anchor regression is robust to additive shifts along the anchors, in its own model."""
     risks = {
         (name, head): [new.risk(solve, penalty, inside=True) for penalty in (0.0, 1.0, 1e4)]
         for name, new in (("mild", mild), ("wide", wide))
@@ -362,9 +362,7 @@ def _robustness_claim(mild: NewMeans, wide: NewMeans) -> Claim:
     cases = {case: listed(risk) for case, risk in risks.items()}
     cost = risks["mild", "DARE"]
     gain = risks["wide", "DARE"]
-    return Claim(
-        "appendix A",
-        "Anchor regression is robust to additive shifts along the anchors, in its own model.",
+    return Measurement(
         "Not in this one: here means move y by the same β* as residuals do, so that after "
         f"whitening γ changes nothing (risk by {flat:.1e}). Mean risk with a new mean of length "
         f"{RHO:g} in the span of the training means, at penalties 0, 1, 10⁴: where new domains "
@@ -374,7 +372,6 @@ def _robustness_claim(mild: NewMeans, wide: NewMeans) -> Claim:
         f"{cases['wide', 'DARE']}. DARE's penalty insures against adjustments that fail, and costs "
         "where they do not.",
         flat < ROUNDING and cost[0] < cost[1] < cost[2] and gain[0] > gain[1] > gain[2],
-        "holds in part",
     )
 
 

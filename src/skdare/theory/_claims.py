@@ -1,16 +1,25 @@
-"""What the paper says, what was measured, and how near the two must be."""
+"""What the paper says, what was measured, and how near the two must be.
+
+A statement of the paper is a function: `statement` names its place and our verdict, its docstring
+is the paper's sentence, and its body measures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec
 
 import numpy as np
 
 from skdare._validation import check_choice
 from skdare.theory._charts import Chart, Map
 
+P = ParamSpec("P")
+
 VERDICTS = ("holds", "holds in part", "does not hold as printed")
+NOT_CONFIRMED = "not confirmed"
 # A proof step may fail and its conclusion stand all the same; notation is a symbol in the wrong
 # place.
 KINDS = ("result", "proof step", "notation")
@@ -69,7 +78,33 @@ class Claim:
     @property
     def told(self) -> str:
         """The verdict if the numbers bear it out, else "not confirmed"."""
-        return self.verdict if self.confirmed else "not confirmed"
+        return self.verdict if self.confirmed else NOT_CONFIRMED
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured, in words with numbers, and whether these bear the verdict out."""
+
+    text: str
+    confirmed: bool
+
+
+def statement(
+    where: str, verdict: str = "holds", kind: str = "result"
+) -> Callable[[Callable[P, Measurement]], Callable[P, Claim]]:
+    """Make a claim of a function that measures; its docstring is what the paper says."""
+
+    def decorate(measure: Callable[P, Measurement]) -> Callable[P, Claim]:
+        says = " ".join((measure.__doc__ or "").split())
+
+        @wraps(measure)
+        def claim(*args: P.args, **kwargs: P.kwargs) -> Claim:
+            measurement = measure(*args, **kwargs)
+            return Claim(where, says, measurement.text, measurement.confirmed, verdict, kind)
+
+        return claim
+
+    return decorate
 
 
 @dataclass(frozen=True, eq=False)

@@ -173,16 +173,6 @@ def sampled_logistic(
 
     Labels enter as probabilities, and the residuals of each domain are given their population
     moments. Both take noise away, so that the effect of the law is left.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdare.theory import LatentModel, closed_form
-    >>> from skdare.theory._closed_form import sampled_logistic
-    >>> model = LatentModel.draw(5, 2, task="classification", random_state=0)
-    >>> coef = sampled_logistic(model, 20_000, random_state=0)
-    >>> bool(np.allclose(coef, closed_form(model).coef, atol=0.02))
-    True
     """
     check_count("n", n, len(model.beta) + 1)
     rng = np.random.default_rng(random_state)

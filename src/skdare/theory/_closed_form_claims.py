@@ -14,10 +14,11 @@ from skdare.theory._claims import (
     RATE,
     ROUNDING,
     Chapter,
-    Claim,
+    Measurement,
     listed,
     log_slope,
     near,
+    statement,
 )
 from skdare.theory._closed_form import closed_form, logistic_scale, sampled_logistic
 from skdare.theory._matrices import (
@@ -126,13 +127,13 @@ def _sample_errors(seed: int, sizes: Sequence[int]) -> Mapping[str, Curve]:
     return {name: head_errors(model, sizes, seed) for name, model in models.items()}
 
 
-def _regression_claim(errors: Mapping[str, Curve]) -> Claim:
+@statement("theorem 1, regression")
+def _regression_claim(errors: Mapping[str, Curve]) -> Measurement:
+    """The solution is the truth projected onto what no latent mean touches, for any law."""
     curves = [errors[law] for law in LAWS]
     slopes = [log_slope(curve.x, curve.y) for curve in curves]
     last = max(curve.y[-1] for curve in curves)
-    return Claim(
-        "theorem 1, regression",
-        "The solution is the truth projected onto what no latent mean touches, for any law.",
+    return Measurement(
         f"Heads on three domains in six dimensions tend to it for all {len(curves)} laws: the "
         f"error falls as n to the power {min(slopes):.3g} to {max(slopes):.3g}, and is at most "
         f"{last:.3g} with {curves[0].x[-1]:,} rows a domain. The means spanned as many directions "
@@ -141,7 +142,9 @@ def _regression_claim(errors: Mapping[str, Curve]) -> Claim:
     )
 
 
-def _classification_claim(seed: int, n: int, errors: Mapping[str, Curve]) -> Claim:
+@statement("theorem 1, classification")
+def _classification_claim(seed: int, n: int, errors: Mapping[str, Curve]) -> Measurement:
+    """With Gaussian latents the solution is that projection times a number in (0, 1]."""
     model = binary_model(seed)
     fitted, scales = [], []
     for intercept in (False, True):
@@ -154,9 +157,7 @@ def _classification_claim(seed: int, n: int, errors: Mapping[str, Curve]) -> Cla
         fitted.append(float(np.mean(along) / (kept @ kept)))
         scales.append(solution.scale)
     power = log_slope(errors["classification"].x, errors["classification"].y)
-    return Claim(
-        "theorem 1, classification",
-        "With Gaussian latents the solution is that projection times a number in (0, 1].",
+    return Measurement(
         f"Stein's identity gives the number as the root of one equation. Heads with {n:,} rows a "
         f"domain found {fitted[0]:.3g} for {scales[0]:.3g} without and {fitted[1]:.3g} for "
         f"{scales[1]:.3g} with an intercept; their error falls as n to the power {power:.3g}.",
@@ -169,16 +170,18 @@ def _classification_claim(seed: int, n: int, errors: Mapping[str, Curve]) -> Cla
 def _samples_chart(errors: Mapping[str, Curve]) -> Chart:
     x = errors["gaussian"].x.astype(float)
     line = Curve(x, errors["gaussian"].y[0] * np.sqrt(x[0] / x))
-    return Chart(
+    return _error_chart(
         "closed_form_samples",
         "Heads tend to the closed form",
-        "rows in each domain",
-        "distance from the closed form",
         "Regression for six laws of the latents, and classification for the Gaussian one: the "
         "distance falls with the root of the number of rows (line).",
         {"n to the power -1/2": line, **errors},
-        LOG_LOG,
     )
+
+
+def _error_chart(name: str, title: str, note: str, curves: Mapping[str, Curve]) -> Chart:
+    axes = ("rows in each domain", "distance from the closed form")
+    return Chart(name, title, *axes, note, curves, LOG_LOG)
 
 
 # -- Fewer directions of means than domains -------------------------------------------------------
@@ -198,12 +201,12 @@ def _rank_errors(seed: int, sizes: Sequence[int]) -> Mapping[str, Curve]:
     }
 
 
-def _rank_claim(errors: Mapping[str, Curve]) -> Claim:
+@statement("section 4, full access to the training domains", "holds in part")
+def _rank_claim(errors: Mapping[str, Curve]) -> Measurement:
+    """Standard concentration inequalities could easily be applied."""
     every, above, penalty = errors.values()
     powers = [log_slope(curve.x, curve.y) for curve in (above, penalty)]
-    return Claim(
-        "section 4, full access to the training domains",
-        "Standard concentration inequalities could easily be applied.",
+    return Measurement(
         "Not to the constraint as it is written, where the means of E domains span fewer than E "
         "directions: sampled means always span E, and the constraint takes random directions away. "
         f"With three domains and two directions the error is {every.y[0]:.3g} at "
@@ -212,28 +215,26 @@ def _rank_claim(errors: Mapping[str, Curve]) -> Claim:
         f"{above.y[0]:.3g} and {above.y[-1]:.3g}, a power of {powers[0]:.3g}; a penalty of √n has "
         f"{penalty.y[0]:.3g} and {penalty.y[-1]:.3g}, a power of {powers[1]:.3g}.",
         log_slope(every.x, every.y) > -RATE and np.abs(np.add(powers, 0.5)).max() < RATE,
-        "holds in part",
     )
 
 
 def _rank_chart(errors: Mapping[str, Curve]) -> Chart:
-    return Chart(
+    return _error_chart(
         "closed_form_rank",
         "The exact constraint is not continuous in the means",
-        "rows in each domain",
-        "distance from the closed form",
         "Three domains whose true means span two directions: sampled means span three, and a "
         "constraint on all of them gives up a random one. One on what stands out from the noise "
         "does not, nor does a penalty that grows as √n.",
         errors,
-        LOG_LOG,
     )
 
 
 # -- The mean of what is dropped ------------------------------------------------------------------
 
 
-def _symmetry_claim(seed: int, draws: int) -> Claim:
+@statement("theorem 1, proof", "does not hold as printed", "proof step")
+def _symmetry_claim(seed: int, draws: int) -> Measurement:
+    """The dropped part of the score is symmetric about zero, as the lemma asks: Uᵀε ~ N(0, I)."""
     rng = np.random.default_rng(seed)
     without, with_one, ratios = [], [], []
     for _ in range(draws):
@@ -243,9 +244,7 @@ def _symmetry_claim(seed: int, draws: int) -> Claim:
         with_one.append(logistic_scale(kept, dropped, shifts, intercept=True).scale)
         ratios.append(logistic_scale(kept, dropped, 0.0 * shifts).scale / without[-1])
     middle, high = np.quantile(ratios, [0.5, 0.9])
-    return Claim(
-        "theorem 1, proof",
-        "The dropped part of the score is symmetric about zero, as the lemma asks: Uᵀε ~ N(0, I).",
+    return Measurement(
         "It has mean βᵀb_e, and is not. The conclusion stands all the same: σ' is even with one "
         "peak, so that any shift lowers E σ'(u + τ). Over "
         f"{draws} random sets of means the number was {min(without):.3g} to {max(without):.3g} "
@@ -254,8 +253,6 @@ def _symmetry_claim(seed: int, draws: int) -> Claim:
         all(0.0 < min(scales) <= max(scales) <= 1.0 for scales in (without, with_one))
         and min(ratios) > 1.0 - ROUNDING
         and middle > 1.0,
-        "does not hold as printed",
-        "proof step",
     )
 
 
@@ -312,21 +309,20 @@ def angle(u: np.ndarray, v: np.ndarray) -> float:
     return float(np.degrees(np.arctan2(np.linalg.norm(u - along * v), along * np.linalg.norm(v))))
 
 
-def _law_claim(angles: Mapping[str, np.ndarray]) -> Claim:
+@statement("lemma on logistic regression, remark", "holds in part")
+def _law_claim(angles: Mapping[str, np.ndarray]) -> Measurement:
+    """The direction holds approximately whenever latents are independent and symmetric."""
     symmetric = np.concatenate([angles[law] for law in SYMMETRIC_LAWS], axis=1)
     even = np.median(symmetric, axis=1)
     skewed = np.median(angles["skewed"], axis=1)
     noise = np.median(angles["gaussian"], axis=1)
-    return Claim(
-        "lemma on logistic regression, remark",
-        "The direction holds approximately whenever latents are independent and symmetric.",
+    return Measurement(
         f"Median angle to the projected truth in {', '.join(map(str, DIMENSIONS[:-1]))} and "
         f"{DIMENSIONS[-1]} dimensions, with ‖β‖ = 4: {listed(even)} degrees over symmetric laws "
         f"(largest of any model {symmetric.max():.3g}), {listed(skewed)} for the skewed one, and "
         f"{listed(noise)} for the Gaussian, which is the noise of the sample. Few dimensions, "
         "large ‖β‖ and laws on few points bend it more.",
         bool(np.all(np.maximum(even, noise) < APPROXIMATELY) and np.all(even < skewed)),
-        "holds in part",
     )
 
 
@@ -349,7 +345,9 @@ def _law_chart(angles: Mapping[str, np.ndarray]) -> Chart:
 # -- Which root, and what it is for ---------------------------------------------------------------
 
 
-def _root_claim(seed: int, draws: int) -> Claim:
+@statement("assumption 1", "does not hold as printed")
+def _root_claim(seed: int, draws: int) -> Measurement:
+    """With V = I the covariance determines A = U S uniquely."""
     rng = np.random.default_rng(seed)
     beta = np.array([1.0, 0.0])
     # The best weights on the recovered latents R⁻¹ A ε are Rᵀ A⁻ᵀ β.
@@ -366,9 +364,7 @@ def _root_claim(seed: int, draws: int) -> Claim:
         symmetric += np.allclose(symmetric_root(M @ M.T), M)
     chance = 0.5**4
     error = DEVIATIONS * np.sqrt(chance * (1.0 - chance) / draws)
-    return Claim(
-        "assumption 1",
-        "With V = I the covariance determines A = U S uniquely.",
+    return Measurement(
         "Only up to the signs of the columns of U, their order, and rotations where singular "
         "values are equal. diag(2, 1) and diag(-2, 1) have V = I and the same covariance, and the "
         f"best weights on their recovered latents are ({listed(first)}) and ({listed(second)}). "
@@ -379,11 +375,14 @@ def _root_claim(seed: int, draws: int) -> Claim:
         near(first, -second, ROUNDING)
         and abs(eigen / draws - chance) < error
         and symmetric == draws,
-        "does not hold as printed",
     )
 
 
-def _example_claim(seed: int) -> Claim:
+@statement("example 1")
+def _example_claim(seed: int) -> Measurement:
+    """Invariant prediction discards the varying part, and does worse on the training domains; DARE
+    keeps all of it.
+    """
     model = LatentModel.invariant_subspace(2, 3, 4, random_state=seed)
 
     def mean_risk(beta: np.ndarray, align: bool) -> float:
@@ -396,10 +395,7 @@ def _example_claim(seed: int) -> Claim:
     invariant = mean_risk(model.beta * (np.arange(5) < 2), align=True)
     pooled = mean_risk(pooled_regression(model), align=False)
     dare = mean_risk(closed_form(model).coef, align=True)
-    return Claim(
-        "example 1",
-        "Invariant prediction discards the varying part, and does worse on the training domains; "
-        "DARE keeps all of it.",
+    return Measurement(
         f"Training excess risk with ‖β‖ = 1: the invariant predictor {invariant:.3g}, which is "
         f"‖(I - Π)β‖²; least squares on the raw features of all domains {pooled:.3g}; DARE "
         f"{dare:.3g}. A slip on the way: Π A⁻¹ x is Πε, not Σ^½ Πε.",

@@ -118,13 +118,6 @@ def expected_kept(eigenvalues: np.ndarray, E: int) -> np.ndarray:
     else the deterministic equivalent of a random projection (Dereziński et al., 2020).
     The risk follows β* and the spectrum through it; neither r(S) nor ξ(S) appears. ``eigenvalues``
     are the positive ones.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdare.theory._environments import expected_kept
-    >>> expected_kept(np.ones(4), 1).round(6)
-    array([0.75, 0.75, 0.75, 0.75])
     """
     rank = len(eigenvalues)
     if E <= 0 or rank <= E:

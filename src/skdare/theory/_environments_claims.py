@@ -15,7 +15,17 @@ import numpy as np
 from skdare.diagnosis import effective_rank, eigengap
 from skdare.heads import DARERegressor
 from skdare.theory._charts import LOG_LOG, Chart, Curve
-from skdare.theory._claims import RATE, ROUNDING, VISIBLE, Chapter, Claim, listed, log_slope, near
+from skdare.theory._claims import (
+    RATE,
+    ROUNDING,
+    VISIBLE,
+    Chapter,
+    Measurement,
+    listed,
+    log_slope,
+    near,
+    statement,
+)
 from skdare.theory._environments import environment_bound, environment_risk, expected_kept
 from skdare.theory._matrices import mean_null_projection, random_orthogonal
 from skdare.theory._model import LatentDomain, LatentModel, exact_rows
@@ -149,7 +159,9 @@ def head_error(rank: int, E: int, rng: np.random.Generator) -> float:
 # -- The threshold --------------------------------------------------------------------------------
 
 
-def _threshold_claim(setting: WiderDomain) -> Claim:
+@statement("theorem 3, item 1")
+def _threshold_claim(setting: WiderDomain) -> Measurement:
+    """With as many domains as the rank R of Σ_b the solution is Πβ*, almost surely."""
     beta = setting.truth(setting.rng.standard_normal(setting.rank))
     before, at = [], []
     for _ in range(50):
@@ -157,9 +169,7 @@ def _threshold_claim(setting: WiderDomain) -> Claim:
         before.append(np.abs(mean_null_projection(B[:, :-1]) @ beta - setting.limit).max())
         at.append(np.abs(mean_null_projection(B) @ beta - setting.limit).max())
     head = max(head_error(6, E, setting.rng) for E in (3, 6, 8))
-    return Claim(
-        "theorem 3, item 1",
-        "With as many domains as the rank R of Σ_b the solution is Πβ*, almost surely.",
+    return Measurement(
         f"R = {setting.rank}, 50 draws: the largest entry of Π̂β* - Πβ* is at most {max(at):.1e} at "
         f"E = R, and at least {min(before):.3g} at E = R - 1. DARERegressor with an exact "
         f"constraint differs from Π̂β* by at most {head:.1e} on rows with exact moments "
@@ -168,13 +178,13 @@ def _threshold_claim(setting: WiderDomain) -> Claim:
     )
 
 
-def _one_fewer_claim(setting: WiderDomain) -> Claim:
+@statement("assumption 2, remark")
+def _one_fewer_claim(setting: WiderDomain) -> Measurement:
+    """The threshold is one domain less than that of most invariant predictors."""
     R = setting.rank
     adjusted = setting.risk("flat", setting.even, R + 1)[-3:]
     invariant = setting.risk("flat", setting.even, R + 1, differences=True)[-3:]
-    return Claim(
-        "assumption 2, remark",
-        "The threshold is one domain less than that of most invariant predictors.",
+    return Measurement(
         "An invariant predictor asks for equal predictions at all means, which constrains their "
         "E - 1 differences; DARE asks for zero at each. Risk above that of Πβ* at "
         f"E = {R - 1}, {R}, {R + 1}: DARE {listed(adjusted)}, invariant {listed(invariant)}.",
@@ -183,7 +193,9 @@ def _one_fewer_claim(setting: WiderDomain) -> Claim:
     )
 
 
-def _prior_mean_claim(setting: WiderDomain) -> Claim:
+@statement("theorem 3, item 1", "holds in part")
+def _prior_mean_claim(setting: WiderDomain) -> Measurement:
+    """The means are Gaussian with covariance Σ_b; the mean of that law is not named."""
     beta = setting.truth(setting.even)
     B = setting.means("flat", setting.rank + 4)
     B[-1] += 1.0
@@ -191,21 +203,22 @@ def _prior_mean_claim(setting: WiderDomain) -> Claim:
         float(np.linalg.norm(mean_null_projection(M) @ beta - setting.limit))
         for M in (B, B[:, 1:] - B[:, :1])
     )
-    return Claim(
-        "theorem 3, item 1",
-        "The means are Gaussian with covariance Σ_b; the mean of that law is not named.",
+    return Measurement(
         "It must lie in the span of Σ_b. With a mean of one along the invariant feature and "
         f"E = R + 4 domains, ‖Π̂β* - Πβ*‖ = {adjusted:.3g}, and no number of domains mends it; "
         f"differences of means give {invariant:.1e}.",
         adjusted > VISIBLE and invariant < ROUNDING,
-        "holds in part",
     )
 
 
 # -- The bound ------------------------------------------------------------------------------------
 
 
-def _empty_bound_claim(setting: WiderDomain) -> Claim:
+@statement("theorem 3, item 2", "holds in part")
+def _empty_bound_claim(setting: WiderDomain) -> Measurement:
+    """For r(Σ_b) ≤ E < R the risk exceeds that of Πβ* by O(‖Σ_b‖/ξ (√(r/E) + …)), through ‖Π̂ - Π‖
+    ≲ ‖Σ̂ - Σ_b‖/ξ.
+    """
     R = setting.rank
     S = setting.covariance("equal gaps")
     away, ratios = [], []
@@ -219,10 +232,7 @@ def _empty_bound_claim(setting: WiderDomain) -> Claim:
     others = [environment_bound(setting.covariance(s), R - 1, 1.0) for s in setting.spectra]
     two = setting.covariance("equal gaps", 2)
     infinite = environment_bound(two, R - 1)
-    return Claim(
-        "theorem 3, item 2",
-        "For r(Σ_b) ≤ E < R the risk exceeds that of Πβ* by O(‖Σ_b‖/ξ (√(r/E) + …)), through "
-        "‖Π̂ - Π‖ ≲ ‖Σ̂ - Σ_b‖/ξ.",
+    return Measurement(
         "True, and empty. Before E = R the projections differ in rank, so that ‖Π̂ - Π‖ = 1 "
         f"(to {max(away):.1e}) and does not fall. Σ̂ has rank E, so that ‖Σ̂ - Σ_b‖ ≥ λ_R ≥ ξ "
         f"(‖Σ̂ - Σ_b‖/ξ is {min(ratios):.3g} or more): what bounds the norm never goes below its "
@@ -236,11 +246,14 @@ def _empty_bound_claim(setting: WiderDomain) -> Claim:
         and least <= bracket == min(others)
         and eigengap(two) == 0.0
         and bool(np.isinf(infinite)),
-        "holds in part",
     )
 
 
-def _new_mean_claim(setting: WiderDomain) -> Claim:
+@statement("theorem 3, item 2", "holds in part")
+def _new_mean_claim(setting: WiderDomain) -> Measurement:
+    """The constant hides ‖Δ‖ (for a fixed new domain); the proof has E[vvᵀ] = Σ̂^{-1/2} Σ_e'
+    Σ̂^{-1/2}.
+    """
     E = setting.rank // 2 + 1
     bracket = environment_bound(setting.covariance("equal gaps"), E)
     across = np.tile([1.0, -1.0], setting.rank // 2) / np.sqrt(setting.rank)
@@ -248,26 +261,22 @@ def _new_mean_claim(setting: WiderDomain) -> Claim:
         setting.risk("equal gaps", setting.even, E, shift=length * across)[-1]
         for length in (0.0, 10.0, 100.0)
     ]
-    return Claim(
-        "theorem 3, item 2",
-        "The constant hides ‖Δ‖ (for a fixed new domain); the proof has "
-        "E[vvᵀ] = Σ̂^{-1/2} Σ_e' Σ̂^{-1/2}.",
+    return Measurement(
         "That leaves out the new domain's mean: E[vvᵀ] has I + b'b'ᵀ in the middle. With one Δ, "
         f"R = {setting.rank}, E = {E} and b' across β*, the risk above that of Πβ* at ‖b'‖ = 0, "
         f"10, 100 is {listed(gaps)}, beside a bracket of {bracket:.3g} throughout: the constant "
         "grows with 1 + ‖b'‖².",
         gaps[0] < gaps[1] < gaps[2] / 10.0 and bracket < gaps[2],
-        "holds in part",
     )
 
 
-def _from_below_claim(setting: WiderDomain) -> Claim:
+@statement("theorem 3, item 2")
+def _from_below_claim(setting: WiderDomain) -> Measurement:
+    """The risk is at most that of Πβ* plus a term that falls with E."""
     risk = setting.risk("flat", setting.even, setting.rank, width=1.0)
     twice, more = (setting.risk("flat", setting.even, 1, width=width)[0] for width in (2.0, 2.5))
     half = risk[setting.rank // 2 - 1]
-    return Claim(
-        "theorem 3, item 2",
-        "The risk is at most that of Πβ* plus a term that falls with E.",
+    return Measurement(
         "It can be below that of Πβ*, since what is not yet projected out still predicts. With the "
         f"right guess and b' = 0 the difference is {risk[0]:.3g}, {half:.3g} and "
         f"{abs(risk[-1]):.1g} at E = 1, R/2 and R, where Πβ* has risk 1. It is positive where the "
@@ -279,14 +288,14 @@ def _from_below_claim(setting: WiderDomain) -> Claim:
 # -- The rate -------------------------------------------------------------------------------------
 
 
-def _effective_rank_claim(setting: WiderDomain) -> Claim:
+@statement("theorem 3, remark", "holds in part")
+def _effective_rank_claim(setting: WiderDomain) -> Measurement:
+    """If the effective rank of Σ_b is small, the risk falls to that of Πβ* as O(E^{-1/2})."""
     spectra = ("j⁻¹", "j⁻²")
     ranks = [effective_rank(setting.covariance(spectrum)) for spectrum in spectra]
     slopes = [setting.slope(spectrum, setting.even) for spectrum in spectra]
     half = setting.risk("j⁻²", setting.even, setting.rank // 2)[-1] / GAIN
-    return Claim(
-        "theorem 3, remark",
-        "If the effective rank of Σ_b is small, the risk falls to that of Πβ* as O(E^{-1/2}).",
+    return Measurement(
         "True of a bound whose constant is of order R or more, as item 2; not of a rate. Where β* "
         "has the same share of every eigenvector, ‖(Π̂ - Π)β*‖² has mean "
         "(1 - E/R) ‖(I - Π)β*‖² for every spectrum: a straight line in E. At R = "
@@ -294,11 +303,12 @@ def _effective_rank_claim(setting: WiderDomain) -> Claim:
         f"{ranks[1]:.3g}. Slopes of log risk in log E from r to R/4: {listed(slopes)} for "
         f"effective ranks {listed(ranks)}. A small effective rank alone buys nothing.",
         near(half, 0.5, SCATTER) and min(slopes) > -0.5 + RATE,
-        "holds in part",
     )
 
 
-def _leading_claim(setting: WiderDomain) -> Claim:
+@statement("theorem 3, remark", "holds in part")
+def _leading_claim(setting: WiderDomain) -> Measurement:
+    """A finite-environment rate: fewer domains than the rank can be enough."""
     j = np.arange(1.0, setting.rank + 1)
     first = np.eye(setting.rank)[0]
     one, two = (setting.slope(spectrum, first) for spectrum in ("j⁻¹", "j⁻²"))
@@ -308,9 +318,7 @@ def _leading_claim(setting: WiderDomain) -> Claim:
     risk = more.risk("j⁻¹", first, 16)[E - 1]
     line = GAIN * np.array([expected_kept(1.0 / j, int(e))[0] for e in E])
     off = np.abs(risk / line - 1.0).max()
-    return Claim(
-        "theorem 3, remark",
-        "A finite-environment rate: fewer domains than the rank can be enough.",
+    return Measurement(
         "They can, where β* lies along the leading directions of Σ_b: with eigenvalues j⁻¹ and "
         f"j⁻² and β* on the first, slopes are {one:.3g} and {two:.3g}, near minus the exponent. "
         "A slope near -1/2 takes a β* made for it: squared coefficients j^{-3/2} on j⁻² give "
@@ -319,7 +327,6 @@ def _leading_claim(setting: WiderDomain) -> Claim:
         "E = 2 to 16 and eigenvalues j⁻¹ (steeper spectra: within a fifth). Neither r nor ξ "
         "appears in it.",
         np.abs(np.subtract([one, two, tail], [-1.0, -2.0, -0.5])).max() < RATE and off < SCATTER,
-        "holds in part",
     )
 
 

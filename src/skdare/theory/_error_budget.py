@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdare.theory._charts import Chart, Curve
-from skdare.theory._claims import ROUNDING, Claim, near
+from skdare.theory._claims import ROUNDING, Measurement, near, statement
 from skdare.theory._closed_form import closed_form
 from skdare.theory._model import LatentDomain, LatentModel
 from skdare.theory._population import averaged_guess, pooled_regression
@@ -67,13 +67,6 @@ def attack_blocks(
 
     Each step goes to the M that is best for the linearised risk, which cannot lower a convex one:
     all eigenvalues of a block go to one end of its interval or the other.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdare.theory._error_budget import attack_blocks
-    >>> attack_blocks(np.array([1.0]), np.array([1.0]), [(np.eye(1), 0.5)], random_state=0)
-    array([[1.5]])
     """
     rng = np.random.default_rng(random_state)
     worst = np.eye(len(beta))
@@ -159,8 +152,9 @@ class ErrorBudget:
         return float(np.sum((M @ beta - self.truth) ** 2))
 
 
-def budget_claim(budget: ErrorBudget) -> Claim:
-    """Whether DARE outperforms invariant prediction."""
+@statement("theorem 2, remark")
+def budget_claim(budget: ErrorBudget) -> Measurement:
+    """Where limited new variation is allowed, DARE should outperform invariant prediction."""
 
     def row(error: float) -> str:
         return ", ".join(f"{name} {budget.worst(name, error):.3g}" for name in budget.predictors)
@@ -173,9 +167,7 @@ def budget_claim(budget: ErrorBudget) -> Claim:
     below = grid < 1.0 - ROUNDING
     above = grid > 1.0 + ROUNDING
     better = pooled < dare
-    return Claim(
-        "theorem 2, remark",
-        "Where limited new variation is allowed, DARE should outperform invariant prediction.",
+    return Measurement(
         "With assumption 3, which caps the error on what DARE keeps at 1, worst risk when the "
         f"guess errs by ‖Δ‖ ≤ 0.5: {row(0.5)}. By ‖Δ‖ ≤ 1.5: {row(1.5)}. DARE "
         "is below the invariant predictor as long as ‖Δ‖ < 1 and equal to it beyond; its "

@@ -8,7 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from skdare.theory._charts import LOG_LOG, Chart, Curve, Map
-from skdare.theory._claims import RATE, ROUNDING, Chapter, Claim, listed, log_slope, near
+from skdare.theory._claims import (
+    RATE,
+    ROUNDING,
+    Chapter,
+    Measurement,
+    listed,
+    log_slope,
+    near,
+    statement,
+)
 from skdare.theory._just_in_time import (
     JustInTime,
     Simulation,
@@ -53,7 +62,7 @@ def just_in_time_chapter(seed: int = 0, quick: bool = False) -> Chapter:
         _other_root_claim(d, simulation),
         _break_even_claim(Simulation(20 if quick else 50, rng)),
     ]
-    pictures = [
+    pictures: list[Chart | Map] = [
         _target_rows_chart(problem, simulation),
         _source_rows_chart(problem, simulation),
         _condition_chart(d, simulation),
@@ -66,7 +75,9 @@ def just_in_time_chapter(seed: int = 0, quick: bool = False) -> Chapter:
 # -- Rates and dimension --------------------------------------------------------------------------
 
 
-def _rates_claim(problem: JustInTime, simulation: Simulation) -> Claim:
+@statement("theorem 4")
+def _rates_claim(problem: JustInTime, simulation: Simulation) -> Measurement:
+    """With n_S and n_T of order m d² or more, the risk falls as 1/n_S and as 1/n_T."""
     d = len(problem.beta)
     n = d**2 * np.array([1, 4, 16, 64])
     target = Curve.of(lambda m: simulation.risk(problem, math.inf, m), n)
@@ -77,9 +88,7 @@ def _rates_claim(problem: JustInTime, simulation: Simulation) -> Claim:
     few = simulation.risk(problem, math.inf, 4 * d) / just_in_time_expected(
         problem, math.inf, 4 * d
     )
-    return Claim(
-        "theorem 4",
-        "With n_S and n_T of order m d² or more, the risk falls as 1/n_S and as 1/n_T.",
+    return Measurement(
         f"d = {d}, rows from d² to 64 d²: slopes {powers[0]:.3g} in n_S and "
         f"{powers[1]:.3g} in n_T. An expansion to first order in 1/n is off by "
         f"{100 * off[0]:.2g} % at n_T = d² and by {100 * off[-1]:.2g} % at 64 d²; at 4 d the risk "
@@ -88,7 +97,9 @@ def _rates_claim(problem: JustInTime, simulation: Simulation) -> Claim:
     )
 
 
-def _dimension_claim(simulation: Simulation) -> Claim:
+@statement("theorem 4")
+def _dimension_claim(simulation: Simulation) -> Measurement:
+    """The risk of estimating Σ_T is O(d² m/n_T)."""
     n = 6400
     sizes = np.array([8, 16, 32, 64])
     fewer = Simulation(simulation.repeats // 3, simulation.rng)
@@ -96,9 +107,7 @@ def _dimension_claim(simulation: Simulation) -> Claim:
     first = (sizes + 1) / (4 * n)
     power = log_slope(sizes, risk)
     room = sizes**2 / n / risk
-    return Claim(
-        "theorem 4",
-        "The risk of estimating Σ_T is O(d² m/n_T).",
+    return Measurement(
         "True with room: it is linear in d. At Σ = I, Σ̂^{-1/2} ≈ I - H/2 and E‖Hβ‖²/4 = "
         f"(d + 1)/(4 n). At n = {n} and d = 8, 16, 32, 64 the risk is {listed(risk)}, beside "
         f"{listed(first)}; slope {power:.3g}. d²/n is {listed(room)} times as large, about 4 d.",
@@ -109,7 +118,9 @@ def _dimension_claim(simulation: Simulation) -> Claim:
 # -- The lemma on the root ------------------------------------------------------------------------
 
 
-def _units_claim(d: int, simulation: Simulation) -> Claim:
+@statement(_LEMMA, "does not hold as printed")
+def _units_claim(d: int, simulation: Simulation) -> Measurement:
+    """m(Σ) = λ_max/λ_min³."""
     problem = JustInTime.draw(d, shift=0.0, noise=0.0, random_state=simulation.rng)
     n = 4 * d**2
     seed = int(simulation.rng.integers(2**31))
@@ -120,9 +131,7 @@ def _units_claim(d: int, simulation: Simulation) -> Claim:
         risk.append(again.risk(scaled, n, n))
         bound.append(just_in_time_bound(scaled, n, n))
     repaired, free = (just_in_time_bound(problem, n, n, form) for form in ("repaired", "free"))
-    return Claim(
-        _LEMMA,
-        "m(Σ) = λ_max/λ_min³.",
+    return Measurement(
         f"It has units. With x in units c = 0.1, 1, 10, 100 (d = {d}, n_S = n_T = 4 d², no noise, "
         f"no means) the risk is {listed(risk)}, and the bound with a constant of one "
         f"{listed(bound)}: no constant holds for all units. The proof differentiates the root at "
@@ -132,11 +141,12 @@ def _units_claim(d: int, simulation: Simulation) -> Claim:
         near(risk, risk[0], ROUNDING)
         and bound[-1] < risk[0] < min(repaired, free)
         and near(np.divide(bound, bound[0]), np.array([1.0, 1e-4, 1e-8, 1e-12]), ROUNDING),
-        "does not hold as printed",
     )
 
 
-def _condition_claim(d: int, simulation: Simulation) -> Claim:
+@statement(_LEMMA, "holds in part")
+def _condition_claim(d: int, simulation: Simulation) -> Measurement:
+    """‖Σ^{1/2}Σ̂^{-1/2} - I‖² is at most of order m d²/n, with an m that grows with κ."""
     n = 4 * d**2
     norms, shares, squares = [], [], []
     for condition in (1.0, 1e2, 1e4, 1e6):
@@ -147,9 +157,7 @@ def _condition_claim(d: int, simulation: Simulation) -> Claim:
         norms.append(np.linalg.norm(error, 2, axis=(1, 2)).max() * np.sqrt(n) / d)
         shares.append((length / whitening_error_bound(C)).max())
         squares.append(float(np.mean(length**2)) / d * n / d)
-    return Claim(
-        _LEMMA,
-        "‖Σ^{1/2}Σ̂^{-1/2} - I‖² is at most of order m d²/n, with an m that grows with κ.",
+    return Measurement(
         "It hardly grows. To first order the error is -K∘H, with K_ij = t_i/(t_i + t_j) < 1 for t "
         "the roots of Σ's eigenvalues: n/d times the square it makes of a unit β is between 1/4 "
         f"and 1/2, averaged over β, for every Σ. Measured {listed(squares)} for κ = 1, 10², 10⁴, "
@@ -160,11 +168,12 @@ def _condition_claim(d: int, simulation: Simulation) -> Claim:
         min(squares) > (1.0 - SCATTER) / 4.0
         and max(squares) < (1.0 + SCATTER) / 2.0
         and max(shares) <= 1.0,
-        "holds in part",
     )
 
 
-def _hadamard_claim(d: int, simulation: Simulation) -> Claim:
+@statement(_LEMMA, "does not hold as printed", "proof step")
+def _hadamard_claim(d: int, simulation: Simulation) -> Measurement:
+    """The d by d matrix with entries 1/(√D_ii + √D_jj) has a norm of at most √(d‖Σ⁻¹‖)."""
     shares = []
     for _ in range(simulation.repeats):
         a = simulation.rng.exponential(size=d) + 1e-3
@@ -172,36 +181,33 @@ def _hadamard_claim(d: int, simulation: Simulation) -> Claim:
         K = 1.0 / np.add.outer(np.sqrt(a), np.sqrt(a))
         shares.append(np.linalg.norm(K * (E + E.T), 2) / np.linalg.norm(E + E.T, 2) / K.max())
     norm = np.linalg.norm(np.full((d, d), 0.5), 2)
-    return Claim(
-        _LEMMA,
-        "The d by d matrix with entries 1/(√D_ii + √D_jj) has a norm of at most √(d‖Σ⁻¹‖).",
+    return Measurement(
         f"At Σ = I its norm is d/2: {norm:.3g}, beside {np.sqrt(d):.3g} for d = {d}. But it is "
         "positive semi-definite, and the entrywise product with such a matrix multiplies a norm by "
         f"its largest entry at most (by {max(shares):.3g} of it in {simulation.repeats} draws): "
         "with m = κ² the lemma survives, and d/n can stand for its d²/n.",
         norm > np.sqrt(d) and max(shares) < 1.0 + ROUNDING,
-        "does not hold as printed",
-        "proof step",
     )
 
 
 # -- Means, splitting, the other root -------------------------------------------------------------
 
 
-def _no_mean_claim(d: int, simulation: Simulation) -> Claim:
+@statement("theorem 4, shortened", "does not hold as printed")
+def _no_mean_claim(d: int, simulation: Simulation) -> Measurement:
+    """The risk is O(d² ‖μ_T‖² (m(Σ_S)/n_S + m(Σ_T)/n_T))."""
     risk = simulation.risk(JustInTime.plain(d), math.inf, 4 * d**2)
-    return Claim(
-        "theorem 4, shortened",
-        "The risk is O(d² ‖μ_T‖² (m(Σ_S)/n_S + m(Σ_T)/n_T)).",
+    return Measurement(
         f"At μ_T = 0 that is zero, and the risk is {risk:.3g} (d = {d}, n_T = 4 d², Σ_T = I). The "
         "appendix has 1 + ‖μ_T‖², and the noise term that the short form leaves out; it also "
         "assumes ε ~ N(0, I), which makes μ_T zero.",
         near(risk, (d + 1) / (16 * d**2), SCATTER),
-        "does not hold as printed",
     )
 
 
-def _latent_mean_claim(d: int, simulation: Simulation) -> Claim:
+@statement("theorem 4", "does not hold as printed", "notation")
+def _latent_mean_claim(d: int, simulation: Simulation) -> Measurement:
+    """The risk of an error v is vᵀ(I + μ_T μ_Tᵀ)v, with μ_T the mean of x."""
     n = 4 * d**2
     scale = 0.01
     b = np.full(d, 10.0 / np.sqrt(d))
@@ -209,9 +215,7 @@ def _latent_mean_claim(d: int, simulation: Simulation) -> Claim:
     centered = simulation.risk(JustInTime.plain(d, 0.0, scale), math.inf, n)
     ratio = shifted / centered
     printed = 1.0 + scale**2 * float(b @ b)
-    return Claim(
-        "theorem 4",
-        "The risk of an error v is vᵀ(I + μ_T μ_Tᵀ)v, with μ_T the mean of x.",
+    return Measurement(
         "It is vᵀ(I + b_T b_Tᵀ)v with b_T = Σ_T^{-1/2} μ_T, the mean of the latents. At "
         f"Σ_T = 10⁻⁴ I and b_T = 10 β*, where ‖μ_T‖ = 0.1, the mean makes the risk "
         f"{ratio:.3g} times as large, and 1 + ‖μ_T‖² is {printed:.3g}. A bound without units "
@@ -219,21 +223,19 @@ def _latent_mean_claim(d: int, simulation: Simulation) -> Claim:
         # Σ_T = 10⁻⁴ I has β* as an eigenvector: its error has the variance 2/(4n), and the mean
         # of length ten counts it a hundred times.
         near(ratio, 1.0 + 100.0 * 0.5 / ((d + 1) / 4.0), 2.0 * SCATTER) and ratio > 2.0 * printed,
-        "does not hold as printed",
-        "notation",
     )
 
 
-def _splitting_claim(problem: JustInTime, simulation: Simulation) -> Claim:
+@statement("theorem 4")
+def _splitting_claim(problem: JustInTime, simulation: Simulation) -> Measurement:
+    """Half of the source rows estimate Σ_S, the other half β."""
     n = 4 * len(problem.beta) ** 2
     more = Simulation(2 * simulation.repeats, simulation.rng)
     halves, whole = (more.risk(problem, n, math.inf, split=split) for split in (True, False))
     first, second = (
         just_in_time_expected(problem, n, math.inf, split=split) for split in (True, False)
     )
-    return Claim(
-        "theorem 4",
-        "Half of the source rows estimate Σ_S, the other half β.",
+    return Measurement(
         "Splitting serves the proof and costs rows: β̂ = Σ̂_S^{1/2} θ̂, with θ̂ least squares on x "
         f"itself, so that whitening is a change of variables. The source's part of the risk is "
         f"{halves:.3g} with halves and {whole:.3g} with all rows for both, a ratio of "
@@ -242,7 +244,9 @@ def _splitting_claim(problem: JustInTime, simulation: Simulation) -> Claim:
     )
 
 
-def _other_root_claim(d: int, simulation: Simulation) -> Claim:
+@statement("theorem 4, assumption 1", "holds in part")
+def _other_root_claim(d: int, simulation: Simulation) -> Measurement:
+    """Σ^{1/2} means A = U S, from the eigendecomposition of Σ."""
     beta = np.ones(d) / np.sqrt(d)
     sizes = (4 * d**2, 64 * d**2)
     equal, apart = (
@@ -250,15 +254,12 @@ def _other_root_claim(d: int, simulation: Simulation) -> Claim:
         for values in (np.ones(d), 4.0 ** -np.arange(d))
     )
     plain = [simulation.risk(JustInTime.plain(d), math.inf, n) for n in sizes]
-    return Claim(
-        "theorem 4, assumption 1",
-        "Σ^{1/2} means A = U S, from the eigendecomposition of Σ.",
+    return Measurement(
         "The proof is about the symmetric root. With A = U S, even with the signs of eigenvectors "
         f"given, the risk at Σ_T = I is {listed(equal)} for n_T = 4 d², 64 d² (d = {d}): "
         "eigenvectors of equal eigenvalues cannot be told apart. With eigenvalues 4⁻ʲ it is "
         f"{listed(apart)}; the symmetric root has {listed(plain)} at Σ_T = I.",
         equal[1] > 0.5 * equal[0] and all(risk[1] < risk[0] / 8.0 for risk in (apart, plain)),
-        "holds in part",
     )
 
 
@@ -305,20 +306,19 @@ def first_crossing(x: np.ndarray, y: np.ndarray) -> float:
     return float(x[0]) if k == 0 else float(np.interp(0.0, y[k - 1 : k + 1], x[k - 1 : k + 1]))
 
 
-def _break_even_claim(simulation: Simulation) -> Claim:
+@statement("theorem 4, discussion", "holds in part")
+def _break_even_claim(simulation: Simulation) -> Measurement:
+    """That DARE does not outperform methods made for UDA is possibly due to n ≪ d²."""
     sizes = np.array([8, 16, 32])
     rows = np.array([break_even_rows(int(d), 0.5, simulation) for d in sizes])
     power = log_slope(sizes, rows)
-    return Claim(
-        "theorem 4, discussion",
-        "That DARE does not outperform methods made for UDA is possibly due to n ≪ d².",
+    return Measurement(
         "Other methods are not looked at here. In this model d² rows are the bound's need, not the "
         "method's: adapting beats the averaged guess of six training domains of the same spread, "
         f"±0.5 in log singular values, from {listed(rows / sizes)} rows a feature on at d = 8, 16, "
         f"32 (slope of rows in d: {power:.3g}).",
         # Nearer to d than to d².
         bool(np.all(rows < sizes**2)) and power < 1.5,
-        "holds in part",
     )
 
 
