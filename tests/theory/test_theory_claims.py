@@ -14,7 +14,7 @@ from skdare.theory import _closed_form_claims as closed_form_claims
 from skdare.theory import _environments_claims as environments_claims
 from skdare.theory import _just_in_time_claims as just_in_time_claims
 from skdare.theory._charts import Map
-from skdare.theory._claims import VERDICTS
+from skdare.theory._claims import VERDICTS, Measurement, statement
 
 
 @pytest.mark.slow
@@ -148,6 +148,18 @@ def test_a_claim_that_is_not_confirmed_is_told_so():
     assert "holds" not in chapter_text(Chapter("A", [claim]), 200)
     assert asdict(claim)["confirmed"] is False
     assert Claim("theorem 0", "1 < 2.", "It is.", True, "holds in part").told == "holds in part"
+
+
+def test_a_statement_says_what_its_docstring_says():
+    @statement("theorem 0", "holds in part", "proof step")
+    def order():
+        """One is less
+        than two.
+        """
+        return Measurement("It is.", True)
+
+    expected = ("theorem 0", "One is less than two.", "It is.", True, "holds in part", "proof step")
+    assert order() == Claim(*expected)
 
 
 def test_a_verdict_is_one_of_three():

@@ -42,15 +42,15 @@ class Adversary:
     Parameters
     ----------
     truth : array of shape (d,)
-        β.
+        The truth β.
     projection : array of shape (d, d)
-        Π.
+        The projection Π of theorem 1.
     interaction : float
         B of assumption 2.
     rho : float
-        ρ.
+        The bound ρ on the length of the new latent mean.
     scale : float
-        α: DARE's solution, to which assumption 2 refers, is αΠβ. One in regression.
+        α, which is one in regression: DARE's solution, to which assumption 2 refers, is αΠβ.
 
     Examples
     --------
@@ -73,12 +73,13 @@ class Adversary:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("interaction", "rho", "scale"):
-            check_number(name, getattr(self, name))
+        check_number("interaction", self.interaction)
+        check_number("rho", self.rho)
+        check_number("scale", self.scale)
         if not self.norms[0] > 0:
             raise ValueError(
-                "the projection takes all of the truth away, and then no domain meets assumption "
-                "3; use one that keeps a part of it"
+                "projection takes all of truth away, and then no domain meets assumption 3; pass "
+                "a projection that keeps a part of it"
             )
 
     @property
@@ -147,8 +148,10 @@ class Adversary:
         ----------
         W : array of shape (d, d)
             The guess.
-        error, b : arrays of shape (d,)
-            w, and the latent mean.
+        error : array of shape (d,)
+            The error w.
+        b : array of shape (d,)
+            The latent mean.
         stretch : float
             A in the directions on which no assumption bears: the risk of a predictor that is not
             along Πβ grows with it, without bound.

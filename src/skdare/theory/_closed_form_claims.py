@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -111,6 +111,13 @@ def head_errors(
     return Curve.of(error, np.array(sizes), dots=True)
 
 
+def _fitted_scale(model: LatentModel, n: int, seeds: Iterable[int], *, intercept: bool) -> float:
+    """The mean factor α by which heads multiply what the projection keeps."""
+    kept = mean_null_projection(model.means) @ model.beta
+    along = [fitted_coefficients(model, n, seed, intercept=intercept) @ kept for seed in seeds]
+    return float(np.mean(along) / (kept @ kept))
+
+
 def binary_model(seed: int, shift: float = 1.0) -> LatentModel:
     """Three domains in six dimensions, Gaussian latents, two classes, and ‖β‖ = 2."""
     model = LatentModel.draw(6, 3, shift=shift, task="classification", random_state=seed)
@@ -146,16 +153,9 @@ def _regression_claim(errors: Mapping[str, Curve]) -> Measurement:
 def _classification_claim(seed: int, n: int, errors: Mapping[str, Curve]) -> Measurement:
     """With Gaussian latents the solution is that projection times a number in (0, 1]."""
     model = binary_model(seed)
-    fitted, scales = [], []
-    for intercept in (False, True):
-        solution = closed_form(model, intercept=intercept)
-        kept = solution.projection @ model.beta
-        along = [
-            fitted_coefficients(model, n, seed + k, intercept=intercept) @ kept
-            for k in range(REPEATS)
-        ]
-        fitted.append(float(np.mean(along) / (kept @ kept)))
-        scales.append(solution.scale)
+    seeds = range(seed, seed + REPEATS)
+    fitted = [_fitted_scale(model, n, seeds, intercept=intercept) for intercept in (False, True)]
+    scales = [closed_form(model, intercept=intercept).scale for intercept in (False, True)]
     power = log_slope(errors["classification"].x, errors["classification"].y)
     return Measurement(
         f"Stein's identity gives the number as the root of one equation. Heads with {n:,} rows a "
@@ -257,20 +257,16 @@ def _symmetry_claim(seed: int, draws: int) -> Measurement:
 
 
 def _scale_chart(seed: int, n: int) -> Chart:
+    lines = np.linspace(0.01, 4.0, 41)
+    dots = np.array([0.5, 1.0, 2.0, 4.0])
     curves = {}
     for intercept, name in [(False, "no intercept"), (True, "intercept")]:
-
-        def computed(shift: float, intercept: bool = intercept) -> float:
-            return closed_form(binary_model(seed, shift), intercept=intercept).scale
-
-        def fitted(shift: float, intercept: bool = intercept) -> float:
-            model = binary_model(seed, shift)
-            kept = mean_null_projection(model.means) @ model.beta
-            coef = fitted_coefficients(model, n, seed, intercept=intercept)
-            return float(coef @ kept / (kept @ kept))
-
-        curves[name] = Curve.of(computed, np.linspace(0.01, 4.0, 41))
-        curves[f"{name}, heads"] = Curve.of(fitted, np.array([0.5, 1.0, 2.0, 4.0]), dots=True)
+        computed = [closed_form(binary_model(seed, s), intercept=intercept).scale for s in lines]
+        fitted = [
+            _fitted_scale(binary_model(seed, s), n, [seed], intercept=intercept) for s in dots
+        ]
+        curves[name] = Curve(lines, np.array(computed))
+        curves[f"{name}, heads"] = Curve(dots, np.array(fitted), dots=True)
     return Chart(
         "closed_form_scale",
         "Logistic regression shrinks what it keeps",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -188,9 +189,9 @@ def budget_chart(budget: ErrorBudget, seed: int, n_dots: int) -> Chart:
     dots = np.linspace(0.0, 2.0, n_dots)
     curves = {}
     for name in budget.predictors:
-        curves[name] = Curve(lines, np.array([budget.worst(name, e) for e in lines]))
-        searched = [budget.searched(name, e, seed) for e in dots]
-        curves[f"{name}, found"] = Curve(dots, np.array(searched), dots=True)
+        curves[name] = Curve.of(partial(budget.worst, name), lines)
+        searched = partial(budget.searched, name, seed=seed)
+        curves[f"{name}, found"] = Curve.of(searched, dots, dots=True)
     return Chart(
         "adversary_budget",
         "What an error of the guess can cost",
