@@ -29,7 +29,8 @@ def test_every_sentence_is_confirmed_by_its_own_numbers(chapter, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_chapter_repeats_itself_and_its_pictures_can_be_drawn(chapter):
-    first, again = (CHAPTERS[chapter](3, True) for _ in range(2))
+    first = CHAPTERS[chapter](3, True)
+    again = CHAPTERS[chapter](3, True)
     assert [claim.measured for claim in first.claims] == [claim.measured for claim in again.claims]
     assert len(first.pictures) > 1
     for picture in first.pictures:

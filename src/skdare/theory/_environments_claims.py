@@ -55,7 +55,7 @@ def environments_chapter(seed: int = 0, quick: bool = False) -> Chapter:
     ]
     pictures = [
         _risk_chart(few, "leading", "β* along the leading direction", np.eye(few.rank)[0]),
-        _risk_chart(few, "even", "β* along all directions alike", np.ones(few.rank)),
+        _risk_chart(few, "even", "β* along all directions alike", few.even),
     ]
     return Chapter("Theorem 3: how many domains are enough", claims, pictures)
 
