@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from heads_alike import assert_same_head
 from skdare import Adapter, DAREClassifier, LabelShiftWarning
 from skdare.adapting.label_shift import PredictedClasses
 from skdare.adapting.stale_root import StaleRoot
@@ -56,8 +57,7 @@ def fed(adapter, X, sizes):
 
 
 def assert_same_weights(head, expected, atol=1e-9):
-    np.testing.assert_allclose(head.coef_, expected.coef_, rtol=0, atol=atol)
-    np.testing.assert_allclose(head.intercept_, expected.intercept_, rtol=0, atol=atol)
+    assert_same_head(head, expected, atol=atol)
 
 
 def assert_same_bits(head, expected):

@@ -10,7 +10,9 @@ import pytest
 from command_line import run, run_json
 from skdare import theory
 from skdare.datasets import make_latent_domains, read_unlabelled
-from skdare.theory import VERDICTS, Chapter, Chart, Claim, Curve, Map
+from skdare.theory import Chapter, Claim
+from skdare.theory._charts import Chart, Curve, Map
+from skdare.theory._claims import VERDICTS
 
 
 @pytest.fixture(scope="module")

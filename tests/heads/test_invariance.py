@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import is_classifier
 
+import heads_alike
 from skdare import DARERegressor, DARERegressorCV
 
 TASKS = ("classification", "binary", "regression")
@@ -29,10 +30,8 @@ def scores(head, X):
 
 
 def assert_same_head(head, expected, rtol):
-    """Coefficients and intercept agree, to ``rtol`` of the largest coefficient."""
-    atol = rtol * np.abs(expected.coef_).max()
-    np.testing.assert_allclose(head.coef_, expected.coef_, rtol=0, atol=atol)
-    np.testing.assert_allclose(head.intercept_, expected.intercept_, rtol=0, atol=10 * atol)
+    """The same to ``rtol`` of the largest coefficient; intercepts are sums over all features."""
+    heads_alike.assert_same_head(head, expected, rtol=rtol, intercept_factor=10)
 
 
 # -- Units, order, names, repetitions -------------------------------------------------------------

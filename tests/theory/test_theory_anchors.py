@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from skdare import AnchorRegressor, DARERegressor
-from skdare.theory._anchors import (
+from skdare.theory import (
+    LatentDomain,
+    LatentModel,
+    mean_null_projection,
     population_anchor,
     population_dare,
     population_whitened_anchor,
 )
-from skdare.theory._chapter_anchors import anchors_chapter, sample_domains, textbook_anchor
-from skdare.theory._closed_form import mean_null_projection
-from skdare.theory._exact_rows import exact_rows
-from skdare.theory._model import LatentDomain, LatentModel
-from skdare.theory._robustness import RHO, Robustness
+from skdare.theory._anchors import RHO, NewMeans, sample_domains, textbook_anchor
+from skdare.theory._model import exact_rows
 
 PENALTIES = [0.0, 0.3, 5.0, 1e3]
 PRINTED = {"l2": 0.0, "fit_intercept": False}
@@ -32,16 +32,25 @@ def rng() -> np.random.Generator:
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
-def test_heads_on_rows_with_exact_moments_give_the_population_solutions(rng, penalty):
+@pytest.mark.parametrize(
+    ("head_for", "solve"),
+    [
+        (lambda gamma: AnchorRegressor(gamma=gamma, **PRINTED), population_anchor),
+        (
+            lambda gamma: AnchorRegressor(gamma=gamma, adjust=True, **WHITENED),
+            population_whitened_anchor,
+        ),
+        (lambda penalty: DARERegressor(mean_penalty=penalty, **WHITENED), population_dare),
+    ],
+    ids=["anchor", "whitened anchor", "DARE"],
+)
+def test_heads_on_rows_with_exact_moments_give_the_population_solutions(
+    rng, head_for, solve, penalty
+):
     model = LatentModel.draw(6, 4, mean_rank=3, random_state=rng)
     data = exact_rows(model, 40, rng)
-    pairs = (
-        (AnchorRegressor(gamma=penalty, **PRINTED), population_anchor),
-        (AnchorRegressor(gamma=penalty, adjust=True, **WHITENED), population_whitened_anchor),
-        (DARERegressor(mean_penalty=penalty, **WHITENED), population_dare),
-    )
-    for head, solve in pairs:
-        np.testing.assert_allclose(coef(head, data), solve(model, penalty), rtol=1e-7, atol=1e-9)
+    weights = coef(head_for(penalty), data)
+    np.testing.assert_allclose(weights, solve(model, penalty), rtol=1e-7, atol=1e-9)
 
 
 def test_exact_rows_have_the_moments_of_the_model(rng):
@@ -61,9 +70,9 @@ def test_with_one_covariance_and_zero_target_means_anchor_is_dare(rng, penalty):
     np.testing.assert_allclose(anchor, dare, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("given", [{"one_covariance": False}, {"zero_target_means": False}])
-def test_without_either_assumption_anchor_is_not_dare(rng, given):
-    data = sample_domains(rng, **{"one_covariance": True, **given})
+@pytest.mark.parametrize(("one_covariance", "zero_target_means"), [(False, True), (True, False)])
+def test_without_either_assumption_anchor_is_not_dare(rng, one_covariance, zero_target_means):
+    data = sample_domains(rng, one_covariance=one_covariance, zero_target_means=zero_target_means)
     anchor = coef(AnchorRegressor(gamma=5.0, **PRINTED), data)
     dare = coef(DARERegressor(mean_penalty=5.0, **WHITENED), data)
     assert np.abs(anchor - dare).max() > 0.01
@@ -95,7 +104,7 @@ def test_after_whitening_gamma_changes_nothing_and_lambda_does(rng):
 
 
 def test_new_means_lie_inside_or_outside_the_span_of_the_training_means(rng):
-    new = Robustness.draw(1, 1.0, rng)
+    new = NewMeans.draw(1, 1.0, rng)
     P = mean_null_projection(new.models[0].means)
     for inside, outside in zip(new.inside[0], new.outside[0], strict=True):
         np.testing.assert_allclose(P @ inside.b, 0.0, atol=1e-12)
@@ -105,15 +114,6 @@ def test_new_means_lie_inside_or_outside_the_span_of_the_training_means(rng):
 
 @pytest.mark.parametrize(("spread", "insured"), [(0.5, False), (2.0, True)])
 def test_the_penalty_of_dare_pays_where_adjustments_fail(rng, spread, insured):
-    new = Robustness.draw(10, spread, rng)
+    new = NewMeans.draw(10, spread, rng)
     free, strict = (new.risk(population_dare, penalty, inside=True) for penalty in (0.0, 1e4))
     assert (strict < free) is insured
-
-
-@pytest.mark.slow
-def test_chapter_is_whole_and_repeats_itself():
-    chapter, again = anchors_chapter(3, quick=True), anchors_chapter(3, quick=True)
-    assert [c.measured for c in chapter.claims] == [c.measured for c in again.claims]
-    for picture in chapter.pictures:
-        for curve in picture.curves.values():
-            assert np.all(np.isfinite(curve.y) & (curve.y > 0))

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from skdare.diagnosis import effective_rank, eigengap
-from skdare.theory._adversary import excess_risk
-from skdare.theory._chapter_environments import environments_chapter, head_error
-from skdare.theory._closed_form import mean_null_projection
-from skdare.theory._environments import (
+from skdare.theory import (
+    LatentDomain,
     environment_bound,
     environment_risk,
-    expected_kept,
+    excess_risk,
+    mean_null_projection,
 )
-from skdare.theory._model import LatentDomain, orthogonal
-from skdare.theory._wider_domain import GAIN, WiderDomain
+from skdare.theory._environments import expected_kept
+from skdare.theory._environments_claims import GAIN, WiderDomain, head_error
+from skdare.theory._matrices import random_orthogonal
 
 RANK = 12
 SPECTRA = ("flat", "equal gaps", "geometric", "j⁻¹", "j⁻²")
@@ -50,17 +50,19 @@ def test_differences_of_means_are_one_domain_behind_on_the_way():
 def test_risk_is_that_of_the_projected_truth_for_any_guess_and_new_domain():
     rng = np.random.default_rng(1)
     d, E = 5, 2
-    U = orthogonal(d, rng)[:, :4]
-    S, root = U @ np.diag([3.0, 1.0, 0.5, 0.2]) @ U.T, U * np.sqrt([3.0, 1.0, 0.5, 0.2])
-    beta, guess = rng.standard_normal(d), rng.standard_normal((d, d))
+    U = random_orthogonal(d, rng)[:, :4]
+    S = U @ np.diag([3.0, 1.0, 0.5, 0.2]) @ U.T
+    root = U * np.sqrt([3.0, 1.0, 0.5, 0.2])
+    beta = rng.standard_normal(d)
+    guess = rng.standard_normal((d, d))
     new = LatentDomain(rng.standard_normal((d, d)), rng.standard_normal(d))
     limit = excess_risk((np.eye(d) - U @ U.T) @ beta, beta, guess, new)
     draws = []
     for _ in range(4000):
         P = mean_null_projection(root @ rng.standard_normal((4, E)))
         draws.append(excess_risk(P @ beta, beta, guess, new) - limit)
-    found = environment_risk(S, beta, new, guess, E, repeats=4000, random_state=rng)[-1]
-    assert found == pytest.approx(np.mean(draws), abs=6 * np.std(draws) / np.sqrt(4000))
+    risk = environment_risk(S, beta, new, guess, E, repeats=4000, random_state=rng)[-1]
+    assert risk == pytest.approx(np.mean(draws), abs=6 * np.std(draws) / np.sqrt(4000))
 
 
 @pytest.mark.parametrize("E", [3, 6, 8])
@@ -75,17 +77,17 @@ def test_before_the_rank_the_projections_are_at_distance_one(E):
     assert np.linalg.norm(mean_null_projection(B) - limit, 2) == pytest.approx(1.0, abs=1e-9)
 
 
-def test_before_the_rank_the_davis_kahan_ratio_is_at_least_one():
+@pytest.mark.parametrize("E", range(1, RANK))
+def test_before_the_rank_the_davis_kahan_ratio_is_at_least_one(E):
     s = setting()
     S = s.covariance("geometric")
-    for E in range(1, RANK):
-        B = s.means("geometric", E)
-        assert np.linalg.norm(B @ B.T / E - S, 2) >= eigengap(S)
+    B = s.means("geometric", E)
+    assert np.linalg.norm(B @ B.T / E - S, 2) >= eigengap(S)
 
 
 def test_no_spectrum_has_a_smaller_bracket_than_one_with_equal_gaps():
-    rng, s = np.random.default_rng(0), setting()
-    least = environment_bound(s.covariance("equal gaps"), RANK - 1, 1.0)
+    rng = np.random.default_rng(0)
+    least = environment_bound(setting().covariance("equal gaps"), RANK - 1, 1.0)
     assert least > np.sqrt(RANK * (RANK + 1) / 2)
     for _ in range(200):
         values = np.cumsum(rng.gamma(rng.uniform(0.5, 20.0), size=RANK))
@@ -103,10 +105,12 @@ def test_bracket_is_the_one_in_the_paper():
     assert environment_bound(S, 2, 0.05) == pytest.approx(expected)
 
 
-def test_effective_rank_lies_between_one_and_the_rank():
-    assert effective_rank(np.diag([5.0, 0.0, 0.0])) == pytest.approx(1.0)
-    assert effective_rank(np.diag([2.0, 2.0, 0.0])) == pytest.approx(2.0)
-    assert effective_rank(np.diag([4.0, 2.0, 1.0])) == pytest.approx(1.75)
+@pytest.mark.parametrize(
+    ("eigenvalues", "rank"),
+    [((5.0, 0.0, 0.0), 1.0), ((2.0, 2.0, 0.0), 2.0), ((4.0, 2.0, 1.0), 1.75)],
+)
+def test_effective_rank_lies_between_one_and_the_rank(eigenvalues, rank):
+    assert effective_rank(np.diag(eigenvalues)) == pytest.approx(rank)
 
 
 def test_a_flat_spectrum_keeps_the_share_of_directions_not_yet_seen():
@@ -115,19 +119,18 @@ def test_a_flat_spectrum_keeps_the_share_of_directions_not_yet_seen():
     np.testing.assert_allclose(risk, GAIN * (1 - np.arange(1, RANK + 1) / RANK), atol=0.05)
 
 
+@pytest.mark.parametrize("E", range(RANK + 2))
 @pytest.mark.parametrize("spectrum", SPECTRA)
-def test_kept_directions_add_up_to_those_not_yet_seen(spectrum):
-    values = setting().spectra[spectrum]
-    for E in range(RANK + 2):
-        kept = expected_kept(values, E)
-        assert kept.sum() == pytest.approx(max(RANK - E, 0))
-        assert np.all(np.diff(kept) >= -1e-12)
+def test_kept_directions_add_up_to_those_not_yet_seen(spectrum, E):
+    kept = expected_kept(setting().spectra[spectrum], E)
+    assert kept.sum() == pytest.approx(max(RANK - E, 0))
+    assert np.all(np.diff(kept) >= -1e-12)
 
 
 @pytest.mark.parametrize("spectrum", ["geometric", "j⁻¹"])
 def test_measured_risk_follows_the_kept_share_of_the_truth(spectrum):
-    s, rank = setting(2000, 32), 32
-    risk = s.risk(spectrum, np.eye(rank)[0], 16)
+    s = setting(2000, 32)
+    risk = s.risk(spectrum, np.eye(32)[0], 16)
     kept = [expected_kept(s.spectra[spectrum], E)[0] for E in range(1, 17)]
     np.testing.assert_allclose(risk[2:], GAIN * np.array(kept)[2:], rtol=0.12)
 
@@ -151,7 +154,8 @@ def test_with_a_right_guess_the_risk_comes_from_below():
 
 def test_means_around_a_point_outside_the_span_cost_the_invariant_part():
     s = setting()
-    B, beta = s.means("flat", RANK + 5), s.truth(np.ones(RANK))
+    beta = s.truth(np.ones(RANK))
+    B = s.means("flat", RANK + 5)
     B[-1] += 1.0
     np.testing.assert_allclose(mean_null_projection(B) @ beta, 0.0, atol=1e-10)
     differences = mean_null_projection(B[:, 1:] - B[:, :1])
@@ -165,13 +169,3 @@ def test_the_risk_grows_with_the_new_mean_and_the_bound_does_not():
         for length in (0.0, 100.0)
     )
     assert far > 100 * none
-
-
-@pytest.mark.slow
-def test_chapter_is_whole_and_repeats_itself():
-    chapter, again = environments_chapter(3, quick=True), environments_chapter(3, quick=True)
-    assert [c.measured for c in chapter.claims] == [c.measured for c in again.claims]
-    for picture in chapter.pictures:
-        for curve in picture.curves.values():
-            assert curve.x.shape == curve.y.shape
-            assert np.all(np.isfinite(curve.y) & (curve.y > 0))

@@ -7,34 +7,33 @@ import math
 import numpy as np
 import pytest
 
-from skdare.theory._adapting import adapting_gain, first_crossing
-from skdare.theory._chapter_just_in_time import just_in_time_chapter
-from skdare.theory._just_in_time import (
-    Draws,
+from skdare.theory import (
     JustInTime,
+    condition_m,
     just_in_time_bound,
     just_in_time_expected,
     just_in_time_risk,
+    whitening_error_bound,
 )
-from skdare.theory._model import latent_risk, orthogonal
-from skdare.theory._roots import symmetric_power
+from skdare.theory._just_in_time import Simulation
+from skdare.theory._just_in_time_claims import adapting_gain, first_crossing
+from skdare.theory._matrices import random_orthogonal, symmetric_power
+from skdare.theory._population import latent_risk
 from skdare.theory._whitening_error import (
-    condition_m,
     eigen_root_risk,
     latent_covariances,
     whitening_error,
-    whitening_error_bound,
     whitening_spread,
 )
 
 
 def covariance(d: int, condition: float, seed: int = 0) -> np.ndarray:
-    U = orthogonal(d, np.random.default_rng(seed))
+    U = random_orthogonal(d, np.random.default_rng(seed))
     return (U * np.geomspace(1.0, condition, d)) @ U.T
 
 
-def draws(repeats: int, seed: int = 0) -> Draws:
-    return Draws(repeats, np.random.default_rng(seed))
+def simulation(repeats: int, seed: int = 0) -> Simulation:
+    return Simulation(repeats, np.random.default_rng(seed))
 
 
 def risk_on_rows(problem: JustInTime, n_source: int, n_target: int, split: bool, rng) -> float:
@@ -74,21 +73,22 @@ def test_drawn_moments_give_the_risk_of_rows(split, d, n_source, noise):
 def test_first_order_expansion_is_the_mean_risk_of_many_rows(condition, sizes):
     problem = JustInTime.draw(6, condition=condition, shift=2.0, random_state=0)
     risk = just_in_time_risk(problem, *sizes, repeats=3000, random_state=0)
-    near = pytest.approx(just_in_time_expected(problem, *sizes), rel=0.08)
-    assert risk.mean() == near
+    assert risk.mean() == pytest.approx(just_in_time_expected(problem, *sizes), rel=0.08)
 
 
-def test_risk_falls_as_one_over_the_rows_of_each_side():
+@pytest.mark.parametrize(
+    ("few", "many"), [((400, math.inf), (6400, math.inf)), ((math.inf, 400), (math.inf, 6400))]
+)
+def test_risk_falls_as_one_over_the_rows_of_each_side(few, many):
     problem = JustInTime.draw(5, random_state=0)
-    for few, many in (((400, math.inf), (6400, math.inf)), ((math.inf, 400), (math.inf, 6400))):
-        ratio = draws(2000).risk(problem, *few) / draws(2000, 1).risk(problem, *many)
-        assert ratio == pytest.approx(16.0, rel=0.2)
+    ratio = simulation(2000).risk(problem, *few) / simulation(2000, 1).risk(problem, *many)
+    assert ratio == pytest.approx(16.0, rel=0.2)
 
 
 @pytest.mark.parametrize("d", [4, 16, 48])
 def test_risk_of_a_white_target_is_linear_in_the_number_of_features(d):
     n = 60 * d
-    risk = draws(600).risk(JustInTime.plain(d), math.inf, n)
+    risk = simulation(600).risk(JustInTime.plain(d), math.inf, n)
     assert risk == pytest.approx((d + 1) / (4 * n), rel=0.15)
     beta = JustInTime.plain(d).beta
     assert np.trace(whitening_spread(np.eye(d), beta)) == pytest.approx((d + 1) / 4)
@@ -96,9 +96,9 @@ def test_risk_of_a_white_target_is_linear_in_the_number_of_features(d):
 
 @pytest.mark.parametrize("condition", [1.0, 1e2, 1e6, 1e12])
 def test_first_order_error_is_at_most_d_over_n_whatever_the_condition_number(condition):
-    d, rng = 10, np.random.default_rng(0)
+    d = 10
     S = covariance(d, condition)
-    axes = orthogonal(d, rng)
+    axes = random_orthogonal(d, np.random.default_rng(0))
     traces = [np.trace(whitening_spread(S, beta)) / d for beta in axes.T]
     assert max(traces) < 1.0
     assert 0.25 <= np.mean(traces) <= 0.5
@@ -134,7 +134,7 @@ def test_units_change_neither_the_risk_nor_the_bounds_without_units(scale):
 
 def test_in_large_units_the_printed_bound_falls_below_the_risk():
     problem = JustInTime.draw(6, shift=0.0, noise=0.0, random_state=0).in_units(100.0)
-    risk = draws(200).risk(problem, 200, 200)
+    risk = simulation(200).risk(problem, 200, 200)
     assert just_in_time_bound(problem, 200, 200) < 1e-3 * risk
     assert just_in_time_bound(problem, 200, 200, "free") > risk
     assert just_in_time_bound(problem, 200, 200, "repaired") > risk
@@ -147,31 +147,32 @@ def test_printed_bound_is_the_one_in_the_appendix():
 
 
 def test_a_mean_of_zero_does_not_make_the_risk_zero():
-    assert draws(100).risk(JustInTime.plain(6), math.inf, 100) > 0.01
+    assert simulation(100).risk(JustInTime.plain(6), math.inf, 100) > 0.01
 
 
 def test_the_mean_of_the_latents_counts_and_that_of_the_features_does_not():
     d = 8
     beta = JustInTime.plain(d).beta
     far, near = (
-        draws(1000).risk(JustInTime.plain(d, 10.0 * beta, scale), math.inf, 800)
+        simulation(1000).risk(JustInTime.plain(d, 10.0 * beta, scale), math.inf, 800)
         for scale in (0.01, 1.0)
     )
     assert far == pytest.approx(near, rel=1e-6)
-    centered = draws(1000).risk(JustInTime.plain(d), math.inf, 800)
+    centered = simulation(1000).risk(JustInTime.plain(d), math.inf, 800)
     expected = 1 + 100 * 0.5 / ((d + 1) / 4)
     assert near / centered == pytest.approx(expected, rel=0.15)
 
 
 def test_splitting_the_source_costs_half_of_its_rows():
     problem = JustInTime.draw(6, random_state=0)
-    halves = draws(3000).risk(problem, 2000, math.inf)
-    whole = draws(3000, 1).risk(problem, 2000, math.inf, split=False)
+    halves = simulation(3000).risk(problem, 2000, math.inf)
+    whole = simulation(3000, 1).risk(problem, 2000, math.inf, split=False)
     assert halves / whole == pytest.approx(2.0, rel=0.15)
 
 
 def test_eigenvectors_of_equal_eigenvalues_cannot_be_recovered():
-    beta, rng = np.ones(6) / np.sqrt(6), np.random.default_rng(0)
+    beta = np.ones(6) / np.sqrt(6)
+    rng = np.random.default_rng(0)
     assert eigen_root_risk(np.ones(6), beta, 10**6, 100, rng) > 0.5
     assert eigen_root_risk(4.0 ** -np.arange(6), beta, 10**6, 100, rng) < 1e-4
 
@@ -182,8 +183,8 @@ def test_too_few_rows_for_a_covariance_are_named():
 
 
 def test_adapting_wins_with_rows_and_loses_without():
-    assert adapting_gain(8, 0.5, 10, draws(30)) < 0
-    assert adapting_gain(8, 0.5, 200, draws(30)) > 0
+    assert adapting_gain(8, 0.5, 10, simulation(30)) < 0
+    assert adapting_gain(8, 0.5, 200, simulation(30)) > 0
 
 
 @pytest.mark.parametrize(
@@ -198,16 +199,3 @@ def test_adapting_wins_with_rows_and_loses_without():
 )
 def test_gains_that_fall_again_do_not_move_where_they_first_reach_zero(y, at):
     assert first_crossing(np.arange(len(y)), np.array(y)) == pytest.approx(at)
-
-
-@pytest.mark.slow
-def test_chapter_is_whole_and_repeats_itself():
-    chapter, again = just_in_time_chapter(3, quick=True), just_in_time_chapter(3, quick=True)
-    assert [c.measured for c in chapter.claims] == [c.measured for c in again.claims]
-    *charts, grid = chapter.pictures
-    for picture in charts:
-        for curve in picture.curves.values():
-            assert curve.x.shape == curve.y.shape
-            assert np.all(np.isfinite(curve.y) & (curve.y > 0))
-    assert grid.values.shape == (len(grid.at_y), len(grid.at_x))
-    assert grid.values.min() < 0 < grid.values.max()

@@ -1,4 +1,4 @@
-"""`skdare theory`: what the paper says, and what its model gives."""
+"""`skdare theory`: what the paper says, beside what its model gives."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ _WIDEST = 132
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="Fewer repeats, in seconds; numbers are rougher.")
+@click.option("--quick", is_flag=True, help="Fewer repeats: seconds, and rougher numbers.")
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is sampled."
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random draws."
 )
 @click.option(
     "--report",
     is_flag=False,
     flag_value="theory.html",
     metavar="[FILE]",
-    help="Draw the figures into one page  [theory.html]",
+    help="Write one page with the figures  [theory.html]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array of statements.")
 def theory(quick: bool, seed: int, report: str | None, as_json: bool) -> None:
     """Measure what the paper proves: closed forms, worst cases, rates, and where they fail.
 
     Every statement is checked on the paper's own model of shift, sampled or solved, and printed
-    beside what was found. Takes about a minute. With --json every statement has chapter, says,
-    measured, verdict and told among its fields.
+    beside what was measured. Takes about a minute. With --json every statement has the fields
+    chapter, where, says, measured, confirmed, verdict, kind and told: the verdict, or "not
+    confirmed" where the numbers do not bear it out.
 
     \b
     Example:
@@ -52,22 +53,22 @@ def theory(quick: bool, seed: int, report: str | None, as_json: bool) -> None:
         width = min(shutil.get_terminal_size().columns, _WIDEST)
         if not as_json:
             say_all(heading(width))
-        found = []
+        chapters = []
         for name, make in paper.CHAPTERS.items():
             if sys.stderr.isatty():
                 click.echo(f"{name} …\r", err=True, nl=False)
             chapter = make(seed, quick)
-            found.append(chapter)
+            chapters.append(chapter)
             if not as_json:
                 say_all(f"\n{chapter_text(chapter, width)}")
         if as_json:
             claims = [
                 {"chapter": chapter.title, **asdict(claim), "told": claim.told}
-                for chapter in found
+                for chapter in chapters
                 for claim in chapter.claims
             ]
             click.echo(json.dumps(claims, ensure_ascii=False))
         else:
-            say_all(f"\n{tally(found)}")
+            say_all(f"\n{tally(chapters)}")
         if report is not None:
-            say(f"wrote {write_theory(found, report)}", err=True)
+            say(f"wrote {write_theory(chapters, report)}", err=True)

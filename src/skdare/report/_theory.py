@@ -1,4 +1,4 @@
-"""The theory as a table for a terminal and as one page with its figures."""
+"""The theory as a table for a terminal, and as one page with its figures."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from unicodedata import combining
 
-from skdare.theory import VERDICTS, Chapter, Claim
+from skdare.theory import Chapter, Claim
+from skdare.theory._claims import NOT_CONFIRMED, VERDICTS
 
-_WHERE, _VERDICT, _GAP = 17, 11, 2
+# Widths in letters: of the first column and the last, between columns, and of the whole at least.
+_WHERE = 17
+_VERDICT = 11
+_GAP = 2
 _NARROW = 60
 
 
 def chapter_text(chapter: Chapter, width: int = 100) -> str:
-    """What the paper says beside what was measured, column by column."""
+    """Statements of the paper beside what was measured, column by column."""
     lines = [chapter.title, ""]
     for claim in chapter.claims:
         lines += [*_claim(claim, max(width, _NARROW)), ""]
@@ -22,18 +26,17 @@ def chapter_text(chapter: Chapter, width: int = 100) -> str:
 
 
 def heading(width: int = 100) -> str:
-    """The names of the columns."""
-    columns = _columns(max(width, _NARROW))
+    """Names of the columns."""
     names = ("where", "the paper says", "we measured", "verdict")
-    cut = [name[: wide - _GAP] for name, wide in zip(names, columns, strict=True)]
-    return "".join(name.ljust(wide) for name, wide in zip(cut, columns, strict=True)).rstrip()
+    widths = _widths(max(width, _NARROW))
+    return _row([name[: w - _GAP] for name, w in zip(names, widths, strict=True)], widths)
 
 
 def tally(chapters: Sequence[Chapter]) -> str:
-    """How many statements hold, how many do not, and how many of those are no result."""
+    """Number of statements that hold and do not hold, and how many of the latter are minor."""
     claims = [claim for chapter in chapters for claim in chapter.claims]
-    told = [claim.told for claim in claims]
-    counts = {verdict: told.count(verdict) for verdict in dict.fromkeys((*VERDICTS, *told))}
+    verdicts = [claim.told for claim in claims]
+    counts = {verdict: verdicts.count(verdict) for verdict in (*VERDICTS, NOT_CONFIRMED)}
     parts = [f"{count} {_plural(verdict, count)}" for verdict, count in counts.items() if count]
     failed = [claim.kind for claim in claims if claim.told == VERDICTS[-1]]
     minor = [
@@ -45,7 +48,7 @@ def tally(chapters: Sequence[Chapter]) -> str:
         if (count := failed.count(kind))
     ]
     note = f" ({', '.join(minor)} among them)" if minor else ""
-    return f"{len(told)} statement{'s' * (len(told) != 1)}: {', '.join(parts)}{note}"
+    return f"{len(claims)} statement{'s' * (len(claims) != 1)}: {', '.join(parts)}{note}"
 
 
 def _plural(verdict: str, count: int) -> str:
@@ -54,7 +57,7 @@ def _plural(verdict: str, count: int) -> str:
     return verdict.replace("holds", "hold").replace("does not", "do not")
 
 
-def _columns(width: int) -> tuple[int, int, int, int]:
+def _widths(width: int) -> tuple[int, int, int, int]:
     room = width - _WHERE - _VERDICT
     says = int(0.42 * room)
     return _WHERE, says, room - says, _VERDICT
@@ -62,21 +65,21 @@ def _columns(width: int) -> tuple[int, int, int, int]:
 
 def _claim(claim: Claim, width: int) -> list[str]:
     texts = (claim.where, claim.says, claim.measured, claim.told)
-    columns = _columns(width)
-    cells = [textwrap.wrap(text, wide - _GAP) for text, wide in zip(texts, columns, strict=True)]
-    return [
-        "".join(_padded(part or "", wide) for part, wide in zip(row, columns, strict=True)).rstrip()
-        for row in zip_longest(*cells)
-    ]
+    widths = _widths(width)
+    cells = [textwrap.wrap(text, w - _GAP) for text, w in zip(texts, widths, strict=True)]
+    return [_row(parts, widths) for parts in zip_longest(*cells, fillvalue="")]
 
 
-def _padded(text: str, wide: int) -> str:
-    """To a width; a bar or hat over a letter takes no room of its own."""
-    return text + " " * (wide - sum(not combining(letter) for letter in text))
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Cells side by side; a bar or hat over a letter takes no room of its own."""
+    row = ""
+    for text, width in zip(cells, widths, strict=True):
+        row += text + " " * (width - sum(not combining(letter) for letter in text))
+    return row.rstrip()
 
 
 def page(chapters: Sequence[Chapter]) -> str:
-    """One HTML file that opens anywhere."""
+    """The theory as one HTML file that opens anywhere."""
     try:
         from markupsafe import Markup
 

@@ -11,15 +11,15 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from skdare.report._canvas import MARKERS, guides, legend, rendered, size
 from skdare.report._svg import INK, PALETTE, inline
-from skdare.theory import Chart, Map
+from skdare.theory._charts import Chart, Map
 
-# Grey is the baseline's elsewhere; here the first curves have colours.
+# Elsewhere grey is the baseline's; here the first curves have colours.
 _ORDER = (1, 2, 3, 4, 5, 6, 7, 0)
 # Curves named "X, found" belong to "X".
 _TWINS = ("found", "computed", "heads", "measured")
 _DECADES = 300.0
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_BELOW, _LEVEL, _ABOVE = "#c44e00", "#f4f2ec", "#0067a5"
+_AROUND_ZERO = ("#c44e00", "#f4f2ec", "#0067a5")
 
 
 def draw(picture: Chart | Map) -> str:
@@ -36,7 +36,7 @@ def _drawn(axes: Axes, picture: Chart | Map) -> None:
 
 
 def _chart(axes: Axes, chart: Chart) -> None:
-    """Lines were computed, points measured; a pair of them has one colour and one name."""
+    """Draw computed lines and measured points; a pair of them has one colour and one name."""
     size(axes, 215)
     hues: dict[str, str] = {}
     for name, curve in chart.curves.items():
@@ -71,7 +71,7 @@ def _chart(axes: Axes, chart: Chart) -> None:
 
 
 def _logarithmic(axes: Axes, which: str) -> None:
-    """Ticks at powers of ten, or between them where there are few; written out."""
+    """Set ticks at powers of ten, or between them where there are few, and write them out."""
     getattr(axes, f"set_{which}scale")("log")
     axis = getattr(axes, f"{which}axis")
     low, high = axis.get_view_interval()
@@ -83,35 +83,32 @@ def _logarithmic(axes: Axes, which: str) -> None:
 
 
 def _written(value: float) -> str:
-    """1,000 and 0.01; beyond, powers of ten."""
+    """A number such as 1,000 or 0.01; beyond these, a power of ten."""
     if 1e-3 <= value < 1e5:
         return f"{value:,.10g}"
     power = round(np.log10(value))
     return f"10{str(power).translate(_RAISED)}" if np.isclose(value, 10.0**power) else ""
 
 
-def _map(axes: Axes, given: Map) -> None:
-    """Cells around zero: one colour above, another below, with their numbers."""
+def _map(axes: Axes, grid: Map) -> None:
+    """Draw cells around zero: one colour above, another below, with their numbers."""
     size(axes, 230)
-    values = np.asarray(given.values)
+    values = grid.values
     most = max(float(np.nanmax(np.abs(values))), 1e-12)
-    colours = LinearSegmentedColormap.from_list("around zero", [_BELOW, _LEVEL, _ABOVE])
+    colours = LinearSegmentedColormap.from_list("around zero", _AROUND_ZERO)
     norm = TwoSlopeNorm(0.0, -most, most)
     for (i, j), value in np.ndenumerate(values):
         cell: dict[str, Any] = {"facecolor": colours(norm(value)), "edgecolor": "none"}
         axes.bar(j, 1.0, 1.0, bottom=i - 0.5, **cell)
         dark = abs(value) > 0.55 * most
         text = f"{value:+.1f}"
-        axes.text(j, i, text, ha="center", va="center", fontsize=6.5, color=_on(dark))
+        ink = "#ffffff" if dark else "#111213"
+        axes.text(j, i, text, ha="center", va="center", fontsize=6.5, color=ink)
     axes.set_xlim(-0.5, values.shape[1] - 0.5)
     axes.set_ylim(-0.5, values.shape[0] - 0.5)
-    axes.set_xticks(range(values.shape[1]), [f"{x:.2g}" for x in given.at_x])
-    axes.set_yticks(range(values.shape[0]), [f"{y:.2g}" for y in given.at_y])
+    axes.set_xticks(range(values.shape[1]), [f"{x:.2g}" for x in grid.at_x])
+    axes.set_yticks(range(values.shape[0]), [f"{y:.2g}" for y in grid.at_y])
     axes.tick_params(length=0)
-    axes.set_xlabel(given.x)
-    axes.set_ylabel(given.y)
-    axes.set_title(given.value, loc="left", fontsize=8.5)
-
-
-def _on(dark: bool) -> str:
-    return "#ffffff" if dark else "#111213"
+    axes.set_xlabel(grid.x)
+    axes.set_ylabel(grid.y)
+    axes.set_title(grid.value, loc="left", fontsize=8.5)

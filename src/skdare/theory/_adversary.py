@@ -12,31 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdare._validation import check_number
-from skdare.theory._model import LatentDomain, LatentModel, latent_risk
-from skdare.whitening.roots.eigen import inverse_sqrt
+from skdare.theory._model import LatentDomain
 
-# Of ‖Πβ‖: what an optimiser may overstep in assumption 2.
+# The share of ‖Πβ‖ by which an optimiser may overstep assumption 2.
 _TOLERANCE = 1e-7
 
 
-def excess_risk(beta: np.ndarray, truth: np.ndarray, W: np.ndarray, domain: LatentDomain) -> float:
-    """Mean squared difference between the prediction ``βᵀ W x`` and the truth's ``βᵀ ε``.
-
-    With ``v = AᵀWᵀβ - truth`` it is ``‖v‖² + (vᵀb)²``, whatever the law of the residuals.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdare.theory import LatentDomain, excess_risk
-    >>> domain = LatentDomain(2.0 * np.eye(2), b=np.array([1.0, 0.0]))
-    >>> excess_risk(np.array([1.0, 0.0]), np.array([1.0, 0.0]), np.eye(2), domain)
-    2.0
-    """
-    return float(latent_risk(domain.A.T @ (W.T @ beta) - truth, domain.b))
-
-
 def guess_error(W: np.ndarray, domain: LatentDomain) -> np.ndarray:
-    """Δ, by which adjusted latents differ from the domain's own: ``v = (I + Δ) β - truth``.
+    """Δ, by which adjusted latents differ from the true ones: ``v = (I + Δ) β - truth``.
 
     It is ``AᵀWᵀ - I``; the paper prints ``A W - I``, which is the same for symmetric roots.
 
@@ -50,20 +33,6 @@ def guess_error(W: np.ndarray, domain: LatentDomain) -> np.ndarray:
     return domain.A.T @ W.T - np.eye(len(domain.b))
 
 
-def averaged_guess(model: LatentModel) -> np.ndarray:
-    """The mean of the domains' symmetric inverse roots: the adjustment of an unseen domain.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdare.theory import LatentModel, averaged_guess
-    >>> model = LatentModel.draw(d=3, n_domains=1, random_state=0)
-    >>> bool(np.allclose(averaged_guess(model) @ model.domains[0].A, np.eye(3)))
-    True
-    """
-    return np.mean([inverse_sqrt(domain.covariance) for domain in model.domains], axis=0)
-
-
 @dataclass(frozen=True, eq=False)
 class Adversary:
     """The set of new domains in theorem 2, with assumption 3 as its lemma rewrites it.
@@ -73,15 +42,15 @@ class Adversary:
     Parameters
     ----------
     truth : array of shape (d,)
-        β.
+        The truth β.
     projection : array of shape (d, d)
-        Π.
+        The projection Π of theorem 1.
     interaction : float
         B of assumption 2.
     rho : float
-        ρ.
+        The bound ρ on the length of the new latent mean.
     scale : float
-        α: DARE's solution, to which assumption 2 refers, is αΠβ. One in regression.
+        α, which is one in regression: DARE's solution, to which assumption 2 refers, is αΠβ.
 
     Examples
     --------
@@ -104,12 +73,13 @@ class Adversary:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("interaction", "rho", "scale"):
-            check_number(name, getattr(self, name))
+        check_number("interaction", self.interaction)
+        check_number("rho", self.rho)
+        check_number("scale", self.scale)
         if not self.norms[0] > 0:
             raise ValueError(
-                "the projection takes all of the truth away, and then no domain meets assumption "
-                "3; use one that keeps a part of it"
+                "projection takes all of truth away, and then no domain meets assumption 3; pass "
+                "a projection that keeps a part of it"
             )
 
     @property
@@ -124,7 +94,7 @@ class Adversary:
 
     @property
     def solution(self) -> np.ndarray:
-        """DARE's, αΠβ."""
+        """DARE's solution, αΠβ."""
         return self.scale * self.kept
 
     @property
@@ -134,13 +104,14 @@ class Adversary:
 
     @property
     def reach(self) -> float:
-        """The largest ‖(I - Π)w‖ that assumptions 2 and 3 leave: min(B/α, 1) ‖Πβ‖."""
+        """The largest ‖(I - Π)w‖ that assumptions 2 and 3 allow: min(B/α, 1) ‖Πβ‖."""
         share = min(self.interaction / self.scale, 1.0) if self.scale > 0 else 1.0
         return share * self.norms[0]
 
     def admits(self, W: np.ndarray, domain: LatentDomain) -> bool:
         """Whether the domain is in the set, when the guess is W."""
-        w, (p, _) = guess_error(W, domain) @ self.kept, self.norms
+        w = guess_error(W, domain) @ self.kept
+        p = self.norms[0]
         across = self.scale * np.linalg.norm(w - self.projection @ w)
         return bool(
             across <= (self.interaction + _TOLERANCE) * p
@@ -149,12 +120,12 @@ class Adversary:
         )
 
     def printed_supremum(self) -> float:
-        """What the paper gives: (1 + ρ²) (‖β‖² + 2 B ‖Πβ‖ ‖(I - Π)β‖)."""
+        """The paper's supremum: (1 + ρ²) (‖β‖² + 2 B ‖Πβ‖ ‖(I - Π)β‖)."""
         p, q = self.norms
         return float((1.0 + self.rho**2) * (p**2 + q**2 + 2.0 * self.interaction * p * q))
 
     def supremum(self, beta: np.ndarray | None = None) -> float:
-        """The supremum of the excess risk of β (default: DARE's) over the set.
+        """The supremum over the set of the excess risk of β, by default DARE's solution.
 
         For ``β = aΠβ`` and ``t = ‖(I - Π)w‖`` it is (1 + ρ²) times the largest value of
         ``(|a| √(p² - t²) + |1 - a| p)² + (|a| t + q)²``; no other direction is bounded. Every w
@@ -163,7 +134,8 @@ class Adversary:
         a = self._factor(self.solution if beta is None else beta)
         if a is None:
             return np.inf
-        (p, q), t = self.norms, self._across(a)
+        p, q = self.norms
+        t = self._across(a)
         inside = abs(a) * np.sqrt(max(p**2 - t**2, 0.0)) + abs(1.0 - a) * p
         return float((1.0 + self.rho**2) * (inside**2 + (abs(a) * t + q) ** 2))
 
@@ -176,17 +148,16 @@ class Adversary:
         ----------
         W : array of shape (d, d)
             The guess.
-        error, b : arrays of shape (d,)
-            w, and the latent mean.
+        error : array of shape (d,)
+            The error w.
+        b : array of shape (d,)
+            The latent mean.
         stretch : float
             A in the directions on which no assumption bears: the risk of a predictor that is not
             along Πβ grows with it, without bound.
-
-        Returns
-        -------
-        LatentDomain
         """
-        start, target = W.T @ self.kept, self.kept + error
+        start = W.T @ self.kept
+        target = self.kept + error
         meet = float(start @ target)
         if not meet > 0:
             raise ValueError(
@@ -207,13 +178,9 @@ class Adversary:
         ----------
         W : array of shape (d, d)
         beta : array of shape (d,), optional
-            A predictor along Πβ; default: DARE's.
+            A predictor along Πβ; default: DARE's solution.
         slack : float in (0, 1)
-            By how much w stays inside.
-
-        Returns
-        -------
-        LatentDomain
+            The share by which w stays inside the set.
         """
         check_number("slack", slack, 0.0, 1.0)
         a = self._factor(self.solution if beta is None else beta)
@@ -224,16 +191,16 @@ class Adversary:
             )
         error = (1.0 - slack) * self._worst_error(a)
         v = a * (self.kept + error) - self.truth
-        return self.domain(W, error, along(v, self.rho))
+        return self.domain(W, error, worst_mean(v, self.rho))
 
     def _factor(self, beta: np.ndarray) -> float | None:
-        """a of β = aΠβ, or None."""
+        """a such that β = aΠβ, or None."""
         a = float(beta @ self.kept / (self.kept @ self.kept))
         rest = np.linalg.norm(beta - a * self.kept)
         return None if rest > 1e-9 * np.linalg.norm(beta) else a
 
     def _across(self, a: float) -> float:
-        """‖(I - Π)w‖ of the worst w: where the concave function of it is largest."""
+        """‖(I - Π)w‖ of the worst w: where the risk, a concave function of it, is largest."""
         p, q = self.norms
         if a == 0.0 or q == 0.0:
             return 0.0
@@ -241,12 +208,13 @@ class Adversary:
 
     def _worst_error(self, a: float) -> np.ndarray:
         """w at which the risk of aΠβ is the supremum."""
-        (p, q), t = self.norms, self._across(a)
+        p, q = self.norms
+        t = self._across(a)
         inward = -1.0 if 0.0 < a < 1.0 else 1.0
         w = inward * np.sqrt(max(p**2 - t**2, 0.0)) / p * self.kept
         return w - np.sign(a) * t / q * self.dropped if t > 0 else w
 
 
-def along(v: np.ndarray, length: float) -> np.ndarray:
-    """The worst latent mean of this length: in the direction of v."""
-    return length * v / max(float(np.linalg.norm(v)), 1e-300)
+def worst_mean(v: np.ndarray, rho: float) -> np.ndarray:
+    """The latent mean of length ρ that costs most where v is the error of a predictor."""
+    return rho * v / max(float(np.linalg.norm(v)), 1e-300)

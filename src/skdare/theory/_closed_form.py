@@ -15,6 +15,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from skdare._validation import check_count, check_number
+from skdare.theory._matrices import mean_null_projection
 from skdare.theory._model import LatentModel
 
 # The trapezoidal rule converges geometrically for smooth functions of a normal variable: with these
@@ -27,27 +28,9 @@ _WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
 _RAREST = 1e-12
 
 
-def mean_null_projection(B: np.ndarray) -> np.ndarray:
-    """The projection onto what no latent mean touches, ``I - B B⁺``.
-
-    Singular values of B below the rounding of its largest count as zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdare.theory import mean_null_projection
-    >>> mean_null_projection(np.array([[2.0, 4.0], [0.0, 0.0]])) + 0.0
-    array([[0., 0.],
-           [0., 1.]])
-    """
-    U, values, _ = linalg.svd(B, full_matrices=False)
-    U = U[:, values > max(B.shape) * np.finfo(float).eps * values.max(initial=0.0)]
-    return np.eye(len(B)) - U @ U.T
-
-
 @dataclass(frozen=True)
 class Attenuation:
-    """What a logistic regression makes of a score it sees in part: ``α u + c``."""
+    """The fit ``α u + c`` of a logistic regression that sees the part u of a score."""
 
     scale: float
     intercept: float = 0.0
@@ -56,26 +39,22 @@ class Attenuation:
 def logistic_scale(
     kept: float, dropped: float, shifts: np.ndarray, *, intercept: bool = False
 ) -> Attenuation:
-    """The factor by which logistic regression shrinks a score when it sees a part of it only.
+    """The factor by which logistic regression shrinks a score when it sees only a part of it.
 
     The log-odds are u + τ with u ~ N(0, kept²) seen and τ ~ N(m_e, dropped²) not. By Stein's
     identity the gradient along u vanishes where ``α E σ'(αu) = mean_e E σ'(u + τ)``. The left
     side grows with α and at one it is the larger, because σ' is even and has one peak; so α lies
-    in (0, 1], whatever the means m_e; it is found to 1e-14, and so comes out as 0.0 where every
+    in (0, 1], whatever the means m_e. It is exact to 1e-14, and so comes out as 0.0 where every
     shift is beyond 35 or so. With an intercept c there is a second equation,
     ``E σ(αu + c) = mean_e E σ(u + τ)``, and α stays in (0, 1] because E σ'(u + ·) is log-concave.
 
     Parameters
     ----------
     kept, dropped : float
-        Deviations of u and τ: the norms of Πβ and (I - Π)β.
+        Standard deviations of u and τ: the norms of Πβ and (I - Π)β.
     shifts : array of shape (E,)
         m_e, the truth at each domain's latent mean.
     intercept : bool
-
-    Returns
-    -------
-    Attenuation
 
     Examples
     --------
@@ -117,11 +96,12 @@ def _offset(share: float, deviation: float) -> float:
 def _normal_mean(
     function: Callable[[np.ndarray], np.ndarray], mean: float, deviation: float
 ) -> float:
+    """Mean of a function of a normal variable."""
     return float(_WEIGHTS @ function(mean + deviation * _NODES))
 
 
 def _steepness(score: np.ndarray) -> np.ndarray:
-    """σ'."""
+    """Derivative of σ."""
     return expit(score) * expit(-score)
 
 
@@ -154,10 +134,6 @@ def closed_form(model: LatentModel, *, intercept: bool = False) -> ClosedForm:
     intercept : bool
         Whether scores have an intercept, which does not count at the means.
 
-    Returns
-    -------
-    ClosedForm
-
     Examples
     --------
     >>> import numpy as np
@@ -182,29 +158,12 @@ def closed_form(model: LatentModel, *, intercept: bool = False) -> ClosedForm:
 
 def _gaussian_coefficients(model: LatentModel, *, intercept: bool) -> ClosedForm:
     """The logistic solution, were the latents Gaussian."""
-    projection, shifts = mean_null_projection(model.means), model.means.T @ model.beta
+    projection = mean_null_projection(model.means)
     coef = projection @ model.beta
-    kept, dropped = float(np.linalg.norm(coef)), float(np.linalg.norm(model.beta - coef))
-    found = logistic_scale(kept, dropped, shifts, intercept=intercept)
-    return ClosedForm(found.scale * coef, projection, found.scale, found.intercept)
-
-
-def pooled_regression(model: LatentModel) -> np.ndarray:
-    """Least squares on the raw features of all domains together, without an intercept: (d,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdare.theory import LatentModel, pooled_regression
-    >>> model = LatentModel.draw(d=3, n_domains=1, random_state=0)
-    >>> bool(np.allclose(model.domains[0].A.T @ pooled_regression(model), model.beta))
-    True
-    """
-    second = sum(domain.second_moment for domain in model.domains)
-    cross = sum(
-        domain.A @ (model.beta + domain.b * (domain.b @ model.beta)) for domain in model.domains
-    )
-    return np.linalg.solve(second, cross)
+    kept = float(np.linalg.norm(coef))
+    dropped = float(np.linalg.norm(model.beta - coef))
+    fit = logistic_scale(kept, dropped, model.means.T @ model.beta, intercept=intercept)
+    return ClosedForm(fit.scale * coef, projection, fit.scale, fit.intercept)
 
 
 def sampled_logistic(
@@ -212,21 +171,12 @@ def sampled_logistic(
 ) -> np.ndarray:
     """The constrained logistic solution (d,) for latents of any law, over n latents a domain.
 
-    Labels enter as probabilities, and the residuals of each domain are made to have their
-    population moments: both take noise out of what is left, the effect of the law.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdare.theory import LatentModel, closed_form
-    >>> from skdare.theory._closed_form import sampled_logistic
-    >>> model = LatentModel.draw(5, 2, task="classification", random_state=0)
-    >>> found = sampled_logistic(model, 20_000, random_state=0)
-    >>> bool(np.allclose(found, closed_form(model).coef, atol=0.02))
-    True
+    Labels enter as probabilities, and the residuals of each domain are given their population
+    moments. Both take noise away, so that the effect of the law is left.
     """
     check_count("n", n, len(model.beta) + 1)
-    rng, N = np.random.default_rng(random_state), linalg.null_space(model.means.T)
+    rng = np.random.default_rng(random_state)
+    N = linalg.null_space(model.means.T)
     if not N.shape[1]:
         raise ValueError(
             f"the latent means span all {len(N)} dimensions and leave no weights; use fewer "

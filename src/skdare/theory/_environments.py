@@ -12,7 +12,8 @@ from scipy import optimize
 
 from skdare._validation import check_count, check_number
 from skdare.diagnosis import effective_rank, eigengap
-from skdare.theory._model import LatentDomain, check_length, latent_risk
+from skdare.theory._model import LatentDomain, check_beta
+from skdare.theory._population import latent_risk
 
 # Eigenvalues below this, relative to the largest, count as zero.
 _RTOL = 1e-12
@@ -60,13 +61,13 @@ def environment_risk(
     beta : array of shape (d,)
         β*.
     new : LatentDomain
-        Where the risk is taken.
+        The domain on which the risk is taken.
     guess : array of shape (d, d)
         Adjustment of the new domain.
     n_domains : int
     differences : bool
-        Project out differences of means only, as an invariant predictor does: it asks for equal
-        predictions at all means, and domain-adjusted regression for none at each.
+        Project out only the differences of means, as an invariant predictor does: it asks for
+        equal predictions at all means, and domain-adjusted regression for zero at each.
     repeats : int
     random_state : int or Generator, optional
 
@@ -86,15 +87,18 @@ def environment_risk(
     """
     check_count("n_domains", n_domains, 1)
     check_count("repeats", repeats, 1)
-    check_length("beta", beta, "the new domain", new)
+    check_beta(beta, "the new domain", new)
     for name, matrix in (("S", S), ("guess", guess)):
         if matrix.shape != new.A.shape:
             raise ValueError(f"{name} has shape {matrix.shape}; pass one of shape {new.A.shape}")
     rng = np.random.default_rng(random_state)
     values, U = np.linalg.eigh(S)
     varies = values > _RTOL * values[-1]
-    scale, span, rank = np.sqrt(values[varies]), U[:, varies], int(varies.sum())
-    F, total = new.A.T @ guess.T, np.zeros(rank + 1)
+    scale = np.sqrt(values[varies])
+    span = U[:, varies]
+    rank = len(scale)
+    F = new.A.T @ guess.T
+    total = np.zeros(rank + 1)
     best = latent_risk(F @ (beta - span @ (span.T @ beta)) - beta, new.b)
     for _ in range(repeats):
         # Domains come one after another, so that one QR holds the span of every first E of them.
@@ -103,24 +107,17 @@ def environment_risk(
         Q = span @ np.linalg.qr(means)[0]
         removed = np.cumsum(np.hstack([np.zeros((len(beta), 1)), Q * (beta @ Q)]), axis=1)
         total += latent_risk((beta[:, None] - removed).T @ F.T - beta, new.b) - best
-    seen = np.minimum(np.arange(1, n_domains + 1) - int(differences), rank)
-    return total[seen] / repeats
+    directions = np.minimum(np.arange(1, n_domains + 1) - int(differences), rank)
+    return total[directions] / repeats
 
 
 def expected_kept(eigenvalues: np.ndarray, E: int) -> np.ndarray:
-    """How much of each eigendirection Π̂ keeps after E domains, in expectation.
+    """The share of each eigendirection that Π̂ keeps after E domains, in expectation.
 
     ``κ/(λ + κ)``, with κ such that R - E directions are kept in all: exact for equal eigenvalues,
     else the deterministic equivalent of a random projection (Dereziński et al., 2020).
     The risk follows β* and the spectrum through it; neither r(S) nor ξ(S) appears. ``eigenvalues``
     are the positive ones.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdare.theory._environments import expected_kept
-    >>> expected_kept(np.ones(4), 1).round(6)
-    array([0.75, 0.75, 0.75, 0.75])
     """
     rank = len(eigenvalues)
     if E <= 0 or rank <= E:
@@ -130,6 +127,7 @@ def expected_kept(eigenvalues: np.ndarray, E: int) -> np.ndarray:
         return float((eigenvalues / (eigenvalues + np.exp(log_kappa))).sum() - E)
 
     # At κ = λ_min/(2R) more than R - 1/2 directions are covered, at κ = 2 tr less than 1/2.
-    low, high = np.log(eigenvalues.min() / (2 * rank)), np.log(2 * eigenvalues.sum())
+    low = np.log(eigenvalues.min() / (2 * rank))
+    high = np.log(2 * eigenvalues.sum())
     kappa = np.exp(optimize.brentq(excess, low, high))
     return kappa / (eigenvalues + kappa)

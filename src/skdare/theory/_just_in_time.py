@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdare._validation import check_count, check_number
-from skdare.theory._model import LatentDomain, check_length, latent_risk, orthogonal
-from skdare.theory._roots import symmetric_power
+from skdare.theory._matrices import random_orthogonal, symmetric_power
+from skdare.theory._model import LatentDomain, check_beta
+from skdare.theory._population import latent_risk
 from skdare.theory._whitening_error import condition_m, latent_covariances, whitening_spread
 
 
@@ -40,8 +41,8 @@ class JustInTime:
 
     def __post_init__(self) -> None:
         check_number("noise", self.noise)
-        check_length("beta", self.beta, "the source", self.source)
-        check_length("beta", self.beta, "the target", self.target)
+        check_beta(self.beta, "the source", self.source)
+        check_beta(self.beta, "the target", self.target)
 
     @classmethod
     def draw(
@@ -55,11 +56,13 @@ class JustInTime:
     ) -> JustInTime:
         """Random axes, this condition number of both covariances, latent means of norm shift."""
         rng = np.random.default_rng(random_state)
-        beta, domains = rng.standard_normal(d), []
+        beta = rng.standard_normal(d)
+        s = np.geomspace(condition**-0.25, condition**0.25, d)
+        domains = []
         for _ in range(2):
-            U, b = orthogonal(d, rng), rng.standard_normal(d)
-            s = np.geomspace(condition**-0.25, condition**0.25, d)
-            domains.append(LatentDomain.of_svd(U, s, U, shift * b / np.linalg.norm(b)))
+            U = random_orthogonal(d, rng)
+            b = rng.standard_normal(d)
+            domains.append(LatentDomain((U * s) @ U.T, shift * b / np.linalg.norm(b)))
         return cls(domains[0], domains[1], beta / np.linalg.norm(beta), noise)
 
     @classmethod
@@ -108,7 +111,8 @@ def just_in_time_risk(
     True
     """
     check_count("repeats", repeats, 1)
-    rng, A = np.random.default_rng(random_state), problem.target.A
+    rng = np.random.default_rng(random_state)
+    A = problem.target.A
     beta = _source_weights(problem, n_source, split, repeats, rng)
     W = symmetric_power(A @ latent_covariances(len(A), n_target, repeats, rng) @ A.T, -0.5)
     return latent_risk((A.T @ W @ beta[..., None])[..., 0] - problem.beta, problem.target.b)
@@ -118,7 +122,9 @@ def _source_weights(
     problem: JustInTime, n: float, split: bool, repeats: int, rng: np.random.Generator
 ) -> np.ndarray:
     """β̂ = Σ̂_S^{1/2} θ̂, where θ̂ is least squares on x: whitening is a change of variables."""
-    A, b, latent = problem.source.A, problem.source.b, problem.beta[None]
+    A = problem.source.A
+    b = problem.source.b
+    latent = problem.beta[None]
     rows = n // 2 if split and not math.isinf(n) else n
     C = latent_covariances(len(b), rows, repeats, rng)
     if not math.isinf(n):
@@ -143,7 +149,8 @@ def just_in_time_expected(
     >>> round(just_in_time_expected(JustInTime.plain(3), math.inf, 100), 6)
     0.01
     """
-    rows, b = n_source / 2 if split else n_source, problem.source.b
+    rows = n_source / 2 if split else n_source
+    b = problem.source.b
     noise = problem.noise**2 * (np.eye(len(b)) - np.outer(b, b) / (1.0 + b @ b))
     spread = (whitening_spread(problem.source.covariance, problem.beta) + noise) / rows
     spread = spread + whitening_spread(problem.target.covariance, problem.beta) / n_target
@@ -164,7 +171,8 @@ def just_in_time_bound(
     >>> round(just_in_time_bound(JustInTime.plain(3), math.inf, 100), 6)
     0.09
     """
-    d, target = len(problem.beta), problem.target
+    d = len(problem.beta)
+    target = problem.target
     shift = target.mean if form == "printed" else target.b
     source = d * problem.noise**2 + d**2 * condition_m(problem.source.covariance, form)
     adapted = d**2 * condition_m(target.covariance, form) / n_target
@@ -172,8 +180,8 @@ def just_in_time_bound(
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
-    """How often to draw, and from what: the mean risk over repeats."""
+class Simulation:
+    """Repeated draws of the rows: a number of repeats, and a random generator."""
 
     repeats: int
     rng: np.random.Generator
@@ -181,8 +189,8 @@ class Draws:
     def risk(
         self, problem: JustInTime, n_source: float, n_target: float, *, split: bool = True
     ) -> float:
-        """As in `just_in_time_risk`."""
-        risk = just_in_time_risk(
+        """The mean of `just_in_time_risk`."""
+        risks = just_in_time_risk(
             problem, n_source, n_target, split=split, repeats=self.repeats, random_state=self.rng
         )
-        return float(risk.mean())
+        return float(risks.mean())

@@ -1,22 +1,44 @@
 """The paper's model of shift: x = A_e (ε₀ + b_e), and y a function of βᵀ(ε₀ + b_e) alone.
 
 Notation: A (d, d) a domain's transformation, b (d,) its latent mean, β (d,) the truth,
-U, V (d, d) orthogonal, s (d,) singular values.
+U, V (d, d) orthogonal, s (d,) singular values, Z (n, d) latents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from skdare._validation import check_choice, check_count, check_number
 from skdare.datasets import DomainData
-from skdare.theory._laws import LAWS
+from skdare.theory._matrices import random_orthogonal, random_symmetric
 
 TASKS = ("regression", "classification")
 VECTORS = ("symmetric", "shared", "free")
+
+_FREEDOM = 5.0
+# Two normal humps at ±0.8, each of variance 0.36: 0.64 + 0.36 = 1.
+_HUMP = 0.8
+
+
+def _mixture(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    side = rng.choice([-_HUMP, _HUMP], shape)
+    return side + np.sqrt(1.0 - _HUMP**2) * rng.standard_normal(shape)
+
+
+# Laws of the latent residuals: independent coordinates with mean zero and variance one.
+LAWS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] = {
+    "gaussian": lambda rng, shape: rng.standard_normal(shape),
+    "laplace": lambda rng, shape: rng.laplace(scale=0.5**0.5, size=shape),
+    "student": lambda rng, shape: (
+        rng.standard_t(_FREEDOM, shape) * np.sqrt((_FREEDOM - 2.0) / _FREEDOM)
+    ),
+    "uniform": lambda rng, shape: rng.uniform(-(3**0.5), 3**0.5, shape),
+    "mixture": _mixture,
+    "skewed": lambda rng, shape: rng.exponential(size=shape) - 1.0,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +50,7 @@ class LatentDomain:
     A : array of shape (d, d)
     b : array of shape (d,)
     law : one of `LAWS`
-        Of the residuals ε₀; no population quantity below depends on it.
+        Law of the residuals ε₀; no population quantity in regression depends on it.
     """
 
     A: np.ndarray
@@ -37,32 +59,25 @@ class LatentDomain:
 
     def __post_init__(self) -> None:
         check_choice("law", self.law, tuple(LAWS))
-        if self.A.shape != (len(self.b), len(self.b)):
-            d = len(self.b)
+        d = len(self.b)
+        if self.A.shape != (d, d):
             raise ValueError(
                 f"A has shape {self.A.shape} and b has {d} entries; pass an A of shape ({d}, {d})"
             )
 
-    @classmethod
-    def of_svd(
-        cls, U: np.ndarray, s: np.ndarray, V: np.ndarray, b: np.ndarray, law: str = "gaussian"
-    ) -> LatentDomain:
-        """``A = U diag(s) Vᵀ``."""
-        return cls((U * s) @ V.T, b, law)
-
     @property
     def mean(self) -> np.ndarray:
-        """Of x."""
+        """Mean of x."""
         return self.A @ self.b
 
     @property
     def covariance(self) -> np.ndarray:
-        """Of x."""
+        """Covariance of x."""
         return self.A @ self.A.T
 
     @property
     def second_moment(self) -> np.ndarray:
-        """Of x, not centred."""
+        """Second moment of x, not centred."""
         return self.covariance + np.outer(self.mean, self.mean)
 
     def latents(self, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -105,7 +120,7 @@ class LatentModel:
         if not len(self.domains):
             raise ValueError("domains is empty; pass one or more")
         for e, domain in enumerate(self.domains):
-            check_length("beta", self.beta, f"domain {e}", domain)
+            check_beta(self.beta, f"domain {e}", domain)
 
     @classmethod
     def draw(
@@ -130,14 +145,16 @@ class LatentModel:
         mean_rank : int, optional
             Dimension of the subspace in which latent means vary; default: all.
         shift : float
-            Deviation of the latent means along each of its directions.
+            Standard deviation of the latent means along each direction of that subspace.
         spread : float
-            Singular values are exp of a uniform number in ±spread.
+            Log singular values of A are uniform in ±spread.
         vectors : {"symmetric", "shared", "free"}
-            Right singular vectors: those on the left (A is symmetric, and the symmetric root
-            recovers it), the identity in every domain (the paper's assumption 1), or random.
-        law, task, noise
-            Of the residuals, the target and its noise.
+            Right singular vectors of A: equal to those on the left (A is symmetric, and the
+            symmetric root recovers it), the identity in every domain (the paper's assumption 1),
+            or random.
+        law : one of `LAWS`
+        task : "regression" or "classification"
+        noise : float
         random_state : int or Generator, optional
         """
         check_count("d", d, 1)
@@ -153,14 +170,16 @@ class LatentModel:
             check_number(name, value)
         rng = np.random.default_rng(random_state)
         beta = rng.standard_normal(d)
-        span = orthogonal(d, rng)[:, :rank]
+        span = random_orthogonal(d, rng)[:, :rank]
         domains = []
         for _ in range(n_domains):
-            U, s = orthogonal(d, rng), np.exp(rng.uniform(-spread, spread, d))
-            free = orthogonal(d, rng)
+            U = random_orthogonal(d, rng)
+            s = np.exp(rng.uniform(-spread, spread, d))
+            # Drawn in every case, so that one seed gives the same b whatever the vectors.
+            free = random_orthogonal(d, rng)
             V = {"symmetric": U, "shared": np.eye(d), "free": free}[vectors]
             b = span @ rng.normal(scale=shift, size=span.shape[1])
-            domains.append(LatentDomain.of_svd(U, s, V, b, law))
+            domains.append(LatentDomain((U * s) @ V.T, b, law))
         return cls(beta / np.linalg.norm(beta), tuple(domains), task, noise)
 
     @classmethod
@@ -171,8 +190,6 @@ class LatentModel:
         n_domains: int,
         *,
         spread: float = 1.0,
-        task: str = "regression",
-        noise: float = 1.0,
         random_state: int | np.random.Generator | None = None,
     ) -> LatentModel:
         """The paper's running example: one block of A is the same everywhere, the other varies.
@@ -180,19 +197,21 @@ class LatentModel:
         Latent means are zero, so that all of β can be aligned, and an invariant predictor throws
         the varying part of it away.
         """
-        for name, value in (("invariant", invariant), ("varying", varying)):
-            check_count(name, value, 1)
+        check_count("invariant", invariant, 1)
+        check_count("varying", varying, 1)
         check_count("n_domains", n_domains, 1)
         check_number("spread", spread)
-        rng, d = np.random.default_rng(random_state), invariant + varying
-        beta, fixed = rng.standard_normal(d), _symmetric(invariant, spread, rng)
+        rng = np.random.default_rng(random_state)
+        d = invariant + varying
+        beta = rng.standard_normal(d)
+        fixed = random_symmetric(invariant, spread, rng)
         domains = []
         for _ in range(n_domains):
             A = np.zeros((d, d))
             A[:invariant, :invariant] = fixed
-            A[invariant:, invariant:] = _symmetric(varying, spread, rng)
+            A[invariant:, invariant:] = random_symmetric(varying, spread, rng)
             domains.append(LatentDomain(A, np.zeros(d)))
-        return cls(beta / np.linalg.norm(beta), tuple(domains), task, noise)
+        return cls(beta / np.linalg.norm(beta), tuple(domains))
 
     @property
     def means(self) -> np.ndarray:
@@ -214,33 +233,36 @@ class LatentModel:
         rng = np.random.default_rng(random_state)
         X, y = [], []
         for domain in self.domains:
-            latents = domain.latents(n, rng)
-            X.append(latents @ domain.A.T)
-            y.append(self.targets(latents, rng))
-        labels = np.repeat(np.arange(len(self.domains)), n)
-        return DomainData(np.concatenate(X), np.concatenate(y), labels)
+            Z = domain.latents(n, rng)
+            X.append(Z @ domain.A.T)
+            y.append(self.targets(Z, rng))
+        return stack_domains(X, y)
 
 
-def latent_risk(V: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """E[(vᵀε)²] for latents ε of mean b and identity covariance; V holds v along its last axis."""
-    return (V**2).sum(axis=-1) + (V @ b) ** 2
+def exact_rows(model: LatentModel, n: int, rng: np.random.Generator) -> DomainData:
+    """n rows of every domain, without noise: latents of mean b and covariance I to rounding.
+
+    A head that depends on second moments alone must give the population's solution on them.
+    """
+    X, y = [], []
+    for domain in model.domains:
+        Z = domain.latents(n, rng)
+        Z = np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)[0] * np.sqrt(n) + domain.b
+        X.append(Z @ domain.A.T)
+        y.append(Z @ model.beta)
+    return stack_domains(X, y)
 
 
-def check_length(name: str, beta: np.ndarray, whose: str, domain: LatentDomain) -> None:
+def stack_domains(X: Sequence[np.ndarray], y: Sequence[np.ndarray]) -> DomainData:
+    """The rows of domains 0, 1, … one below another."""
+    labels = np.repeat(np.arange(len(X)), [len(rows) for rows in X])
+    return DomainData(np.concatenate(X), np.concatenate(y), labels)
+
+
+def check_beta(beta: np.ndarray, whose: str, domain: LatentDomain) -> None:
     """There is one weight for each latent of the domain."""
     if np.shape(beta) != np.shape(domain.b):
         raise ValueError(
-            f"{name} has shape {np.shape(beta)} and {whose} has {len(domain.b)} latents; pass one "
+            f"beta has shape {np.shape(beta)} and {whose} has {len(domain.b)} latents; pass one "
             "weight for each latent"
         )
-
-
-def orthogonal(d: int, rng: np.random.Generator) -> np.ndarray:
-    """A random orthogonal matrix, uniform over all of them."""
-    Q, R = np.linalg.qr(rng.standard_normal((d, d)))
-    return Q * np.sign(np.diag(R))
-
-
-def _symmetric(d: int, spread: float, rng: np.random.Generator) -> np.ndarray:
-    U = orthogonal(d, rng)
-    return (U * np.exp(rng.uniform(-spread, spread, d))) @ U.T

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from skdare._validation import check_choice
-from skdare.theory._roots import symmetric_power
+from skdare.theory._matrices import symmetric_power
 
 FORMS = ("printed", "repaired", "free")
 
@@ -25,7 +25,8 @@ def latent_covariances(d: int, n: float, repeats: int, rng: np.random.Generator)
         return np.eye(d)[None]
     if n <= d:
         raise ValueError(f"{n:g} rows give no full covariance of {d} features; {d + 1} are needed")
-    L, at = np.tril(rng.standard_normal((repeats, d, d)), -1), np.arange(d)
+    L = np.tril(rng.standard_normal((repeats, d, d)), -1)
+    at = np.arange(d)
     L[:, at, at] = np.sqrt(rng.chisquare(n - 1 - at, (repeats, d)))
     return L @ np.swapaxes(L, 1, 2) / n
 
@@ -64,23 +65,17 @@ def whitening_spread(S: np.ndarray, beta: np.ndarray) -> np.ndarray:
     eigenbasis of Σ, with t the roots of its eigenvalues, the divided differences of the inverse
     root give the error as -K∘H with ``K_ij = t_i/(t_i + t_j)``. K lies between 0 and 1 whatever
     the condition number: at most four times the trace at Σ = I, which is (d + 1)/4 ‖β‖².
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdare.theory._whitening_error import whitening_spread
-    >>> float(np.trace(whitening_spread(np.eye(3), np.array([1.0, 0.0, 0.0]))))
-    1.0
     """
     values, U = np.linalg.eigh(S)
-    t, c = np.sqrt(values), U.T @ beta
+    t = np.sqrt(values)
+    c = U.T @ beta
     K = t[:, None] / (t[:, None] + t)
     C = np.diag((K**2) @ c**2) + K * K.T * np.outer(c, c)
     return U @ C @ U.T
 
 
 def condition_m(S: np.ndarray, form: str = "printed") -> float:
-    """The theorem's m(Σ), and what can stand in its place.
+    """The theorem's m(Σ), or one of two numbers that can stand in its place.
 
     "printed" is λ_max/λ_min³, which depends on the units of x. "repaired" is κ²: the lemma's proof
     with the divided differences taken at the eigenvalues of Σ⁻¹, where it differentiates. "free"
@@ -99,20 +94,17 @@ def condition_m(S: np.ndarray, form: str = "printed") -> float:
 
 
 def eigen_root_risk(
-    values: np.ndarray,
-    beta: np.ndarray,
-    n: int,
-    repeats: int,
-    rng: np.random.Generator,
+    values: np.ndarray, beta: np.ndarray, n: int, repeats: int, rng: np.random.Generator
 ) -> float:
     """Mean risk with the paper's other root, A = U S from the eigendecomposition of Σ̂.
 
     Eigenvectors are ordered by eigenvalue and their signs are set to the true ones, which nobody
     knows; ``values`` are Σ's eigenvalues, in falling order, and U = I.
     """
-    A, C = np.diag(np.sqrt(values)), latent_covariances(len(beta), n, repeats, rng)
-    found, U = np.linalg.eigh(A @ C @ A)
-    found, U = found[:, ::-1], U[:, :, ::-1]
+    A = np.diag(np.sqrt(values))
+    C = latent_covariances(len(beta), n, repeats, rng)
+    rising, U = np.linalg.eigh(A @ C @ A)
+    U = U[:, :, ::-1]
     U = U * np.where(np.diagonal(U, axis1=1, axis2=2) < 0, -1.0, 1.0)[:, None, :]
-    V = A @ (U / np.sqrt(found)[:, None, :]) @ beta - beta
+    V = A @ (U / np.sqrt(rising[:, ::-1])[:, None, :]) @ beta - beta
     return float((V**2).sum(axis=1).mean())

@@ -1,11 +1,13 @@
-"""Two square roots of a covariance: the symmetric one, and the paper's from its eigenvectors.
+"""Matrices that the theorems share: square roots of a covariance, a projection, random matrices.
 
-Notation: S (d, d) a covariance with eigenvectors U and eigenvalues s², A (d, d) with A Aᵀ = S.
+Notation: S (d, d) a covariance with eigenvectors U and eigenvalues s², A (d, d) with A Aᵀ = S,
+B (d, E) latent means as columns.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy import linalg
 
 
 def symmetric_power(S: np.ndarray, power: float) -> np.ndarray:
@@ -50,3 +52,39 @@ def eigen_root(S: np.ndarray) -> np.ndarray:
     A = U[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0))
     largest = np.take_along_axis(A, np.abs(A).argmax(axis=0)[None], axis=0)
     return A * np.where(largest < 0, -1.0, 1.0)
+
+
+def mean_null_projection(B: np.ndarray) -> np.ndarray:
+    """The projection onto what no latent mean touches, ``I - B B⁺``.
+
+    Singular values of B below the rounding of its largest count as zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdare.theory import mean_null_projection
+    >>> mean_null_projection(np.array([[2.0, 4.0], [0.0, 0.0]])) + 0.0
+    array([[0., 0.],
+           [0., 1.]])
+    """
+    U, values, _ = linalg.svd(B, full_matrices=False)
+    U = U[:, values > max(B.shape) * np.finfo(float).eps * values.max(initial=0.0)]
+    return np.eye(len(B)) - U @ U.T
+
+
+def random_orthogonal(d: int, rng: np.random.Generator) -> np.ndarray:
+    """A random orthogonal matrix, uniform over all of them."""
+    Q, R = np.linalg.qr(rng.standard_normal((d, d)))
+    return Q * np.sign(np.diag(R))
+
+
+def random_symmetric(d: int, spread: float, rng: np.random.Generator) -> np.ndarray:
+    """A random symmetric matrix with log eigenvalues uniform in ±spread."""
+    U = random_orthogonal(d, rng)
+    return (U * np.exp(rng.uniform(-spread, spread, d))) @ U.T
+
+
+def random_direction(d: int, rng: np.random.Generator) -> np.ndarray:
+    """A random vector of length one."""
+    v = rng.standard_normal(d)
+    return v / np.linalg.norm(v)
