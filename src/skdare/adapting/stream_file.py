@@ -36,19 +36,19 @@ class StreamFile:
     header: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray]
 
-    def write(self, path: str | PathLike[str], made: Callable[[StreamFile], object]) -> None:
+    def write(self, path: str | PathLike[str], restore: Callable[[StreamFile], object]) -> None:
         """Replace the file in one step; where that fails, what was there stays.
 
         Parameters
         ----------
         path : str or path
-        made : callable
+        restore : callable
             Makes the stream of a file; one that it cannot make is not written.
         """
 
         def check(file: TensorFile) -> None:
             try:
-                made(StreamFile(file.kind, file.header, file.arrays))
+                restore(StreamFile(file.kind, file.header, file.arrays))
             except DAMAGE as error:
                 raise ValueError(
                     f"not written to {path}, as it could not be read again: {error}; what was "
@@ -76,11 +76,11 @@ class StreamFile:
     def numbers(self, fields: Mapping[str, Field]) -> dict[str, Any]:
         """Those of the numbers that the file has, each of its kind."""
         saved = ReadContext({}, {})
-        given = self.header["numbers"]
-        unknown = set(given) - set(fields)
+        numbers = self.header["numbers"]
+        unknown = set(numbers) - set(fields)
         if unknown:
             raise FieldError(f"it has a number {min(unknown)!r}")
-        return {name: fields[name].read(given[name], saved.inside(name)) for name in given}
+        return {name: fields[name].read(numbers[name], saved.inside(name)) for name in numbers}
 
     def checked(self, shapes: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
         """The arrays, of the shapes that letters give."""

@@ -36,22 +36,23 @@ class ErrorEstimate:
 
 
 def estimated_error(
-    own: Callable[[np.ndarray], Adjustment], guess: Adjustment, n: int
+    adjustment_of: Callable[[np.ndarray], Adjustment], guess: Adjustment, n: int
 ) -> ErrorEstimate:
     """Normalised error of a guess, with an interval by resampling.
 
     Parameters
     ----------
-    own : callable
+    adjustment_of : callable
         The adjustment of some rows, by number.
     guess : Adjustment
     n : int
         Rows in all.
     """
     rng = np.random.default_rng(0)
-    value = adjustment_error(guess, own(np.arange(n)))
+    value = adjustment_error(guess, adjustment_of(np.arange(n)))
     halves = [
-        adjustment_error(guess, own(np.sort(rng.permutation(n)[: n // 2]))) for _ in range(_HALVES)
+        adjustment_error(guess, adjustment_of(np.sort(rng.permutation(n)[: n // 2])))
+        for _ in range(_HALVES)
     ]
     margin = _T90 * float(np.std(halves, ddof=1))
     return ErrorEstimate(value, max(value - margin, 0.0), value + margin)
@@ -60,7 +61,7 @@ def estimated_error(
 def adjustment_finding(
     training: TrainingDomains,
     rehearsal: Rehearsal | None,
-    own: Callable[[np.ndarray], Adjustment],
+    adjustment_of: Callable[[np.ndarray], Adjustment],
     D: np.ndarray | LinearOperator | None,
     n: int,
 ) -> Finding:
@@ -73,19 +74,23 @@ def adjustment_finding(
         return Finding(NAME, QUESTION, "this head does not adjust domains", "fine")
     if len(training.labels) < 2:
         return cannot_say(NAME, QUESTION, "needs at least 2 training domains to compare with")
-    least = int(min(m.n for m in training.moments))
-    if rehearsal is None and n < least:
-        needed = f"needs at least {least} rows, as the smallest training domain has, or a rehearsal"
+    smallest = int(min(m.n for m in training.moments))
+    if rehearsal is None and n < smallest:
+        needed = (
+            f"needs at least {smallest} rows, as the smallest training domain has, or a rehearsal"
+        )
         return cannot_say(NAME, QUESTION, needed)
-    seen = _seen(training, rehearsal, n)
-    error = estimated_error(own, training.guess, n)
+    training_errors = _training_errors(training, rehearsal, n)
+    error = estimated_error(adjustment_of, training.guess, n)
     norm = spectral_norm(D)
-    level, word = _verdict(error, max(seen.values()))
+    least = min(training_errors.values())
+    most = max(training_errors.values())
+    level, word = _verdict(error, most)
     norms = {one.name: one.norm for one in training.held_out}
     answer = (
         f"{word}: its normalised error is {number(error.value)} (resampled: "
         f"{number(error.low)} to {number(error.high)}); as many rows of each training domain and "
-        f"the others' guess have {number(min(seen.values()))} to {number(max(seen.values()))}; "
+        f"the others' guess have {number(least)} to {number(most)}; "
         f"‖Δ‖ is {number(norm)}, with all their rows there {number(min(norms.values()))} to "
         f"{number(max(norms.values()))}"
     )
@@ -94,14 +99,16 @@ def adjustment_finding(
         "error": error.value,
         "interval": [error.low, error.high],
         "norm": norm,
-        "training_errors": seen,
+        "training_errors": training_errors,
         "training_norms": norms,
-        "absurd": error.low > _ABSURD * max(seen.values()),
+        "absurd": error.low > _ABSURD * most,
     }
     return Finding(NAME, QUESTION, answer, level, numbers)
 
 
-def _seen(training: TrainingDomains, rehearsal: Rehearsal | None, n: int) -> Mapping[str, float]:
+def _training_errors(
+    training: TrainingDomains, rehearsal: Rehearsal | None, n: int
+) -> Mapping[str, float]:
     """Errors for training domains, at this number of rows where a rehearsal tried it."""
     errors = {} if rehearsal is None else rehearsal.errors(n)
     return errors or {one.name: one.error for one in training.held_out}

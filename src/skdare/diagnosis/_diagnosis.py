@@ -39,8 +39,8 @@ class Diagnosis:
         for finding in self.findings:
             if finding.name == name:
                 return finding
-        known = ", ".join(f"`{finding.name}`" for finding in self.findings)
-        raise KeyError(f"there is no finding `{name}`; there are {known}")
+        names = ", ".join(f"`{finding.name}`" for finding in self.findings)
+        raise KeyError(f"there is no finding `{name}`; there are {names}")
 
     def text(self, width: int = 88) -> str:
         """Text for a terminal."""

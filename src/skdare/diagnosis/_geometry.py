@@ -61,10 +61,10 @@ def adjustment_difference(own: Adjustment, guess: Adjustment) -> np.ndarray | Li
     if is_low_rank(own) and is_low_rank(guess):
         return _low_rank_difference(own, guess)
     values, vectors = symmetric_eigen(to_numpy(own.dense(guess)).astype(np.float64))
-    kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
-    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+    present = values > len(values) * np.finfo(np.float64).eps * values[-1]
+    inverse = np.where(present, 1.0 / np.where(present, values, 1.0), 0.0)
     guessed = to_numpy(guess.dense(own)).astype(np.float64)
-    within = vectors @ (kept[:, None] * vectors.T)
+    within = vectors @ (present[:, None] * vectors.T)
     return vectors @ (inverse[:, None] * (vectors.T @ guessed)) - within
 
 
@@ -75,8 +75,8 @@ def _low_rank_difference(own: Adjustment, guess: Adjustment) -> LinearOperator:
     values, turn = np.linalg.eigh(own.scale * np.eye(len(R)) + (R * weights) @ R.T)
     noise = own.d * np.finfo(np.float64).eps * values.max(initial=own.scale)
     Z = Z @ turn
-    kept = values > noise
-    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+    present = values > noise
+    inverse = np.where(present, 1.0 / np.where(present, values, 1.0), 0.0)
     beyond = 1.0 / own.scale if own.scale > noise else 0.0
     G, guessed = low_rank_columns(guess)
 
@@ -88,11 +88,11 @@ def _low_rank_difference(own: Adjustment, guess: Adjustment) -> LinearOperator:
 
     def forth(V: np.ndarray) -> np.ndarray:
         V = V.reshape(own.d, -1)
-        return undone(guess_times(V), inverse, beyond) - undone(V, kept, float(beyond > 0))
+        return undone(guess_times(V), inverse, beyond) - undone(V, present, float(beyond > 0))
 
     def back(V: np.ndarray) -> np.ndarray:
         V = V.reshape(own.d, -1)
-        return guess_times(undone(V, inverse, beyond)) - undone(V, kept, float(beyond > 0))
+        return guess_times(undone(V, inverse, beyond)) - undone(V, present, float(beyond > 0))
 
     shape = (own.d, own.d)
     return LinearOperator(shape, forth, back, forth, np.dtype(np.float64), back)

@@ -55,10 +55,10 @@ def label_finding(
     # Shares in training are estimates, too: the difference has 1/n + 1/N of the variance.
     statistic = float(np.sum((observed - expected) ** 2 / expected)) / (1.0 + n / trained_on)
     p = float(chi2.sf(statistic, len(bins) - 1))
-    found = counts / n
-    distance = 0.5 * float(np.abs(found - shares).sum())
+    shares_here = counts / n
+    distance = 0.5 * float(np.abs(shares_here - shares).sum())
     limit = reach + 0.5 * math.sqrt(len(shares) / n)
-    worst = int(np.argmax(np.abs(found - shares)))
+    worst = int(np.argmax(np.abs(shares_here - shares)))
     if p >= _LEVEL:
         level = "fine"
         word = "no sign of a change"
@@ -71,13 +71,13 @@ def label_finding(
     answer = (
         f"{word}: predicted shares differ by {percent(distance)} (training domains from their "
         f"average: up to {percent(reach)}; chi-squared test p = {p:.2g}); class {classes[worst]} "
-        f"has {percent(found[worst])}, in training {percent(shares[worst])}"
+        f"has {percent(shares_here[worst])}, in training {percent(shares[worst])}"
     )
     numbers = {
         "distance": distance,
         "training_distance": reach,
         "p": p,
-        "shares": {str(c): float(s) for c, s in zip(classes, found, strict=True)},
+        "shares": {str(c): float(s) for c, s in zip(classes, shares_here, strict=True)},
         "training_shares": {str(c): float(s) for c, s in zip(classes, shares, strict=True)},
     }
     return Finding(NAME, QUESTION, answer, level, numbers)
@@ -87,12 +87,12 @@ def _bins(shares: np.ndarray, n: int) -> list[np.ndarray]:
     """Classes, the rare ones together, so that each bin has rows enough to expect."""
     order = np.argsort(shares)
     bins: list[np.ndarray] = []
-    held: list[int] = []
+    numbers: list[int] = []
     for number in order:
-        held.append(int(number))
-        if n * shares[held].sum() >= _EXPECTED:
-            bins.append(np.array(held))
-            held = []
-    if held and bins:
-        bins[-1] = np.concatenate([bins[-1], held])
+        numbers.append(int(number))
+        if n * shares[numbers].sum() >= _EXPECTED:
+            bins.append(np.array(numbers))
+            numbers = []
+    if numbers and bins:
+        bins[-1] = np.concatenate([bins[-1], numbers])
     return bins

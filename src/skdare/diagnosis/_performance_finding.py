@@ -66,14 +66,14 @@ def outlook(rehearsal: Rehearsal, loss: float, disagreement: float | None, rows:
 
 def loss_finding(rehearsal: Rehearsal, expected: Outlook) -> Finding:
     """The expected score, beside what the rehearsal lost."""
-    seen = {one.domain: one.loss for one in rehearsal.domains}
+    losses = {one.domain: one.loss for one in rehearsal.domains}
     unit = rehearsal.task.unit
     low, high = (expected.within(expected.as_is + s * expected.miss) for s in (-1, 1))
     answer = (
         f"expected {unit} {percent(expected.as_is)}, usually {percent(expected.usual)} (rehearsed "
         f"forecasts were off by up to {abs(100 * expected.miss):.0f}\u00a0points); held out, "
-        f"training domains scored {percent(expected.usual - max(seen.values()))} to "
-        f"{percent(expected.usual - min(seen.values()))}"
+        f"training domains scored {percent(expected.usual - max(losses.values()))} to "
+        f"{percent(expected.usual - min(losses.values()))}"
     )
     if rehearsal.saturated:
         answer += (
@@ -88,7 +88,7 @@ def loss_finding(rehearsal: Rehearsal, expected: Outlook) -> Finding:
         "interval": [low, high],
         "usual": expected.usual,
         "loss": expected.loss,
-        "training_losses": seen,
+        "training_losses": losses,
         "saturated": rehearsal.saturated,
     }
     return Finding(LOSS, LOSS_QUESTION, answer, level, numbers)

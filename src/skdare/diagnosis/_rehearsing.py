@@ -286,8 +286,8 @@ class Rehearsing:
         errors = {}
         for some in self._samples(rows.shape[0]):
             with suppress(RowsAlike):
-                own = own_adjustment(others, rows, some)
-                errors[len(some)] = adjustment_error(others.guess, own)
+                adjustment = own_adjustment(others, rows, some)
+                errors[len(some)] = adjustment_error(others.guess, adjustment)
         return errors
 
 

@@ -57,8 +57,8 @@ class Cluster:
     def held(self, futures: Sequence[Any]) -> list[bool]:
         """Whether what each future stands for is still somewhere."""
         there = [future for future in futures if future.status == "finished"]
-        found = self._ask(lambda: self.client.who_has(there)) if there else {}
-        return [bool(found.get(future.key)) for future in futures]
+        holders = self._ask(lambda: self.client.who_has(there)) if there else {}
+        return [bool(holders.get(future.key)) for future in futures]
 
     def submit(self, function: Callable[..., Any], *arguments: Any, place: str | None) -> Any:
         """A future of a function of objects, some of which are futures."""

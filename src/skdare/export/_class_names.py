@@ -13,8 +13,8 @@ Change = tuple[Any, str, Any]
 def class_order(model: Any, linear: LinearMap) -> list[int]:
     """The head's classes in the order of the network, where it names the same ones."""
     classes = [] if linear.classes is None else linear.classes.tolist()
-    known = _names(model)
-    places = {str(name): place for place, name in known.items()}
+    names = _names(model)
+    places = {str(name): place for place, name in names.items()}
     if len(places) == len(classes) and {str(c) for c in classes} == set(places):
         return sorted(range(len(classes)), key=lambda c: places[str(classes[c])])
     return list(range(len(classes)))
@@ -22,29 +22,29 @@ def class_order(model: Any, linear: LinearMap) -> list[int]:
 
 def change_list(model: Any, linear: LinearMap, outputs: int) -> list[Change]:
     """Attributes to set, for Hugging Face and timm."""
-    found: list[Change] = []
+    changes: list[Change] = []
     if isinstance(getattr(model, "num_classes", None), int):
-        found.append((model, "num_classes", outputs))
+        changes.append((model, "num_classes", outputs))
     if isinstance(getattr(model, "num_labels", None), int):
-        found.append((model, "num_labels", outputs))
+        changes.append((model, "num_labels", outputs))
     config = getattr(model, "config", None)
     if hasattr(config, "id2label"):
         names = _output_names(model, linear, outputs)
-        found.append((config, "id2label", dict(enumerate(names))))
-        found.append((config, "label2id", {name: place for place, name in enumerate(names)}))
+        changes.append((config, "id2label", dict(enumerate(names))))
+        changes.append((config, "label2id", {name: place for place, name in enumerate(names)}))
     if hasattr(config, "problem_type"):
-        found.append((config, "problem_type", _problem_type(linear, outputs)))
-    return found
+        changes.append((config, "problem_type", _problem_type(linear, outputs)))
+    return changes
 
 
 def _output_names(model: Any, linear: LinearMap, outputs: int) -> Sequence[str]:
-    known = _names(model)
+    names = _names(model)
     if linear.classes is None:
-        return [known[0] if len(known) == 1 else "LABEL_0"]
+        return [names[0] if len(names) == 1 else "LABEL_0"]
     shown = linear.classes.tolist()[-outputs:]
     # A head that was fitted to label numbers of this network keeps their names.
-    if linear.classes.dtype.kind in "iu" and set(linear.classes.tolist()) <= set(known):
-        return [known[number] for number in shown]
+    if linear.classes.dtype.kind in "iu" and set(linear.classes.tolist()) <= set(names):
+        return [names[number] for number in shown]
     return [str(label) for label in shown]
 
 

@@ -34,8 +34,8 @@ def _of_timm(model: Any) -> str | None:
     """What ``get_classifier`` gives, which timm's networks have."""
     if not callable(getattr(model, "get_classifier", None)):
         return None
-    found = model.get_classifier()
-    names = [name for name, part in model.named_modules() if part is found]
+    layer = model.get_classifier()
+    names = [name for name, part in model.named_modules() if part is layer]
     if not names:
         raise _unclear(model, "its get_classifier() gives no single layer")
     return names[0]

@@ -109,10 +109,10 @@ class Graph:
         opset = [helper.make_opsetid("", OPSET)]
         about = {"producer_name": "skdare", "producer_version": version}
         model = helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION, **about)
-        known = {"head": self.linear.head}
+        properties = {"head": self.linear.head}
         if self.linear.feature_names is not None:
-            known["feature_names"] = json.dumps(list(self.linear.feature_names))
-        helper.set_model_props(model, known)
+            properties["feature_names"] = json.dumps(list(self.linear.feature_names))
+        helper.set_model_props(model, properties)
         onnx.checker.check_model(model, full_check=True)
         return model
 

@@ -117,8 +117,8 @@ def swapped(model: nn.Module, linear: LinearMap, layer: str | None) -> Swap:
         )
     one_logit = linear.is_binary and old.out_features == 1
     linear = linear if one_logit else linear.reordered(class_order(model, linear))
-    given = {"dtype": old.weight.dtype, "device": old.weight.device}
-    new = linear_layer(linear, one_logit=one_logit, **given).train(old.training)
+    like_old = {"dtype": old.weight.dtype, "device": old.weight.device}
+    new = linear_layer(linear, one_logit=one_logit, **like_old).train(old.training)
     # A frozen network stays frozen, and one that is trained goes on.
     new.requires_grad_(old.weight.requires_grad)
     parts = model.named_modules(remove_duplicate=False)

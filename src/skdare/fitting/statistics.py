@@ -33,13 +33,13 @@ class ProblemStatistics:
     def __init__(self, problem: Problem, shared: SharedCaches | None = None) -> None:
         self.problem = problem
         self._spread = isinstance(problem.X, SpreadRows)
-        known: SharedCaches = {} if shared is None else shared
+        caches: SharedCaches = {} if shared is None else shared
         for e, label in enumerate(problem.labels):
-            if label not in known or not self._serves(known[label]):
+            if label not in caches or not self._serves(caches[label]):
                 index = problem.index[e]
                 weight = problem.domain_weight(e)
-                known[label] = DomainCache(problem.X, index, weight)
-        self.domains = [known[label] for label in problem.labels]
+                caches[label] = DomainCache(problem.X, index, weight)
+        self.domains = [caches[label] for label in problem.labels]
 
     def _serves(self, other: DomainCache) -> bool:
         """Whether another fit's statistics are of use: rows with workers end with their fit."""
@@ -100,13 +100,13 @@ class ProblemStatistics:
 
     def constant_domains(self) -> list[Hashable]:
         """The domains of several rows that are all the same."""
-        found = []
+        constant = []
         for e, label in enumerate(self.problem.labels):
             if length(self.problem.index[e]) > 1:
                 mean, variances = self._mean_and_variances(e)
                 if not np.any(variances > np.maximum(self._noise(mean), self._smallest)):
-                    found.append(label)
-        return found
+                    constant.append(label)
+        return constant
 
     def ridge(self, chosen: Sequence[int], whitening: Whitening, l2: float) -> float:
         """The ridge on canonical weights that is l2 in the common unit.
@@ -119,11 +119,11 @@ class ProblemStatistics:
             return l2
         unit = self.unit(chosen)
         X = self.problem.X
-        own = [
+        scales = [
             m.scale(centered=whitening.centered) if whitening.can_invert(m, X) else unit
             for m in map(self.moments, chosen)
         ]
-        return l2 * unit / float(np.mean(own))
+        return l2 * unit / float(np.mean(scales))
 
     def domain_mean(self, e: int) -> np.ndarray:
         """Mean of a domain, on the host."""

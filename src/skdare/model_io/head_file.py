@@ -128,10 +128,10 @@ def _needed(kind: type[Head], adaptable: bool) -> set[str]:
     return needed
 
 
-def _parameters(given: Mapping[str, Any], arrays: HeaderArrays) -> dict[str, Any]:
+def _parameters(values: Mapping[str, Any], arrays: HeaderArrays) -> dict[str, Any]:
     """Constructor values; a cluster is no part of a head, and another may be in scope later."""
-    engine = given["engine"] if isinstance(given["engine"], str) else "auto"
-    written = {**given, "engine": engine}.items()
+    engine = values["engine"] if isinstance(values["engine"], str) else "auto"
+    written = {**values, "engine": engine}.items()
     return {name: ANYTHING.write(value, arrays, name) for name, value in written}
 
 
@@ -181,12 +181,12 @@ def of_type(header: Mapping[str, Any], name: str, kind: type) -> Any:
     return header[name]
 
 
-def _with_parameters(kind: type[Head], given: dict[str, Any], saved: ReadContext) -> Head:
-    known = kind().get_params(deep=False)
-    for name in given:
-        if name not in known:
+def _with_parameters(kind: type[Head], nodes: dict[str, Any], saved: ReadContext) -> Head:
+    parameters = kind().get_params(deep=False)
+    for name in nodes:
+        if name not in parameters:
             raise FieldError(f"{kind.__name__} has no parameter {name!r}")
-    head = kind(**{name: ANYTHING.read(node, saved.inside(name)) for name, node in given.items()})
+    head = kind(**{name: ANYTHING.read(node, saved.inside(name)) for name, node in nodes.items()})
     try:
         head._check_options()
     except (TypeError, ValueError) as error:

@@ -40,7 +40,7 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
     dict
         ``kind`` ("head", "adapter" or "fleet") and ``version`` of the format. Of a head: ``class``,
         ``parameters``, ``features``, ``feature_names``, ``classes``, ``domains``, ``rows`` (of each
-        domain, where they are known), ``steps`` before it, ``adaptable`` (whether it keeps what
+        domain, where they are weights), ``steps`` before it, ``adaptable`` (whether it keeps what
         `adapt` and `diagnose` need), ``adapts`` (whether `adapt` changes anything), ``rehearsed``,
         ``adapted_rows``, ``choice`` and ``versions``. Of a stream: ``options``, and ``rows`` seen
         or ``devices``.
@@ -127,7 +127,7 @@ def _rows(moments: Any, domains: list[Any]) -> list[float | None]:
     if moments is None:
         return [None] * len(domains)
     try:
-        known = {LABEL.read(label, _SAVED): node["n"] for label, node in moments}
+        weights = {LABEL.read(label, _SAVED): node["n"] for label, node in moments}
     except (TypeError, ValueError, KeyError):
         raise FieldError("its moments are not valid") from None
-    return [Nullable(NUMBER).read(known.get(label), _SAVED.inside("n")) for label in domains]
+    return [Nullable(NUMBER).read(weights.get(label), _SAVED.inside("n")) for label in domains]

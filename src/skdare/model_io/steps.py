@@ -44,7 +44,7 @@ class _Filled:
             raise FieldError("a SimpleImputer that drops features without values cannot be saved")
         return cls(step.strategy, step.statistics_, getattr(step, "feature_names_in_", None))
 
-    def made(self) -> SimpleImputer:
+    def step(self) -> SimpleImputer:
         # Fitted to one row of the values to fill in, which are then its means and its medians.
         step = SimpleImputer(strategy=self.strategy, keep_empty_features=True)
         return _named(step.fit(self.statistics[None, :]), self.names)
@@ -74,10 +74,17 @@ class _Scaled:
     @classmethod
     def of(cls, step: StandardScaler) -> _Scaled:
         names = getattr(step, "feature_names_in_", None)
-        given = (step.mean_, step.var_, step.scale_, np.atleast_1d(step.n_samples_seen_))
-        return cls(*given, names, bool(step.with_mean), bool(step.with_std))
+        return cls(
+            step.mean_,
+            step.var_,
+            step.scale_,
+            np.atleast_1d(step.n_samples_seen_),
+            names,
+            bool(step.with_mean),
+            bool(step.with_std),
+        )
 
-    def made(self) -> StandardScaler:
+    def step(self) -> StandardScaler:
         step = StandardScaler(with_mean=self.with_mean, with_std=self.with_std)
         d = next(len(a) for a in (self.mean, self.var, self.scale) if a is not None)
         step.mean_ = self.mean
@@ -104,7 +111,7 @@ class _Clipped:
             raise FieldError("of FunctionTransformers only np.clip with two limits can be saved")
         return cls(**{"low": None, "high": None, **{names[k]: v for k, v in limits.items()}})
 
-    def made(self) -> FunctionTransformer:
+    def step(self) -> FunctionTransformer:
         limits = {"a_min": self.low, "a_max": self.high}
         return FunctionTransformer(np.clip, kw_args=limits, feature_names_out="one-to-one")
 
@@ -155,11 +162,11 @@ _STEPS: dict[str, tuple[type, Any, ObjectOf]] = {
 
 def described_step(name: str, step: Any, arrays: HeaderArrays) -> dict[str, Any]:
     """A step as part of a header."""
-    for kind, (made, known, record) in _STEPS.items():
-        if type(step) is made:
-            if made is not FunctionTransformer:
+    for kind, (step_class, state_class, record) in _STEPS.items():
+        if type(step) is step_class:
+            if step_class is not FunctionTransformer:
                 check_is_fitted(step)
-            node = record.write(known.of(step), arrays, f"steps.{name}")
+            node = record.write(state_class.of(step), arrays, f"steps.{name}")
             return {"name": name, "class": kind, "state": node, "output": _output(step)}
     raise TypeError(
         f"step {name!r} is a {type(step).__name__}, which cannot be saved; use "
@@ -178,7 +185,7 @@ def restored_step(node: Any, arrays: Mapping[str, np.ndarray], d: int) -> tuple[
     match node:
         case {"name": str(name), "class": str(kind), "state": dict(state)} if kind in _STEPS:
             saved = ReadContext(arrays, {"d": d}, f"step {name}")
-            step = _STEPS[kind][2].read(state, saved).made()
+            step = _STEPS[kind][2].read(state, saved).step()
             output = Nullable(TEXT).read(node.get("output"), saved.inside("output"))
             if output not in _OUTPUTS:
                 raise FieldError(f"step {name} has the output {output!r}")

@@ -122,21 +122,21 @@ class History:
         """The two-loop recursion, in coefficients of the gradient and of the vectors."""
         if not self.count:
             return gradient
-        known = to_numpy(self._used @ gradient)
+        products = to_numpy(self._used @ gradient)
         inner = self.inner
-        m = len(known)
+        m = len(products)
         weight = {}
         a = np.zeros(m)
         order = [2 * (c % MEMORY) for c in range(max(0, self.count - MEMORY), self.count)]
         for s in reversed(order):
-            weight[s] = (known[s] + inner[s, :m] @ a) / inner[s, s + 1]
+            weight[s] = (products[s] + inner[s, :m] @ a) / inner[s, s + 1]
             a[s + 1] -= weight[s]
         last = order[-1]
-        own = float(inner[last, last + 1] / inner[last + 1, last + 1])
-        a *= own
+        scale = float(inner[last, last + 1] / inner[last + 1, last + 1])
+        a *= scale
         for s in order:
-            a[s] += weight[s] - (own * known[s + 1] + inner[s + 1, :m] @ a) / inner[s, s + 1]
-        return own * gradient + like(a, gradient) @ self._used
+            a[s] += weight[s] - (scale * products[s + 1] + inner[s + 1, :m] @ a) / inner[s, s + 1]
+        return scale * gradient + like(a, gradient) @ self._used
 
 
 @dataclass(frozen=True, eq=False)
