@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skdare.bench import Given, Plan, Settings, bench_plan
+from skdare.bench import NetworkScore, Plan, Settings, bench_plan
 from skdare.datasets import MANIFEST, DomainData, read, read_fine_tuned, store_info
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class Reproduction:
         )
 
 
-Scores = dict[tuple[str, int], Given]
+Scores = dict[tuple[str, int], NetworkScore]
 
 
 def network_scores(folder: str | Path) -> tuple[Scores, Scores]:
@@ -269,9 +269,9 @@ def network_scores(folder: str | Path) -> tuple[Scores, Scores]:
 
     records = TrainingFolder(folder).records()
     networks = {
-        (record.held_out, record.trial): Given(record.accuracy["reserved"], "reserved")
+        (record.held_out, record.trial): NetworkScore(record.accuracy["reserved"], "reserved")
         for record in selected(records)
         if record.held_out is not None
     }
     ceilings = ceiling_scores(records).items()
-    return networks, {place: Given(score, "reserved") for place, score in ceilings}
+    return networks, {place: NetworkScore(score, "reserved") for place, score in ceilings}

@@ -12,42 +12,36 @@ import numpy as np
 import pytest
 
 from interrupts import PATIENCE, stopped_command
-from skdare.bench import (
-    EXTRAS,
-    TASKS,
-    Log,
-    Record,
-    bench_plan,
-    run,
-)
-from skdare.bench._run import _Groups
-from skdare.bench._runner import Runner
+from skdare.bench import Log, Record, bench_plan, run
+from skdare.bench._feature_set import TASKS
+from skdare.bench._plan import EXTRAS
+from skdare.bench._run import Schedule, TrialRunner
 from skdare.datasets import read
-from small_bench import FAST, ask, results, table
+from small_bench import FAST, results, small_plan, table
 
 
 @pytest.mark.parametrize("protocol", ["default", "paper"])
 def test_trials_side_by_side_give_the_same_records(protocol):
     settings = replace(FAST, protocol=protocol)
-    plan = ask(settings=settings, trials=2, extras=EXTRAS, end_to_end={"a": 0.9})
+    plan = small_plan(settings=settings, trials=2, extras=EXTRAS, end_to_end={"a": 0.9})
     alone = results(run(plan))
     assert results(run(plan, jobs=3)) == alone
     assert {status for _, _, status, _ in alone.values()} == {"ok", "given"}
 
 
 def test_a_fold_can_end_while_another_is_between_two_of_its_trials():
-    plan = ask(trials=1, heads=["erm", "dare"])
+    plan = small_plan(trials=1, heads=["erm", "dare"])
     trials = [trial for trial in plan.trials if trial.held_out in "ab"]
     (first, _), (last, _) = ([t for t in trials if t.held_out == name] for name in "ab")
-    groups = _Groups([*(t for t in trials if t.held_out == "a"), last], Runner(plan))
-    assert [groups.next(None), groups.next(None)] == [first, last]
-    groups.finished(first)  # its worker has not asked for the second trial of that fold yet
-    groups.finished(last)
-    assert groups.next(None).held_out == "a"
+    schedule = Schedule([*(t for t in trials if t.held_out == "a"), last], TrialRunner(plan).folds)
+    assert [schedule.next(None), schedule.next(None)] == [first, last]
+    schedule.finished(first)  # its worker has not asked for the second trial of that fold yet
+    schedule.finished(last)
+    assert schedule.next(None).held_out == "a"
 
 
 def test_a_run_that_was_stopped_goes_on_and_repeats_nothing(tmp_path):
-    plan, log = ask(trials=2, extras=["ceilings"]), Log(tmp_path)
+    plan, log = small_plan(trials=2, extras=["ceilings"]), Log(tmp_path)
     whole = results(run(plan))
     begun = run(plan, log, jobs=2)
     for _ in range(5):
@@ -61,7 +55,7 @@ def test_a_run_that_was_stopped_goes_on_and_repeats_nothing(tmp_path):
 
 
 def test_what_is_finished_is_on_file_whether_or_not_anyone_asks_for_it(tmp_path):
-    plan, log = ask(trials=1, heads=["erm"]), Log(tmp_path)
+    plan, log = small_plan(trials=1, heads=["erm"]), Log(tmp_path)
     begun = run(plan, log)
     next(begun)
     end = time.monotonic() + PATIENCE
@@ -72,7 +66,7 @@ def test_what_is_finished_is_on_file_whether_or_not_anyone_asks_for_it(tmp_path)
 
 
 def test_a_torn_last_line_costs_its_own_trial_only(tmp_path):
-    plan, log = ask(trials=1, heads=["erm", "dare"]), Log(tmp_path)
+    plan, log = small_plan(trials=1, heads=["erm", "dare"]), Log(tmp_path)
     whole = results(run(plan, log))
     text = log.path.read_bytes()
     log.path.write_bytes(text[:-20])
@@ -119,13 +113,13 @@ def test_a_second_process_may_not_write_to_the_same_run(tmp_path):
         Log(tmp_path).open(),
         pytest.raises(ValueError, match="another process is writing"),
     ):
-        list(run(ask(trials=1, heads=["erm"]), Log(tmp_path)))
+        list(run(small_plan(trials=1, heads=["erm"]), Log(tmp_path)))
 
 
 def test_a_failing_trial_is_a_record_with_its_reason(tmp_path):
     data = table()
     data.y[data.domains != "b"] = "x"  # one class is left to train on
-    plan = ask(data, trials=1, heads=["erm", "dare"], options={"dare": {"shrinkage": 0.5}})
+    plan = small_plan(data, trials=1, heads=["erm", "dare"], options={"dare": {"shrinkage": 0.5}})
     records = list(run(plan, Log(tmp_path)))
     failed = [record for record in records if record.held_out == "b"]
     assert {record.status for record in failed} == {"failed"}
@@ -136,19 +130,19 @@ def test_a_failing_trial_is_a_record_with_its_reason(tmp_path):
 
 
 def test_warnings_belong_to_the_trial_that_gave_them():
-    plan = ask(trials=1, heads=["erm", "irm"], options={"irm": {"max_iter": 1}})
+    plan = small_plan(trials=1, heads=["erm", "irm"], options={"irm": {"max_iter": 1}})
     for record in run(plan, jobs=2):
         assert ("max_iter" in record.values.get("warnings", "")) == (record.head == "irm")
 
 
 def test_warnings_of_the_caller_are_still_shown():
-    for _ in run(ask(trials=1, heads=["erm"])):
+    for _ in run(small_plan(trials=1, heads=["erm"])):
         with pytest.warns(UserWarning, match="mine"):
             warnings.warn("mine", stacklevel=1)
 
 
 def test_records_are_flat_and_survive_the_file():
-    for record in run(ask(trials=1, extras=EXTRAS)):
+    for record in run(small_plan(trials=1, extras=EXTRAS)):
         line = record.to_line()
         assert Record.from_line(line) == record
         assert not any(isinstance(v, dict | list) for v in json.loads(line).values())
@@ -164,33 +158,33 @@ def test_whatever_changes_the_result_changes_the_key():
         for options in ({}, {"dare": {"shrinkage": 0.5}}):
             for more in ({}, {"task": "regression"}):
                 data = table("regression") if more else table()
-                plan = ask(data, settings, heads=["dare"], trials=1, options=options, **more)
+                plan = small_plan(data, settings, heads=["dare"], trials=1, options=options, **more)
                 keys |= {plan.key(trial) for trial in plan.trials}
     assert len(keys) == 12 * 4
     numbers = table("regression")
     coded = replace(numbers, y=np.round(numbers.y) % 3)
-    by_task = [ask(coded, trials=1, heads=["erm"], task=task) for task in TASKS]
+    by_task = [small_plan(coded, trials=1, heads=["erm"], task=task) for task in TASKS]
     assert by_task[0].key(by_task[0].trials[0]) != by_task[1].key(by_task[1].trials[0])
 
 
 def test_what_a_protocol_does_not_look_at_does_not_change_its_keys():
-    plans = [ask(settings=replace(FAST, patience=p), trials=1) for p in (2, 3)]
+    plans = [small_plan(settings=replace(FAST, patience=p), trials=1) for p in (2, 3)]
     assert plans[0].key(plans[0].trials[0]) == plans[1].key(plans[1].trials[0])
 
 
 def test_a_run_refuses_records_that_were_not_made_alike(tmp_path):
     asked = {"trials": 1, "heads": ["dare"], "end_to_end": {"a": 0.9}}
-    list(run(ask(**asked), Log(tmp_path)))
+    list(run(small_plan(**asked), Log(tmp_path)))
     for other in (
-        ask(settings=replace(FAST, l2=0.1), **asked),
-        ask(**asked, options={"dare": {"shrinkage": 0.5}}),
-        ask(table(seed=1), **asked),
-        ask(**{**asked, "end_to_end": {"a": 0.8}}),
-        ask(replace(table(), domains=np.char.add("other ", table().domains)), trials=1),
+        small_plan(settings=replace(FAST, l2=0.1), **asked),
+        small_plan(**asked, options={"dare": {"shrinkage": 0.5}}),
+        small_plan(table(seed=1), **asked),
+        small_plan(**{**asked, "end_to_end": {"a": 0.8}}),
+        small_plan(replace(table(), domains=np.char.add("other ", table().domains)), trials=1),
     ):
         with pytest.raises(ValueError, match="with other settings, options or features"):
             list(run(other, Log(tmp_path)))
-    more = ask(trials=2, heads=["erm", "dare"])
+    more = small_plan(trials=2, heads=["erm", "dare"])
     assert len(list(run(more, Log(tmp_path)))) == 3 * 4
-    part = ask(trials=1, heads=["irm"], held_out=["c"])
+    part = small_plan(trials=1, heads=["irm"], held_out=["c"])
     assert len(list(run(part, Log(tmp_path)))) == 1

@@ -144,7 +144,7 @@ def run_and_show(plan: Plan, given: dict[str, Any]) -> None:
 
 def _tell_task(plan: Plan) -> None:
     """Where numbers are targets, say what they were taken for."""
-    source = plan.sources["given"]
+    source = plan.feature_sets["given"]
     y = next(iter(source.tables.values())).y
     if y.dtype.kind not in "iuf":
         return

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skdare import heads
 from skdare.arrays import RowReader, chunks
-from skdare.bench import Preparation
+from skdare.bench._preparation import Preparation
 from skdare.cli._fit import HEADS
 from skdare.cli._options import read_table, set_options
 from skdare.cli._preparing import check_whole, large_enough, preparation_of

@@ -26,7 +26,7 @@ from skdare.cli._table_options import TABLE, option_name, spelled, table_keys
 from skdare.cli._terminal import say
 
 if TYPE_CHECKING:
-    from skdare.bench import Data
+    from skdare.bench._feature_set import Data
     from skdare.datasets import DomainData
 
 

@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     import numpy as np
 
-    from skdare.bench import Preparation
+    from skdare.bench._preparation import Preparation
     from skdare.datasets import DomainData
 
 SET = click.option(
@@ -29,7 +29,7 @@ PREPARATION = [
 
 def preparation_of(given: dict[str, Any]) -> Preparation:
     """What those options ask for."""
-    from skdare.bench import Preparation
+    from skdare.bench._preparation import Preparation
 
     return Preparation(given["impute"], given["standardize"], given["clip"])
 

@@ -11,7 +11,8 @@ from skdare.cli._commands import exit_code
 from skdare.cli._terminal import say
 
 if TYPE_CHECKING:
-    from skdare.bench import Log, Plan, Record, Trial
+    from skdare.bench import Log, Plan, Record
+    from skdare.bench._trial import Trial
 
 
 def follow(plan: Plan, log: Log, *, jobs: int, retry_failed: bool, quiet: bool) -> None:
@@ -42,7 +43,7 @@ def follow(plan: Plan, log: Log, *, jobs: int, retry_failed: bool, quiet: bool) 
 
 def _tell_failures(ours: list[Record]) -> None:
     """On stderr: how many trials failed, and the first reason; all heads' is an error."""
-    from skdare.bench import HEADS
+    from skdare.bench._heads import HEADS
 
     failed = [record for record in ours if record.status == "failed"]
     if failed:

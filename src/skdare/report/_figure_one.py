@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare.bench import NETWORK
+from skdare.bench._record import NETWORK
 from skdare.report import _text
 from skdare.report._grids import Column, domain_rows, domains_of, kind_of_trials
 from skdare.report._names import label

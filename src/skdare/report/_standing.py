@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from skdare.bench import NOTHING
+from skdare.bench._record import NOTHING
 from skdare.report._grids import domain_rows, domain_tables, kind_of_trials
 from skdare.report._names import Naming
 from skdare.report._numbers import NONE, p_value, scale_of

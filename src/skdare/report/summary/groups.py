@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from skdare.bench import ABLATION, LABELS, METRICS, NETWORK, Record
+from skdare.bench import Record
+from skdare.bench._record import ABLATION, LABELS, METRICS, NETWORK
 from skdare.datasets import natural
 from skdare.report.summary.grid import Grid, Line, Sweep, gather, sweep
 from skdare.report.summary.standing import Standing, stand

@@ -8,16 +8,17 @@ Notation: B (d, k) weights, b (k,) intercept, W (d, d) adjustment, V = W B.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from skdare.bench._early import FixedStepLBFGS, descend_with_patience
 from skdare.bench._fold import Fold
+from skdare.bench._heads import HEADS
 from skdare.bench._scores import Fit
-from skdare.bench._trial import Settings
+from skdare.bench._settings import Settings
 from skdare.objective.invariant_risk import InvariantRisk
 from skdare.objective.losses import LOGISTIC, SOFTMAX, Loss
 from skdare.objective.objective import Block, Objective, Rows
@@ -26,20 +27,9 @@ from skdare.solvers import Function
 from skdare.whitening.adjustment import Adjustment, average
 from skdare.whitening.whitening import Whitening
 
-# ρ and λ are the paper's. It does not give the step of GroupDRO, which is DomainBed's, nor the
-# weight of IRM: at DomainBed's 100 this penalty, on a (k, k) layer and not on one scalar, costs
-# four points of accuracy on PACS, and the paper too finds that less is better.
-OPTIONS: dict[str, dict[str, Any]] = {
-    "erm": {},
-    "reweighted": {},
-    "groupdro": {"step": 1e-2},
-    "irm": {"penalty": 1.0},
-    "dare": {"mean_penalty": 1.0, "shrinkage": 0.1},
-    "adapted": {"mean_penalty": 0.0, "shrinkage": 0.1},
-    "no-whitening": {"mean_penalty": 1.0, "adjust": False},
-    "no-constraint": {"mean_penalty": 0.0, "shrinkage": 0.1},
-    "estimated-mean": {"mean_penalty": 0.0, "shrinkage": 0.1, "estimate_mean": True},
-}
+# What ends an epoch early: a flat gradient, a step or a change of value too small to matter.
+FLAT, SMALL = 1e-7, 1e-9
+LEAST_CURVATURE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +121,7 @@ class _Training:
 
     def plain(self, name: str, options: Mapping[str, Any]) -> _Descent:
         """ERM, reweighted ERM, GroupDRO and IRM: features as they are."""
-        seen, raw = self.fold.seen, Adjustment(self.d, 1.0)
+        seen, raw = self.fold.training_domains, Adjustment(self.d, 1.0)
         n = len(seen)
         even = self._objective([Block(raw, (self._rows(d, None),)) for d in seen], [1.0 / n] * n)
         function = _always(even)
@@ -146,7 +136,7 @@ class _Training:
 
     def adjusted(self, options: Mapping[str, Any], *, adapt: bool) -> _Descent:
         """DARE and what its ablations leave out."""
-        known = [self.fold.statistics(domain) for domain in self.fold.seen]
+        known = [self.fold.statistics(domain) for domain in self.fold.training_domains]
         n, whiten = len(known), options.get("adjust", True)
         whitening = Whitening(True, False, options.get("shrinkage", 0.0), "identity")
         raw = Adjustment(self.d, 1.0)
@@ -158,7 +148,7 @@ class _Training:
         penalty, centre = options["mean_penalty"], options.get("estimate_mean", False)
         blocks = [
             self._block(domain, W, mean, penalty, centre)
-            for domain, W, mean in zip(self.fold.seen, adjustments, means, strict=True)
+            for domain, W, mean in zip(self.fold.training_domains, adjustments, means, strict=True)
         ]
         objective = self._objective(blocks, [1.0 / n] * n)
         subtracted = means if centre else [None] * n
@@ -177,7 +167,7 @@ class _Training:
     def validator(self, descent: _Descent, validate_with: str) -> Callable[[np.ndarray], float]:
         """Mean over training domains of accuracy on the rows they set aside."""
         valid, parts = self.fold.valid, []
-        for e, domain in enumerate(self.fold.seen):
+        for e, domain in enumerate(self.fold.training_domains):
             rows = valid.domains == domain
             if rows.any():
                 parts.append((e if validate_with == "own" else None, valid.X[rows], valid.y[rows]))
@@ -215,7 +205,8 @@ class _WorstDomain:
 
 def fit_paper(fold: Fold, name: str, options: Mapping[str, Any], settings: Settings) -> Fit:
     """A head stopped early."""
-    chosen, training = {**OPTIONS[name], **options}, _Training.of(fold)
+    chosen = {**(HEADS[name].paper_options or {}), **options}
+    training = _Training.of(fold)
     if "mean_penalty" in chosen:
         descent = training.adjusted(chosen, adapt=name == "adapted")
     else:
@@ -235,3 +226,115 @@ def fit_paper(fold: Fold, name: str, options: Mapping[str, Any], settings: Setti
     notes = {f"option:{key}": value for key, value in sorted(chosen.items())}
     notes |= {"epochs": stopped.epochs, "best_epoch": stopped.best_epoch, "valid": stopped.score}
     return Fit(Linear(*descent.weights(stopped.theta, None), training.classes), notes)
+
+
+class FixedStepLBFGS:
+    """L-BFGS without a line search, in epochs, as `torch.optim.LBFGS` does it by default.
+
+    The paper stops by epochs of such a solver with step 0.2; what an epoch is, it does not say.
+    Here it is one call of that optimiser's ``step``: up to ``inner`` iterations, with the pairs
+    of earlier epochs kept.
+
+    Parameters
+    ----------
+    theta : array of shape (m,)
+        Where to start.
+    step : float
+        Length along each direction; the very first is cut to 1/‖g‖₁ where that is less than one.
+    inner : int
+        Iterations an epoch.
+    memory : int
+        Pairs kept.
+    """
+
+    def __init__(self, theta: np.ndarray, *, step: float, inner: int, memory: int) -> None:
+        self.theta = np.array(theta, dtype=np.float64)
+        self.step, self.inner = step, inner
+        self.pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=memory)
+        self.n_iter = 0
+        self._last: tuple[np.ndarray, np.ndarray] | None = None  # gradient and step taken
+
+    def epoch(self, function: Function) -> bool:
+        """Up to ``inner`` iterations; whether the parameters are still finite."""
+        value, gradient = function.value_and_gradient(self.theta)
+        if np.max(np.abs(gradient), initial=0.0) <= FLAT:
+            return True
+        for iteration in range(1, self.inner + 1):
+            direction = self._direction(gradient)
+            length = self.step
+            if self.n_iter == 1:
+                length *= min(1.0, 1.0 / float(np.abs(gradient).sum()))
+            moved = length * direction
+            self._last = gradient, moved
+            if gradient @ direction > -SMALL:
+                break
+            self.theta = self.theta + moved
+            if iteration == self.inner:
+                break
+            before = value
+            value, gradient = function.value_and_gradient(self.theta)
+            if not np.isfinite(value):
+                return False
+            if np.max(np.abs(gradient)) <= FLAT or np.max(np.abs(moved)) <= SMALL:
+                break
+            if abs(value - before) < SMALL:
+                break
+        return bool(np.all(np.isfinite(self.theta)))
+
+    def _direction(self, gradient: np.ndarray) -> np.ndarray:
+        """Minus the gradient, bent by the pairs: the two-loop recursion."""
+        self.n_iter += 1
+        if self._last is not None:
+            change, moved = gradient - self._last[0], self._last[1]
+            inner = float(change @ moved)
+            if inner > LEAST_CURVATURE:
+                self.pairs.append((moved, change, inner))
+        result, weights = -gradient, []
+        for s, y, inner in reversed(self.pairs):
+            weights.append(float(s @ result) / inner)
+            result = result - weights[-1] * y
+        if self.pairs:
+            _, y, inner = self.pairs[-1]
+            result = result * (inner / float(y @ y))
+        for (s, y, inner), weight in zip(self.pairs, reversed(weights), strict=True):
+            result = result + s * (weight - float(y @ result) / inner)
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Stopped:
+    """Where patience ended: the best parameters, their validation score, and the epochs."""
+
+    theta: np.ndarray
+    score: float
+    best_epoch: int
+    epochs: int
+
+
+def descend_with_patience(
+    solver: FixedStepLBFGS,
+    function: Callable[[np.ndarray], Function],
+    validate: Callable[[np.ndarray], float],
+    *,
+    patience: int,
+    max_epochs: int,
+) -> Stopped:
+    """Epochs until so many in a row bring no new best validation score.
+
+    ``function`` gives the objective for the next epoch: that of GroupDRO changes as it goes.
+    """
+    best, score, best_epoch = solver.theta, validate(solver.theta), 0
+    epoch = 0
+    while epoch < max_epochs and epoch - best_epoch < patience:
+        epoch += 1
+        if not solver.epoch(function(solver.theta)):
+            if best_epoch == 0:
+                raise FloatingPointError(
+                    f"L-BFGS of step {solver.step:g} diverged in epoch {epoch}, before any gain; "
+                    "standardise the features, or lower the step"
+                )
+            break
+        new = validate(solver.theta)
+        if new > score:
+            best, score, best_epoch = solver.theta, new, epoch
+    return Stopped(best, score, best_epoch, epoch)
