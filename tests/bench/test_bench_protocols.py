@@ -12,7 +12,7 @@ from skdare import DAREClassifier, ERMClassifier
 from skdare.bench._ceilings import fit_ceiling, labelled_rows
 from skdare.bench._diagnostics import _adjustment, measure_adjustment, measure_alignment
 from skdare.bench._heads import HEADS
-from skdare.bench._paper_protocol import FixedStepLBFGS, Linear, _Training, descend_with_patience
+from skdare.bench._paper_protocol import Descent, FixedStepLBFGS, descend_with_patience
 from skdare.datasets import DomainData
 from skdare.whitening.adjustment import Adjustment, adjustment_error
 from skdare.whitening.whitening import Whitening
@@ -90,16 +90,11 @@ def test_the_papers_heads_descend_to_the_estimators_minimum(name, head):
 
 
 def _descended_to_the_end(fold, name):
-    training = _Training.of(fold)
-    options = HEADS[name].paper_options
-    if "mean_penalty" in options:
-        descent = training.adjusted(options, adapt=False)
-    else:
-        descent = training.plain(name, options)
+    descent = Descent.of(fold, name, HEADS[name].paper_options)
     solver = FixedStepLBFGS(np.zeros(descent.objective.size), step=0.2, inner=20, memory=100)
     for _ in range(100):
         assert solver.epoch(descent.function(solver.theta))
-    return Linear(*descent.weights(solver.theta, None), training.classes)
+    return descent.linear(solver.theta)
 
 
 def test_the_exact_ceiling_is_logistic_regression_on_every_domain():
