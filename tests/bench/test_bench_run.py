@@ -131,18 +131,30 @@ def test_a_failing_trial_is_a_record_with_its_reason(tmp_path):
 
 def test_warnings_belong_to_the_trial_that_gave_them():
     plan = small_plan(trials=1, heads=["erm", "irm"], options={"irm": {"max_iter": 1}})
-    for record in run(plan, jobs=2):
-        assert ("max_iter" in record.values.get("warnings", "")) == (record.head == "irm")
+    warned = {r.head for r in run(plan, jobs=2) if "max_iter" in r.values.get("warnings", "")}
+    assert warned == {"irm"}
 
 
 def test_warnings_of_the_caller_are_still_shown():
-    for _ in run(small_plan(trials=1, heads=["erm"])):
-        with pytest.warns(UserWarning, match="mine"):
-            warnings.warn("mine", stacklevel=1)
+    begun = run(small_plan(trials=1, heads=["erm"]))
+    next(begun)
+    with pytest.warns(UserWarning, match="mine"):
+        warnings.warn("mine", stacklevel=1)
+    begun.close()
+
+
+def test_records_are_read_in_the_order_of_the_plan_and_not_as_they_finished(tmp_path):
+    heads = ["dare", "erm", "irm", "reweighted", "groupdro"]
+    log = Log(tmp_path)
+    finished = list(run(small_plan(trials=1, heads=heads, held_out=["b"]), log))
+    log.path.write_text("".join(record.to_line() + "\n" for record in reversed(finished)))
+    assert [record.head for record in log.read()] == heads
 
 
 def test_records_are_flat_and_survive_the_file():
-    for record in run(small_plan(trials=1, extras=EXTRAS)):
+    records = list(run(small_plan(trials=1, extras=EXTRAS)))
+    assert {"main", "ceiling", "curve", "adjustment", "alignment"} == {r.study for r in records}
+    for record in records:
         line = record.to_line()
         assert Record.from_line(line) == record
         assert not any(isinstance(v, dict | list) for v in json.loads(line).values())
@@ -152,38 +164,61 @@ def test_records_are_flat_and_survive_the_file():
             assert record.correct().mean() == pytest.approx(record.score)
 
 
+def first_key(data=None, settings=FAST, **more) -> str:
+    """Key of the first trial of DARE."""
+    plan = small_plan(data, settings, trials=1, **{"heads": ["dare"], **more})
+    return plan.key(plan.trials[0])
+
+
 def test_whatever_changes_the_result_changes_the_key():
-    keys = set()
-    for settings in (FAST, replace(FAST, l2=0.1), replace(FAST, test_on="reserved")):
-        for options in ({}, {"dare": {"shrinkage": 0.5}}):
-            for more in ({}, {"task": "regression"}):
-                data = table("regression") if more else table()
-                plan = small_plan(data, settings, heads=["dare"], trials=1, options=options, **more)
-                keys |= {plan.key(trial) for trial in plan.trials}
-    assert len(keys) == 12 * 4
+    keys = {
+        first_key(table(task), settings, options=options)
+        for settings in (FAST, replace(FAST, l2=0.1), replace(FAST, test_on="reserved"))
+        for options in ({}, {"dare": {"shrinkage": 0.5}})
+        for task in TASKS
+    }
+    assert len(keys) == 3 * 2 * 2
+    plan = small_plan(heads=["erm", "dare"], trials=2)
+    assert len({plan.key(trial) for trial in plan.trials}) == len(plan.trials)
+
+
+def test_the_task_changes_the_key_of_the_same_table():
     numbers = table("regression")
     coded = replace(numbers, y=np.round(numbers.y) % 3)
-    by_task = [small_plan(coded, trials=1, heads=["erm"], task=task) for task in TASKS]
-    assert by_task[0].key(by_task[0].trials[0]) != by_task[1].key(by_task[1].trials[0])
+    assert len({first_key(coded, task=task) for task in TASKS}) == 2
 
 
-def test_what_a_protocol_does_not_look_at_does_not_change_its_keys():
-    plans = [small_plan(settings=replace(FAST, patience=p), trials=1) for p in (2, 3)]
-    assert plans[0].key(plans[0].trials[0]) == plans[1].key(plans[1].trials[0])
+def test_settings_of_the_other_protocol_do_not_change_a_key():
+    assert first_key(settings=replace(FAST, patience=3)) == first_key()
 
 
-def test_a_run_refuses_records_that_were_not_made_alike(tmp_path):
-    asked = {"trials": 1, "heads": ["dare"], "end_to_end": {"a": 0.9}}
-    list(run(small_plan(**asked), Log(tmp_path)))
-    for other in (
-        small_plan(settings=replace(FAST, l2=0.1), **asked),
-        small_plan(**asked, options={"dare": {"shrinkage": 0.5}}),
-        small_plan(table(seed=1), **asked),
-        small_plan(**{**asked, "end_to_end": {"a": 0.8}}),
-        small_plan(replace(table(), domains=np.char.add("other ", table().domains)), trials=1),
-    ):
-        with pytest.raises(ValueError, match="with other settings, options or features"):
-            list(run(other, Log(tmp_path)))
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory):
+    """Folder of a run of DARE beside one score of a network."""
+    folder = tmp_path_factory.mktemp("run")
+    list(run(small_plan(trials=1, heads=["dare"], end_to_end={"a": 0.9}), Log(folder)))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"settings": replace(FAST, l2=0.1)},
+        {"options": {"dare": {"shrinkage": 0.5}}},
+        {"data": table(seed=1)},
+        {"end_to_end": {"a": 0.8}},
+        {"data": replace(table(), domains=np.char.add("other ", table().domains))},
+    ],
+    ids=["settings", "options", "features", "score of a network", "domains"],
+)
+def test_a_run_refuses_records_that_were_not_made_alike(finished_run, changes):
+    plan = small_plan(**{"trials": 1, "heads": ["dare"], **changes})
+    with pytest.raises(ValueError, match="with other settings, options or features"):
+        list(run(plan, Log(finished_run)))
+
+
+def test_a_run_takes_further_heads_trials_and_domains(tmp_path):
+    list(run(small_plan(trials=1, heads=["dare"], end_to_end={"a": 0.9}), Log(tmp_path)))
     more = small_plan(trials=2, heads=["erm", "dare"])
     assert len(list(run(more, Log(tmp_path)))) == 3 * 4
     part = small_plan(trials=1, heads=["irm"], held_out=["c"])

@@ -61,7 +61,6 @@ def ablation_plan(
     check_choice("projection", projection, PROJECTIONS)
     if values is not None and not len(values):
         raise ValueError("values is empty; give some, or leave it out for the usual ones")
-    chosen = ABLATIONS[ablation].with_values(None if values is None else tuple(values), projection)
     builder = PlanBuilder.of(
         data,
         pretrained=pretrained,
@@ -73,17 +72,17 @@ def ablation_plan(
         held_out=held_out,
         min_rows=min_rows,
     )
-    return builder.plan(chosen.trials(builder, ABLATION + ablation))
+    chosen = None if values is None else tuple(values)
+    planned = ABLATIONS[ablation].trials(builder, ABLATION + ablation, chosen, projection)
+    return builder.plan(planned)
 
 
 class Ablation(Protocol):
-    """The trials of an ablation."""
+    """The trials of an ablation, over its own values where ``values`` is None."""
 
-    def trials(self, builder: PlanBuilder, study: str) -> Iterable[Trial]: ...
-
-    def with_values(self, values: Values, projection: str) -> Ablation:
-        """The same ablation over other values, unless they are None."""
-        ...
+    def trials(
+        self, builder: PlanBuilder, study: str, values: Values, projection: str
+    ) -> Iterable[Trial]: ...
 
 
 @dataclass(frozen=True)
@@ -92,17 +91,16 @@ class Variants:
 
     heads: tuple[str, ...]
 
-    def trials(self, builder: PlanBuilder, study: str) -> Iterator[Trial]:
+    def trials(
+        self, builder: PlanBuilder, study: str, values: Values, projection: str
+    ) -> Iterator[Trial]:
+        if values is not None:
+            raise ValueError("this ablation compares heads and sweeps nothing; leave values out")
         in_paper = builder.settings.protocol == "paper"
         heads = [head for head in self.heads if not in_paper or HEADS[head].in_paper]
         for held_out, number in builder.folds():
             for head in heads:
                 yield builder.trial(study, head, held_out, number)
-
-    def with_values(self, values: Values, projection: str) -> Variants:
-        if values is not None:
-            raise ValueError("this ablation compares heads and sweeps nothing; leave values out")
-        return self
 
 
 @dataclass(frozen=True)
@@ -112,19 +110,19 @@ class OptionSweep:
     option: Mapping[str, str]
     values: tuple[float, ...]
 
-    def trials(self, builder: PlanBuilder, study: str) -> Iterator[Trial]:
+    def trials(
+        self, builder: PlanBuilder, study: str, values: Values, projection: str
+    ) -> Iterator[Trial]:
+        values = values or self.values
         for head, name in self.option.items():
-            for x in self.values:
+            for x in values:
                 check_options(head, {name: x}, builder.features.task, builder.settings.protocol)
         for held_out, number in builder.folds():
             for head, name in self.option.items():
-                for x in self.values:
+                for x in values:
                     yield builder.trial(
                         study, head, held_out, number, x=float(x), options={name: x}
                     )
-
-    def with_values(self, values: Values, projection: str) -> OptionSweep:
-        return OptionSweep(self.option, values or self.values)
 
 
 @dataclass(frozen=True)
@@ -132,17 +130,19 @@ class DimensionSweep:
     """Fewer features: ERM, DARE and the ceiling; the ceiling alone on pretrained features."""
 
     values: tuple[float, ...]
-    projection: str = "random"
 
-    def trials(self, builder: PlanBuilder, study: str) -> Iterator[Trial]:
-        _check_counts("dimension", self.values)
+    def trials(
+        self, builder: PlanBuilder, study: str, values: Values, projection: str
+    ) -> Iterator[Trial]:
+        values = values or self.values
+        _check_counts("dimension", values)
         for held_out, number in builder.folds():
             for features, feature_set in builder.feature_sets.items():
                 if held_out not in feature_set.held_out:
                     continue
                 d = feature_set.table(held_out, number).X.shape[1]
                 heads = ("erm", "dare") if features == "given" else ()
-                for size in [*sorted({int(v) for v in self.values if v < d}), d]:
+                for size in [*sorted({int(value) for value in values if value < d}), d]:
                     for head in (*heads, "ceiling-exact"):
                         yield builder.trial(
                             study,
@@ -151,24 +151,21 @@ class DimensionSweep:
                             number,
                             x=float(size),
                             features=features,
-                            projection=Projection(self.projection, size),
+                            projection=Projection(projection, size),
                         )
-
-    def with_values(self, values: Values, projection: str) -> DimensionSweep:
-        return DimensionSweep(values or self.values, projection)
 
 
 @dataclass(frozen=True)
 class DomainSweep:
     """Fewer training domains: every set of each size, or a few at random."""
 
-    values: Values = None
-
-    def trials(self, builder: PlanBuilder, study: str) -> Iterator[Trial]:
+    def trials(
+        self, builder: PlanBuilder, study: str, values: Values, projection: str
+    ) -> Iterator[Trial]:
         for held_out, number in builder.folds():
             domains = sorted_domains(builder.features.table(held_out, number).domains)
             others = [domain for domain in domains if domain != held_out]
-            sizes = tuple(range(1, len(others) + 1)) if self.values is None else self.values
+            sizes = tuple(range(1, len(others) + 1)) if values is None else values
             _check_counts("domains", sizes, len(others))
             for size in map(int, sizes):
                 for subset in _subsets(others, size, number):
@@ -176,9 +173,6 @@ class DomainSweep:
                         yield builder.trial(
                             study, head, held_out, number, x=float(size), training_domains=subset
                         )
-
-    def with_values(self, values: Values, projection: str) -> DomainSweep:
-        return DomainSweep(values)
 
 
 def _check_counts(name: str, values: Sequence[float], largest: int | None = None) -> None:

@@ -52,10 +52,14 @@ class BenchHead:
         """What it uses of the held-out domain, as records say it."""
         return UNLABELLED if self.adapts else NOTHING
 
-    def make(self, task: str, **options: Any) -> Any:
-        """A new estimator."""
+    def estimator_class(self, task: str) -> Any:
+        """Class of the estimator for a task."""
         kind = "Regressor" if task == "regression" else "Classifier"
-        return getattr(heads, self.family.format(kind))(**{**self.options, **options})
+        return getattr(heads, self.family.format(kind))
+
+    def make(self, task: str, **options: Any) -> Any:
+        """A new estimator with the bench's options, overruled by these."""
+        return self.estimator_class(task)(**{**self.options, **options})
 
 
 _ONE_SOLVE = {"adaptation": None}

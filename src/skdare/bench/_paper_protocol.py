@@ -28,8 +28,9 @@ from skdare.solvers import Function
 from skdare.whitening.adjustment import Adjustment, average
 from skdare.whitening.whitening import Whitening
 
-# What ends an epoch early: a flat gradient, a step or a change of value too small to matter.
-FLAT, SMALL = 1e-7, 1e-9
+# An epoch ends early at a flat gradient, or at a step or a change of value too small to matter.
+FLAT = 1e-7
+SMALL = 1e-9
 LEAST_CURVATURE = 1e-10
 
 
@@ -239,9 +240,9 @@ def _validator(fold: Fold, descent: Descent, validate_with: str) -> Callable[[np
 class FixedStepLBFGS:
     """L-BFGS without a line search, in epochs, as `torch.optim.LBFGS` does it by default.
 
-    The paper stops by epochs of such a solver with step 0.2; what an epoch is, it does not say.
-    Here it is one call of that optimiser's ``step``: up to ``inner`` iterations, with the pairs
-    of earlier epochs kept.
+    The paper stops by epochs of such a solver with step 0.2, and does not say what an epoch is.
+    Here it is one call of that optimiser's ``step``: up to ``inner`` iterations, which remember
+    the pairs of earlier epochs.
 
     Parameters
     ----------
@@ -252,18 +253,19 @@ class FixedStepLBFGS:
     inner : int
         Iterations an epoch.
     memory : int
-        Pairs kept.
+        Pairs of steps and gradient changes to remember.
     """
 
     def __init__(self, theta: np.ndarray, *, step: float, inner: int, memory: int) -> None:
         self.theta = np.array(theta, dtype=np.float64)
-        self.step, self.inner = step, inner
+        self.step = step
+        self.inner = inner
         self.pairs: deque[tuple[np.ndarray, np.ndarray, float]] = deque(maxlen=memory)
         self.n_iter = 0
         self._last: tuple[np.ndarray, np.ndarray] | None = None  # gradient and step taken
 
     def epoch(self, function: Function) -> bool:
-        """Up to ``inner`` iterations; whether the parameters are still finite."""
+        """Run up to ``inner`` iterations; return whether the parameters are still finite."""
         value, gradient = function.value_and_gradient(self.theta)
         if np.max(np.abs(gradient), initial=0.0) <= FLAT:
             return True
@@ -293,11 +295,13 @@ class FixedStepLBFGS:
         """Minus the gradient, bent by the pairs: the two-loop recursion."""
         self.n_iter += 1
         if self._last is not None:
-            change, moved = gradient - self._last[0], self._last[1]
+            before, moved = self._last
+            change = gradient - before
             inner = float(change @ moved)
             if inner > LEAST_CURVATURE:
                 self.pairs.append((moved, change, inner))
-        result, weights = -gradient, []
+        result = -gradient
+        weights: list[float] = []
         for s, y, inner in reversed(self.pairs):
             weights.append(float(s @ result) / inner)
             result = result - weights[-1] * y
@@ -310,8 +314,8 @@ class FixedStepLBFGS:
 
 
 @dataclass(frozen=True, eq=False)
-class Stopped:
-    """Where patience ended: the best parameters, their validation score, and the epochs."""
+class EarlyStop:
+    """The best parameters, their validation score and epoch, and how many epochs were run."""
 
     theta: np.ndarray
     score: float
@@ -326,12 +330,14 @@ def descend_with_patience(
     *,
     patience: int,
     max_epochs: int,
-) -> Stopped:
-    """Epochs until so many in a row bring no new best validation score.
+) -> EarlyStop:
+    """Epochs until ``patience`` of them in a row bring no new best validation score.
 
     ``function`` gives the objective for the next epoch: that of GroupDRO changes as it goes.
     """
-    best, score, best_epoch = solver.theta, validate(solver.theta), 0
+    best = solver.theta
+    score = validate(solver.theta)
+    best_epoch = 0
     epoch = 0
     while epoch < max_epochs and epoch - best_epoch < patience:
         epoch += 1
@@ -342,7 +348,9 @@ def descend_with_patience(
                     "standardise the features, or lower the step"
                 )
             break
-        new = validate(solver.theta)
-        if new > score:
-            best, score, best_epoch = solver.theta, new, epoch
-    return Stopped(best, score, best_epoch, epoch)
+        new_score = validate(solver.theta)
+        if new_score > score:
+            best = solver.theta
+            score = new_score
+            best_epoch = epoch
+    return EarlyStop(best, score, best_epoch, epoch)

@@ -109,7 +109,10 @@ def bench_plan(
         A table for each held-out domain where features were fine-tuned without it; by (held-out
         domain, trial) where they were fine-tuned anew in every trial, on that trial's split.
     heads : sequence of str, optional
-        Default: those of the paper, and the adapted one.
+        Any of "erm", "reweighted", "groupdro", "irm", "anchor" (regression only), "dare",
+        "adapted", "dare-cv", "dare-cv-adapted", and the ablations of DARE "no-whitening",
+        "no-constraint", "exact-constraint" and "estimated-mean". Default: those of the paper, and
+        the adapted one.
     extras : sequence of "ceilings", "sgd", "curve", "diagnostics"
         Linear ceilings, solved exactly and by the paper's descent; retraining on labelled rows;
         the diagnostics of the paper's appendix.

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from skdare.cli._errors import check_writable, mistakes, notes
-from skdare.cli._preparing import PREPARATION, SET
 from skdare.cli._saved import refuse_inputs
 from skdare.cli._show import as_object
 from skdare.cli._table_options import table_options, with_options
 from skdare.cli._terminal import say, say_all
+from skdare.cli._training_rows import PREPARATION, SET
 
 _WIDEST = 100
 
@@ -76,15 +76,15 @@ def diagnose(features: str, as_json: bool, page: str | None, **given: Any) -> No
         if page is not None:
             check_writable(page)
             refuse_inputs(page, features, *filter(None, [given["new"]]))
-        from skdare.cli._question import asked_of
+        from skdare.cli._diagnosis_input import DiagnosisInput
         from skdare.persist import whole_file
 
         with notes():
-            question = asked_of(features, given, _told)
+            inputs = DiagnosisInput.of(features, given, _told)
             limits = {name: given[name] for name in ("label_cost", "acceptable")}
             set_limits = {name: value for name, value in limits.items() if value is not None}
-            found = question.head.diagnose(question.new, **set_limits)
-            labels = question.known()
+            found = inputs.head.diagnose(inputs.X, **set_limits)
+            labels = inputs.scores_by_labels()
         if as_json:
             as_object({**found.to_dict(), "labels": labels})
         else:
