@@ -52,7 +52,7 @@ class FeatureSet:
         Domains with fewer than ``min_rows`` rows are left out altogether.
         """
         if held_out is not None and not held_out:
-            raise ValueError("held_out is empty; name a domain, or leave it out to hold out all")
+            raise ValueError("no domain is named to hold out; leave held_out out to hold out all")
         check_count("min_rows", min_rows, 1)
         tables = _tables(data, held_out, min_rows)
         first = next(iter(tables.values()))

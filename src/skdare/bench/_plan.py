@@ -226,7 +226,7 @@ class PlanBuilder:
                 "use protocol='default'"
             )
         if not self.heads:
-            raise ValueError(f"heads is empty; choose from {', '.join(HEADS)}")
+            raise ValueError(f"no heads are named; choose from {', '.join(HEADS)}")
         for name in self.heads:
             check_head(name, task, protocol)
         for name, options in self.options.items():
