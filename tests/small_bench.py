@@ -6,20 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from skdare.bench import (
-    HEADS,
-    Plan,
-    Settings,
-    Trial,
-    bench_plan,
-)
-from skdare.bench._fold import Workspace
-from skdare.bench._source import Source
+from skdare.bench import Plan, Settings, bench_plan
+from skdare.bench._feature_set import FeatureSet
+from skdare.bench._fold import Fold, Folds
+from skdare.bench._heads import HEADS
+from skdare.bench._trial import Trial
 from skdare.datasets import DomainData, make_latent_domains
 
-PAPER = [name for name, entry in HEADS.items() if entry.in_paper]
-CLASSIFIERS = [name for name, entry in HEADS.items() if "classification" in entry.tasks]
+IN_PAPER = [name for name, head in HEADS.items() if head.in_paper]
+CLASSIFIERS = [name for name, head in HEADS.items() if "classification" in head.tasks]
 FAST = Settings(l2=0.01, patience=2, max_epochs=10, sgd_steps=20)
+FAST_PAPER = replace(FAST, protocol="paper")
 
 
 def table(task: str = "classification", *, n: int = 60, seed: int = 0) -> DomainData:
@@ -31,29 +28,37 @@ def table(task: str = "classification", *, n: int = 60, seed: int = 0) -> Domain
     return DomainData(data.X, y, np.array(list("abcd"))[data.domains])
 
 
-def ask(data: DomainData | None = None, settings: Settings = FAST, **more) -> Plan:
-    """The plan of a bench on a small table, with nothing beside the heads."""
+def small_plan(data: DomainData | None = None, settings: Settings = FAST, **more) -> Plan:
+    """Plan of a bench on a small table, with nothing beside the heads."""
     return bench_plan(data or table(), settings=settings, **{"name": "t", "extras": [], **more})
 
 
-def fold_of(data: DomainData, settings: Settings = FAST, number: int = 0, **more):
-    """Domain b held out."""
-    workspace = Workspace({"given": Source.of(data)}, settings)
-    return workspace.fold(Trial("main", "erm", "b", number, **more))
+def fold_of(data: DomainData, settings: Settings = FAST, number: int = 0, **fields) -> Fold:
+    """The fold that holds out domain b."""
+    folds = Folds({"given": FeatureSet.of(data)}, settings)
+    return folds.fold(Trial("main", "erm", "b", number, **fields))
+
+
+def noisy_table() -> DomainData:
+    """A larger table with classes that no head can separate."""
+    data = table(n=150)
+    flipped = np.random.default_rng(3).random(600) < 0.3
+    return replace(data, y=np.where(flipped, "x", data.y))
 
 
 def results(records):
-    """What must not depend on when, or beside what, a trial was run."""
+    """Results by key: what must not depend on when, or beside what, a trial was run."""
     return {r.key: (r.head, r.held_out, r.status, r.score) for r in records}
 
 
 def poisoned(data: DomainData, *, labels: bool = False, features: bool = False) -> DomainData:
-    """The same table with domain b's labels turned over, or its features blown up."""
-    new = data.domains == "b"
-    y, X = data.y.copy(), data.X.copy()
+    """The same table with domain b's labels shuffled, or its features blown up."""
+    held_out = data.domains == "b"
+    y = data.y.copy()
+    X = data.X.copy()
     if labels:
-        y[new] = y[new][::-1] if data.y.dtype.kind == "U" else -100.0 * y[new]
-        y[new] = np.roll(y[new], 7)
+        y[held_out] = y[held_out][::-1] if y.dtype.kind == "U" else -100.0 * y[held_out]
+        y[held_out] = np.roll(y[held_out], 7)
     if features:
-        X[new] = 1e3 * np.roll(X[new], 1, axis=1) + 50.0
+        X[held_out] = 1e3 * np.roll(X[held_out], 1, axis=1) + 50.0
     return replace(data, X=X, y=y)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from skdare.bench import Given, Plan, Settings, bench_plan
+from skdare.bench import NetworkScore, Plan, Settings, bench_plan
 from skdare.datasets import DomainData, read, read_fine_tuned, store_info
 from skdare.datasets._manifest import MANIFEST
 from skdare.features import Examples, Extractor, Recipe, Trainer, backbone, jobs
@@ -29,7 +29,7 @@ FEATURES = "features"
 PRETRAINED = "pretrained"
 BENCH = "bench"
 
-Scores = dict[tuple[str, int], Given]
+Scores = dict[tuple[str, int], NetworkScore]
 
 
 def _no_meter(what: str, unit: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
@@ -271,9 +271,9 @@ def network_scores(folder: str | Path) -> tuple[Scores, Scores]:
     """
     records = TrainingFolder(folder).records()
     networks = {
-        (record.held_out, record.trial): Given(record.accuracy["reserved"], "reserved")
+        (record.held_out, record.trial): NetworkScore(record.accuracy["reserved"], "reserved")
         for record in best_draws(records)
         if record.held_out is not None
     }
     ceilings = ceiling_scores(records).items()
-    return networks, {place: Given(score, "reserved") for place, score in ceilings}
+    return networks, {place: NetworkScore(score, "reserved") for place, score in ceilings}

@@ -1,4 +1,4 @@
-"""What a trial may see: nothing of the held-out domain, unless it says so."""
+"""What a trial may use: nothing of the held-out domain, unless its record says so."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ import numpy as np
 import pytest
 
 from skdare import ERMClassifier
-from skdare.bench import (
-    HEADS,
-    LABELS,
-    run,
-)
+from skdare.bench import run
 from skdare.bench._ceilings import fit_ceiling
-from skdare.bench._default import choose_l2, fit_default
-from skdare.bench._paper import fit_paper
+from skdare.bench._default_protocol import choose_l2, fit_default
+from skdare.bench._heads import HEADS
+from skdare.bench._paper_protocol import fit_paper
 from skdare.bench._preparation import Projection
+from skdare.bench._record import LABELS
 from skdare.datasets import DomainData
 from skdare.whitening.moments import Moments
-from small_bench import CLASSIFIERS, FAST, PAPER, ask, fold_of, poisoned, table
+from small_bench import CLASSIFIERS, FAST, IN_PAPER, fold_of, poisoned, small_plan, table
 
 
 @pytest.mark.parametrize(
     ("protocol", "name"),
-    [(fit_default, name) for name in CLASSIFIERS] + [(fit_paper, name) for name in PAPER],
+    [(fit_default, name) for name in CLASSIFIERS] + [(fit_paper, name) for name in IN_PAPER],
 )
 def test_no_head_sees_the_held_out_labels_and_only_adapted_ones_its_features(protocol, name):
     prepared = {"impute": "median", "standardize": True, "clip": 5.0}
@@ -63,7 +61,7 @@ def test_prepared_training_rows_do_not_depend_on_the_held_out_domain(projection)
     other = fold_of(poisoned(data, features=True), settings, projection=projection)
     np.testing.assert_array_equal(clean.train.X, other.train.X)
     assert np.isfinite(clean.train.X).all()
-    assert np.isfinite(clean.new.X).all()
+    assert np.isfinite(clean.test.X).all()
 
 
 def test_l2_is_chosen_without_the_held_out_domain_and_by_leaving_training_domains_out():
@@ -74,7 +72,7 @@ def test_l2_is_chosen_without_the_held_out_domain_and_by_leaving_training_domain
     means = {}
     for l2 in settings.l2_grid:
         scores = []
-        for left_out in fold.seen:
+        for left_out in fold.training_domains:
             inner, outer = fold.without(left_out), fold.training_rows(left_out)
             head = ERMClassifier(l2=l2).fit(inner.X, inner.y)
             scores.append(head.score(outer.X, outer.y))
@@ -87,7 +85,7 @@ def test_poisoned_labels_change_no_record_of_a_head_without_labels():
         {
             record.values["cell"]: [record.values.get(f"score:{d}") for d in "acd"]
             for record in run(
-                ask(data, trials=1, extras=["ceilings"], held_out=["b"], heads=CLASSIFIERS)
+                small_plan(data, trials=1, extras=["ceilings"], held_out=["b"], heads=CLASSIFIERS)
             )
             if record.uses != LABELS
         }
@@ -116,15 +114,15 @@ def test_trial_zero_takes_the_split_of_the_file_and_others_draw_their_own():
 
 def test_a_drawn_split_validates_only_on_rows_that_the_file_sets_aside_too():
     data = replace(table(), split=np.arange(240) % 3 == 0)
-    kept = {tuple(row) for row in data.X[data.split]}
+    aside = {tuple(row) for row in data.X[data.split]}
     fold = fold_of(data, number=1)
     assert 0 < len(fold.valid.y) < 36
-    assert all(tuple(row) in kept for row in fold.valid.X)
+    assert all(tuple(row) in aside for row in fold.valid.X)
 
 
 def test_fewer_training_domains_are_prepared_by_their_own_rows_alone():
     settings = replace(FAST, standardize=True)
-    fold = fold_of(table(), settings, seen=("a", "d"))
+    fold = fold_of(table(), settings, training_domains=("a", "d"))
     assert set(fold.train.domains) == {"a", "d"}
     np.testing.assert_allclose(fold.train.X.mean(axis=0), 0.0, atol=1e-9)
 
@@ -140,6 +138,6 @@ def test_moments_are_computed_once_for_each_domain_and_split(monkeypatch, jobs):
 
     monkeypatch.setattr(Moments, "of", classmethod(counted))
     heads = ["erm", "reweighted", "groupdro", "irm", "dare"]
-    records = list(run(ask(trials=2, heads=heads, extras=["diagnostics"]), jobs=jobs))
+    records = list(run(small_plan(trials=2, heads=heads, extras=["diagnostics"]), jobs=jobs))
     assert all(record.status == "ok" for record in records)
     assert len(calls) == 2 * 4

@@ -8,38 +8,42 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from skdare.bench import NETWORK, Given, Log, Trial, ablation_plan, bench_plan, run
-from skdare.bench._fold import Workspace
-from skdare.bench._source import Source
+from skdare.bench import Log, NetworkScore, ablation_plan, bench_plan, run
+from skdare.bench._feature_set import FeatureSet
+from skdare.bench._fold import Folds
+from skdare.bench._record import NETWORK
+from skdare.bench._trial import Trial
 from skdare.cli import main
 from skdare.datasets import DomainData, read_fine_tuned, reserve, write_store
-from skdare.report import summarise, text
+from skdare.report import text
+from skdare.report._document import document
 from skdare.report._names import label
-from skdare.report._sections import document
-from small_bench import FAST, ask, fold_of, table
+from skdare.report.summary import summarise
+from small_bench import FAST, fold_of, small_plan, table
 
 Stores = dict[tuple[str, int], DomainData]
 
 
 def fine_tuned(held_out: str = "ab", trials: tuple[int, ...] = (0, 1), **changes) -> Stores:
     """The small table as a network of each held-out domain and trial would have it."""
-    rows, found = table(), {}
+    rows = table()
+    stores = {}
     for domain in held_out:
         for trial in trials:
             turn = np.random.default_rng([ord(domain), trial]).normal(size=(5, 5))
             made = {"held_out": domain, "trial": trial, "backbone": "small"}
             split = reserve(rows.domains, trial)
-            found[domain, trial] = replace(
+            stores[domain, trial] = replace(
                 rows, X=rows.X @ turn, split=split, made=made, name="t", **changes
             )
-    return found
+    return stores
 
 
-def folds(data, number: int, **sources):
-    """Domain b held out, on each source."""
-    made = {"given": Source.of(data), **{n: Source.of(s) for n, s in sources.items()}}
-    workspace = Workspace(made, FAST)
-    return [workspace.fold(Trial("main", "erm", "b", number, features=n)) for n in made]
+def folds_of(data, number: int, **others):
+    """The fold that holds out domain b, for each feature set."""
+    feature_sets = {name: FeatureSet.of(each) for name, each in {"given": data, **others}.items()}
+    folds = Folds(feature_sets, FAST)
+    return [folds.fold(Trial("main", "erm", "b", number, features=name)) for name in feature_sets]
 
 
 # Tables and splits
@@ -48,19 +52,19 @@ def folds(data, number: int, **sources):
 @pytest.mark.parametrize("number", [0, 1])
 def test_each_trial_has_its_own_table_and_the_split_of_that_table(number):
     stores = fine_tuned()
-    own = stores["b", number]
-    own = stores["b", number] = replace(own, split=np.arange(240) % (4 + number) == 0)
-    [fold] = folds(stores, number)
-    new = own.domains == "b"
-    np.testing.assert_array_equal(fold.reserved, own.split[new])
-    np.testing.assert_array_equal(fold.new.X, own.X[new])
-    np.testing.assert_array_equal(fold.train.X, own.X[~new & ~own.split])
-    np.testing.assert_array_equal(fold.valid.X, own.X[~new & own.split])
+    store = replace(stores["b", number], split=np.arange(240) % (4 + number) == 0)
+    stores["b", number] = store
+    [fold] = folds_of(stores, number)
+    test = store.domains == "b"
+    np.testing.assert_array_equal(fold.reserved, store.split[test])
+    np.testing.assert_array_equal(fold.test.X, store.X[test])
+    np.testing.assert_array_equal(fold.train.X, store.X[~test & ~store.split])
+    np.testing.assert_array_equal(fold.valid.X, store.X[~test & store.split])
     assert fold.split == "of the file"
 
 
-def told(records):
-    """What came of each trial, by where it stands."""
+def scores_by_cell(records):
+    """Scores of each trial, by its place in the tables."""
     return {
         (r.study, r.head, r.features, r.held_out, r.trial, r.x): {
             "score": r.score,
@@ -76,10 +80,10 @@ def test_poison_in_the_table_of_one_trial_reaches_no_other(protocol, place):
     stores, heads = fine_tuned(), ["erm", "dare", "adapted"]
     settings = replace(FAST, protocol=protocol)
     asked = {"settings": settings, "heads": heads, "extras": ["ceilings", "curve", "diagnostics"]}
-    clean = told(run(ask(stores, **asked)))
+    clean = scores_by_cell(run(small_plan(stores, **asked)))
     bad = stores[place]
     stores[place] = replace(bad, X=1e3 * bad.X[::-1], split=np.roll(bad.split, 1))
-    other = told(run(ask(stores, **asked)))
+    other = scores_by_cell(run(small_plan(stores, **asked)))
     changed = {where[3:5] for where in clean if clean[where] != other[where]}
     assert clean.keys() == other.keys()
     assert changed == {place}
@@ -88,7 +92,7 @@ def test_poison_in_the_table_of_one_trial_reaches_no_other(protocol, place):
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_pretrained_features_are_split_as_the_networks_were_that_drew_theirs_alike(number):
     rows = table()
-    given, pretrained = folds(fine_tuned(trials=(0, 1, 2)), number, pretrained=rows)
+    given, pretrained = folds_of(fine_tuned(trials=(0, 1, 2)), number, pretrained=rows)
     np.testing.assert_array_equal(given.reserved, pretrained.reserved)
     np.testing.assert_array_equal(given.valid.y, pretrained.valid.y)
 
@@ -96,8 +100,8 @@ def test_pretrained_features_are_split_as_the_networks_were_that_drew_theirs_ali
 def test_one_table_has_the_split_of_the_trial_it_was_made_in():
     data = replace(table(), made={"held_out": "b", "trial": 1})
     data = replace(data, split=np.arange(240) % 3 == 0)
-    workspace = Workspace({"given": Source.of(data, held_out=["b"])}, FAST)
-    splits = [workspace.fold(Trial("main", "erm", "b", n)).split for n in (0, 1)]
+    folds = Folds({"given": FeatureSet.of(data, held_out=["b"])}, FAST)
+    splits = [folds.fold(Trial("main", "erm", "b", n)).split for n in (0, 1)]
     assert splits == ["20% of each domain by seed (0, domain)", "of the file"]
 
 
@@ -119,10 +123,10 @@ def test_a_domain_is_reserved_by_its_name_whatever_the_others_are():
 
 
 def test_the_trials_are_those_that_have_tables():
-    assert {t.number for t in ask(fine_tuned(trials=(0, 1))).trials} == {0, 1}
-    assert {t.number for t in ask(fine_tuned(trials=(2, 5))).trials} == {2, 5}
-    assert {t.number for t in ask(fine_tuned(trials=(0, 1)), trials=1).trials} == {0}
-    assert {t.number for t in ask().trials} == {0, 1, 2}
+    assert {t.number for t in small_plan(fine_tuned(trials=(0, 1))).trials} == {0, 1}
+    assert {t.number for t in small_plan(fine_tuned(trials=(2, 5))).trials} == {2, 5}
+    assert {t.number for t in small_plan(fine_tuned(trials=(0, 1)), trials=1).trials} == {0}
+    assert {t.number for t in small_plan().trials} == {0, 1, 2}
 
 
 def without(*places) -> Stores:
@@ -139,29 +143,33 @@ def other_trial() -> Stores:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("data", "more", "message"),
     [
-        (lambda: ask(without(("b", 1))), "for held-out domain `b` in trial 1; make them"),
-        (lambda: ask(fine_tuned(), trials=3), "`a` in trial 2, `b` in trial 2; make them"),
-        (lambda: ask(fine_tuned(trials=(1,)), trials=1), "`a` in trial 0"),
-        (lambda: ask(table(), pretrained=fine_tuned()), "`a` in trial 2"),
-        (lambda: ablation_plan("domains", fine_tuned(), trials=3), "`a` in trial 2"),
-        (lambda: ask(fine_tuned(), held_out=["c"]), "held-out domain `c`; there are some for a, b"),
-        (lambda: ask(mixed()), "give all of them by both"),
-        (lambda: ask({("a", "first"): table()}), "the trial of the features for 'a' is 'first'"),
-        (lambda: ask({("a", 0, 0): table()}), "name them \\(held-out domain, trial\\)"),
-        (lambda: ask(other_trial()), "trial 0 of held-out domain `a` were made in trial 1"),
-        (lambda: ask({"b": fine_tuned()["a", 0]}), "fine-tuned without `a`, and so with `b`"),
-        (lambda: ask(fine_tuned()["a", 0]), "hold out `a` alone"),
+        (without(("b", 1)), {}, "for held-out domain `b` in trial 1; make them"),
+        (fine_tuned(), {"trials": 3}, "`a` in trial 2, `b` in trial 2; make them"),
+        (fine_tuned(trials=(1,)), {"trials": 1}, "`a` in trial 0"),
+        (table(), {"pretrained": fine_tuned()}, "`a` in trial 2"),
+        (fine_tuned(), {"held_out": ["c"]}, "held-out domain `c`; there are some for a, b"),
+        (mixed(), {}, "give all of them by both"),
+        ({("a", "first"): table()}, {}, "the trial of the features for 'a' is 'first'"),
+        ({("a", 0, 0): table()}, {}, "name them \\(held-out domain, trial\\)"),
+        (other_trial(), {}, "trial 0 of held-out domain `a` were made in trial 1"),
+        ({"b": fine_tuned()["a", 0]}, {}, "fine-tuned without `a`, and so with `b`"),
+        (fine_tuned()["a", 0], {}, "hold out `a` alone"),
     ],
 )
-def test_features_that_are_missing_or_of_another_trial_are_refused(change, message):
+def test_features_that_are_missing_or_of_another_trial_are_refused(data, more, message):
     with pytest.raises(ValueError, match=message):
-        change()
+        small_plan(data, **more)
+
+
+def test_an_ablation_is_refused_where_features_of_a_trial_are_missing():
+    with pytest.raises(ValueError, match="`a` in trial 2"):
+        ablation_plan("domains", fine_tuned(), trials=3)
 
 
 def test_features_made_without_a_domain_may_hold_it_out():
-    assert {t.held_out for t in ask(fine_tuned()["a", 0], held_out=["a"]).trials} == {"a"}
+    assert {t.held_out for t in small_plan(fine_tuned()["a", 0], held_out=["a"]).trials} == {"a"}
 
 
 @pytest.mark.parametrize("name", ["dimension", "domains", "whitening"])
@@ -199,7 +207,7 @@ def test_one_table_and_tables_by_domain_have_the_keys_of_earlier_runs():
 
 def test_the_key_of_a_trial_depends_on_its_own_table_alone():
     def keys(stores: Stores):
-        plan = ask(stores, heads=["erm"], networks={("a", 1): 0.8})
+        plan = small_plan(stores, heads=["erm"], networks={("a", 1): 0.8})
         return {(t.head, t.held_out, t.number): plan.key(t) for t in plan.trials}
 
     stores = fine_tuned()
@@ -213,29 +221,29 @@ def test_the_key_of_a_trial_depends_on_its_own_table_alone():
 
 def test_a_run_takes_further_trials_and_refuses_other_features_of_the_same(tmp_path):
     stores, asked = fine_tuned(trials=(0, 1, 2)), {"heads": ["erm"]}
-    assert len(list(run(ask(stores, trials=2, **asked), Log(tmp_path)))) == 4
-    assert len(list(run(ask(stores, **asked), Log(tmp_path)))) == 2
+    assert len(list(run(small_plan(stores, trials=2, **asked), Log(tmp_path)))) == 4
+    assert len(list(run(small_plan(stores, **asked), Log(tmp_path)))) == 2
     later = {place: data for place, data in fine_tuned(trials=(3,)).items() if place[0] == "a"}
-    assert len(list(run(ask(later, **asked), Log(tmp_path)))) == 1
+    assert len(list(run(small_plan(later, **asked), Log(tmp_path)))) == 1
     stores["b", 1] = replace(stores["b", 1], X=stores["b", 1].X + 1.0)
     for other in (stores, table(), {"a": table(seed=1)}):
         with pytest.raises(ValueError, match="with other settings, options or features"):
-            list(run(ask(other, heads=["dare"]), Log(tmp_path)))
+            list(run(small_plan(other, heads=["dare"]), Log(tmp_path)))
 
 
 # Scores of networks
 
 
 def test_scores_of_networks_are_records_of_their_trials():
-    ceilings = {("a", 0): 0.9, ("a", 1): 0.92, ("b", 1): Given(0.8, "all")}
-    networks = {("a", 0): Given(0.7, "rest"), "b": 0.6}
-    plan = ask(fine_tuned(), heads=["erm"], end_to_end=ceilings, networks=networks)
-    found = {
+    ceilings = {("a", 0): 0.9, ("a", 1): 0.92, ("b", 1): NetworkScore(0.8, "all")}
+    networks = {("a", 0): NetworkScore(0.7, "rest"), "b": 0.6}
+    plan = small_plan(fine_tuned(), heads=["erm"], end_to_end=ceilings, networks=networks)
+    scores = {
         (r.study, r.head, r.held_out, r.trial): (r.score, r.uses, r.values.get("tested_on"))
         for r in run(plan)
         if r.status == "given"
     }
-    assert found == {
+    assert scores == {
         ("ceiling", "end-to-end", "a", 0): (0.9, "labels", "reserved"),
         ("ceiling", "end-to-end", "a", 1): (0.92, "labels", "reserved"),
         ("ceiling", "end-to-end", "b", 1): (0.8, "labels", "all"),
@@ -250,21 +258,23 @@ def test_scores_of_networks_are_records_of_their_trials():
         ({"q": 0.9}, "names domain 'q'; held out are a, b"),
         ({("a", 2): 0.9}, "names trial 2 of 'a'; the trials are 0, 1"),
         ({"a": 95.4}, "for 'a' is 95.4; it must be in \\[0, 1\\]"),
-        ({"a": Given(0.9, "some")}, "tested_on of .* for 'a' is 'some'"),
+        ({"a": NetworkScore(0.9, "some")}, "tested_on of .* for 'a' is 'some'"),
         ({"a": 0.9, ("a", 0): 0.9}, "names trial 0 of 'a' twice"),
     ],
 )
 @pytest.mark.parametrize("which", ["end_to_end", "networks"])
 def test_scores_of_no_such_domain_trial_or_rows_are_refused(which, scores, message):
     with pytest.raises(ValueError, match=f"{which}.*{message}|{message}"):
-        ask(fine_tuned(), **{which: scores})
+        small_plan(fine_tuned(), **{which: scores})
 
 
 # What the report says of them
 
 
 def reported(**more):
-    plan = ask(fine_tuned(), heads=["erm", "dare"], extras=["ceilings", "diagnostics"], **more)
+    plan = small_plan(
+        fine_tuned(), heads=["erm", "dare"], extras=["ceilings", "diagnostics"], **more
+    )
     return summarise(list(run(plan)))
 
 
@@ -274,7 +284,7 @@ def test_the_report_says_that_every_trial_has_its_own_network():
     assert "splits of the same rows" not in said
     notes = dict(document(reported(), label).notes)
     assert "Every trial has its own network and split" in notes["t 90 % interval"]
-    once = summarise(list(run(ask(heads=["erm"], trials=2))))
+    once = summarise(list(run(small_plan(heads=["erm"], trials=2))))
     assert "over 2 trials, splits of the same rows" in text(once)
     facts = dict(document(reported(), label).sections[0].parts[-1].facts)
     assert facts["Features"] == "a table for each held-out domain and trial"
@@ -283,7 +293,7 @@ def test_the_report_says_that_every_trial_has_its_own_network():
 
 
 def test_networks_stand_beside_the_ceilings_with_intervals_over_trials():
-    networks = {(d, t): Given(0.7 + 0.1 * t, "all") for d in "ab" for t in (0, 1)}
+    networks = {(d, t): NetworkScore(0.7 + 0.1 * t, "all") for d in "ab" for t in (0, 1)}
     summary = reported(networks=networks, end_to_end={"a": 0.9, "b": 0.9})
     [part] = [p for p in document(summary, label).sections[0].parts if p.heading == "Ceilings"]
     [shown] = part.tables
@@ -309,9 +319,9 @@ def written(folder, stores: Stores):
 
 def test_a_folder_of_stores_is_read_by_what_they_say_of_themselves(tmp_path):
     stores = fine_tuned()
-    found = read_fine_tuned(written(tmp_path, stores))
-    assert found.keys() == stores.keys()
-    for place, data in found.items():
+    tables = read_fine_tuned(written(tmp_path, stores))
+    assert tables.keys() == stores.keys()
+    for place, data in tables.items():
         np.testing.assert_array_equal(data.X, stores[place].X)
         np.testing.assert_array_equal(data.split, stores[place].split)
         assert data.name == tmp_path.name
@@ -367,7 +377,7 @@ def test_the_command_line_benches_a_folder_of_stores(tmp_path, monkeypatch):
         (["pacs", "--target", "y"], "--target is given, but the feature stores in pacs"),
         (["pacs", "--network", "a"], "--network 'a' is not DOMAIN=SCORE"),
         (["empty"], "empty has no manifest.json"),
-        (["pacs/store 0"], "hold out `a` alone (--held-out)"),
+        (["pacs/store 0"], "hold out `a` alone"),
     ],
 )
 def test_mistakes_with_a_folder_of_stores_exit_with_two(arguments, message, tmp_path, monkeypatch):
@@ -384,14 +394,13 @@ def test_mistakes_with_a_folder_of_stores_exit_with_two(arguments, message, tmp_
 def test_pretrained_features_of_the_same_rows_are_scored_on_the_same_rows():
     given = table()
     aside = np.arange(len(given.y)) % 3 == 0
-    plan = ask(
+    plan = small_plan(
         {("b", 0): replace(given, split=aside, made={"held_out": "b", "trial": 0})},
         pretrained=replace(given, X=given.X[:, ::-1].copy()),
         extras=["ceilings"],
     )
-    folds = Workspace(plan.sources, plan.settings)
+    folds = Folds(plan.feature_sets, plan.settings)
     ceilings = [trial for trial in plan.trials if trial.head == "ceiling-exact"]
     assert {trial.features for trial in ceilings} == {"given", "pretrained"}
-    new = given.domains == "b"
     for trial in ceilings:
-        np.testing.assert_array_equal(folds.fold(trial).reserved, aside[new])
+        np.testing.assert_array_equal(folds.fold(trial).reserved, aside[given.domains == "b"])

@@ -1,4 +1,4 @@
-"""Plans: what is asked, and what is refused before any work."""
+"""Plans: which trials they have, and what is refused before any work."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdare.bench import (
-    ABLATIONS,
-    HEADS,
-    Log,
-    Settings,
-    ablation_plan,
-    run,
-)
-from skdare.bench._source import Source
+from skdare.bench import Log, Settings, ablation_plan, run
+from skdare.bench._ablations import ABLATIONS
+from skdare.bench._feature_set import FeatureSet
+from skdare.bench._heads import HEADS
 from skdare.datasets import DomainData
-from small_bench import FAST, ask, table
+from small_bench import FAST, FAST_PAPER, small_plan, table
 
 
 @pytest.mark.parametrize("name", sorted(ABLATIONS))
@@ -49,13 +44,10 @@ def test_an_ablation_differs_from_dare_in_its_own_option_whatever_dare_is_given(
 
 @pytest.mark.parametrize("head", [n for n, e in HEADS.items() if "regression" in e.tasks])
 def test_regression_has_r2_and_rmse(head):
-    for record in run(ask(table("regression"), trials=1, heads=[head])):
-        assert record.metric == "r2"
-        assert record.score <= 1
-        assert record.values["rmse"] > 0
-
-
-PAPER_SETTINGS = replace(FAST, protocol="paper")
+    records = list(run(small_plan(table("regression"), trials=1, heads=[head])))
+    assert [record.metric for record in records] == ["r2"] * 4
+    assert all(record.score <= 1 for record in records)
+    assert all(record.values["rmse"] > 0 for record in records)
 
 
 def tiny() -> DomainData:
@@ -67,22 +59,24 @@ def tiny() -> DomainData:
 
 
 def test_small_domains_can_be_left_out():
-    assert {trial.held_out for trial in ask(tiny(), min_rows=3).trials} == set("abcd")
+    assert {trial.held_out for trial in small_plan(tiny(), min_rows=3).trials} == set("abcd")
 
 
 def test_options_of_dare_reach_the_adapted_head_unless_it_has_its_own():
     given = {"dare": {"shrinkage": 0.5, "mean_penalty": 7.0}}
-    [options] = {t.options for t in ask(heads=["adapted"], options=given).trials}
+    [options] = {t.options for t in small_plan(heads=["adapted"], options=given).trials}
     assert dict(options) == {"shrinkage": 0.5}
     [options] = {
         t.options
-        for t in ask(heads=["adapted"], options=given | {"adapted": {"shrinkage": 0.1}}).trials
+        for t in small_plan(
+            heads=["adapted"], options=given | {"adapted": {"shrinkage": 0.1}}
+        ).trials
     }
     assert dict(options) == {"shrinkage": 0.1}
 
 
 def test_a_run_knows_what_is_still_to_be_done(tmp_path):
-    plan, log = ask(trials=1, heads=["erm", "dare"]), Log(tmp_path)
+    plan, log = small_plan(trials=1, heads=["erm", "dare"]), Log(tmp_path)
     begun = run(plan, log)
     next(begun)
     begun.close()
@@ -91,70 +85,94 @@ def test_a_run_knows_what_is_still_to_be_done(tmp_path):
     assert log.unfinished() == {("t", "default"): 0}
 
 
-def without_reserved(data: DomainData) -> DomainData:
-    return replace(data, split=np.zeros(len(data.y), dtype=bool))
+def without_reserved_rows() -> DomainData:
+    return replace(table(), split=np.zeros(240, dtype=bool))
 
 
-def with_split(data: DomainData) -> DomainData:
-    return replace(data, split=data.domains == "c")
+def with_every_row_of_c_aside() -> DomainData:
+    return replace(table(), split=table().domains == "c")
+
+
+def with_other_domains() -> DomainData:
+    return replace(table(), domains=np.arange(240) % 3)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("arguments", "message"),
     [
-        (lambda: ask(heads=["dar"]), "did you mean `dare`"),
-        (lambda: ask(heads=["anchor"]), "for regression only"),
-        (lambda: ask(heads=[]), "no heads"),
-        (lambda: ask(options={"dare": {"shrinkag": 1}}), "did you mean 'shrinkage'"),
-        (lambda: ask(trials=0), "whole number of 1 or more"),
-        (lambda: Settings(protocol="papers"), "protocol"),
-        (lambda: Settings(l2="best"), "l2"),
-        (lambda: Settings(l2_grid=()), "l2_grid is empty"),
-        (lambda: Settings(clip=3.0), "needs standardize"),
-        (lambda: Settings(protocol="paper", aside=0.0), "rows set aside"),
-        (lambda: ask(held_out=["e"]), "is not in the features; they have `a`"),
-        (lambda: ask(extras=["curves"]), "extras"),
-        (lambda: ask(held_out=[]), "no domain is named"),
-        (lambda: ask(options={"dare": {"shrinkage": 5}}), "shrinkage is 5"),
-        (lambda: ask(replace(table(), y=np.full(240, "x"))), "y has one class"),
-        (lambda: ask(tiny()), "domain `e` has 2 rows, too few to whiten"),
-        (lambda: ask(min_rows=99), "no domain has 99 rows"),
-        (lambda: ablation_plan("lambda", table(), values=[np.inf]), "mean_penalty is inf"),
-        (lambda: ablation_plan("lambda", table(), values=[]), "values is empty"),
-        (lambda: ask(end_to_end={"q": 1.0}), "end_to_end names domain 'q'"),
-        (lambda: ask(settings=replace(FAST, aside=0.0), extras=["ceilings"]), "60 rows has none"),
-        (lambda: ask(with_split(table())), "every row of domain `c` aside"),
-        (lambda: ask(without_reserved(table()), extras=["ceilings"]), "`a` of 60 rows has none"),
-        (lambda: ask(pretrained=DomainData(table().X, table().y, np.arange(240) % 3)), "none of"),
-        (lambda: ask(replace(table(), y=np.full(240, np.nan))), "NaN"),
-        (lambda: ask(replace(table(), X=np.full((240, 5), np.inf))), "infinite"),
-        (lambda: ask(settings=PAPER_SETTINGS, heads=["dare-cv"]), "not of the"),
-        (lambda: ask(settings=PAPER_SETTINGS, options={"dare": {"guess": 1}}), "no option 'guess'"),
+        ({"heads": ["dar"]}, "did you mean `dare`"),
+        ({"heads": ["anchor"]}, "for regression only"),
+        ({"heads": []}, "no heads"),
+        ({"options": {"dare": {"shrinkag": 1}}}, "did you mean 'shrinkage'"),
+        ({"options": {"dare": {"shrinkage": 5}}}, "shrinkage is 5"),
+        ({"trials": 0}, "whole number of 1 or more"),
+        ({"held_out": ["e"]}, "is not in the features; they have `a`"),
+        ({"held_out": []}, "no domain is named"),
+        ({"extras": ["curves"]}, "extras"),
+        ({"min_rows": 99}, "no domain has 99 rows"),
+        ({"end_to_end": {"q": 1.0}}, "end_to_end names domain 'q'"),
+        ({"pretrained": with_other_domains()}, "none of"),
+        ({"data": tiny()}, "domain `e` has 2 rows, too few to whiten"),
+        ({"data": with_every_row_of_c_aside()}, "every row of domain `c` aside"),
+        ({"data": replace(table(), y=np.full(240, "x"))}, "y has one class"),
+        ({"data": replace(table(), y=np.full(240, np.nan))}, "NaN"),
+        ({"data": replace(table(), X=np.full((240, 5), np.inf))}, "infinite"),
+        ({"data": without_reserved_rows(), "extras": ["ceilings"]}, "`a` of 60 rows has none"),
+        ({"settings": replace(FAST, aside=0.0), "extras": ["ceilings"]}, "60 rows has none"),
+        ({"settings": FAST_PAPER, "data": table("regression")}, "no regression"),
+        ({"settings": FAST_PAPER, "heads": ["dare-cv"]}, "not in the paper"),
+        ({"settings": FAST_PAPER, "options": {"dare": {"guess": 1}}}, "no option 'guess'"),
         (
-            lambda: ask(settings=PAPER_SETTINGS, options={"dare": {"mean_penalty": "exact"}}),
+            {"settings": FAST_PAPER, "options": {"dare": {"mean_penalty": "exact"}}},
             "dare.mean_penalty is 'exact'",
         ),
-        (lambda: ask(table("regression"), PAPER_SETTINGS), "no regression"),
-        (lambda: ablation_plan("lamda", table()), "did you mean `lambda`"),
-        (lambda: ablation_plan("domains", table(), values=[9]), "whole numbers from 1 to 3"),
-        (lambda: ablation_plan("dimension", table(), values=[-1]), "whole numbers of 1 or more"),
-        (lambda: ablation_plan("whitening", table(), values=[1]), "sweeps nothing"),
     ],
 )
-def test_mistakes_are_told_before_any_work(change, message):
+def test_mistakes_are_refused_before_any_work(arguments, message):
     with pytest.raises(ValueError, match=message):
-        change()
+        small_plan(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("ablation", "values", "message"),
+    [
+        ("lambda", [np.inf], "mean_penalty is inf"),
+        ("lambda", [], "values is empty"),
+        ("lamda", None, "did you mean `lambda`"),
+        ("domains", [9], "whole numbers from 1 to 3"),
+        ("dimension", [-1], "whole numbers of 1 or more"),
+        ("whitening", [1], "sweeps nothing"),
+    ],
+)
+def test_mistakes_in_an_ablation_are_refused_before_any_work(ablation, values, message):
+    with pytest.raises(ValueError, match=message):
+        ablation_plan(ablation, table(), values=values)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"protocol": "papers"}, "protocol"),
+        ({"l2": "best"}, "l2"),
+        ({"l2_grid": ()}, "l2_grid is empty"),
+        ({"clip": 3.0}, "needs standardize"),
+        ({"protocol": "paper", "aside": 0.0}, "rows set aside"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Settings(**settings)
 
 
 def test_missing_values_are_refused_with_a_hint():
     data = table()
     data.X[3, 1] = np.nan
     with pytest.raises(ValueError, match=r"1 of 5 features have missing values.*impute='median'"):
-        ask(data)
-    assert ask(data, replace(FAST, impute="median")).trials
+        small_plan(data)
+    assert small_plan(data, replace(FAST, impute="median")).trials
 
 
 def test_numbered_domains_are_held_out_in_order_of_size():
     data = table()
     numbers = np.array([2, 10, 1, 3])[np.searchsorted(list("abcd"), data.domains)]
-    assert Source.of(replace(data, domains=numbers)).held_out == ["1", "2", "3", "10"]
+    assert FeatureSet.of(replace(data, domains=numbers)).held_out == ["1", "2", "3", "10"]

@@ -11,11 +11,12 @@ from sklearn.linear_model import LogisticRegression
 from skdare import DAREClassifier, ERMClassifier
 from skdare.bench._ceilings import fit_ceiling, labelled_rows
 from skdare.bench._diagnostics import _adjustment, measure_adjustment, measure_alignment
-from skdare.bench._early import FixedStepLBFGS, descend_with_patience
+from skdare.bench._heads import HEADS
+from skdare.bench._paper_protocol import Descent, FixedStepLBFGS, descend_with_patience
 from skdare.datasets import DomainData
 from skdare.whitening.adjustment import Adjustment, adjustment_error
 from skdare.whitening.whitening import Whitening
-from small_bench import FAST, fold_of, table
+from small_bench import FAST, fold_of, noisy_table, table
 
 
 def test_fixed_step_lbfgs_follows_torchs():
@@ -81,49 +82,36 @@ def test_patience_keeps_the_first_best_and_stops_after_it():
     ],
 )
 def test_the_papers_heads_descend_to_the_estimators_minimum(name, head):
-    rng = np.random.default_rng(3)
-    data = table(n=150)
-    data = replace(data, y=np.where(rng.random(600) < 0.3, "x", data.y))  # not separable
-    fold = fold_of(data)
+    fold = fold_of(noisy_table())
     head.set_params(l2=0.0, tol=1e-9).fit(fold.train.X, fold.train.y, domains=fold.train.domains)
     fitted = _descended_to_the_end(fold, name)
-    agree = np.mean(fitted.predict(fold.new.X) == head.predict(fold.new.X))
+    agree = np.mean(fitted.predict(fold.test.X) == head.predict(fold.test.X))
     assert agree > 0.995
 
 
 def _descended_to_the_end(fold, name):
-    from skdare.bench import _paper
-
-    training = _paper._Training.of(fold)
-    options = _paper.OPTIONS[name]
-    if "mean_penalty" in options:
-        descent = training.adjusted(options, adapt=False)
-    else:
-        descent = training.plain(name, options)
+    descent = Descent.of(fold, name, HEADS[name].paper_options)
     solver = FixedStepLBFGS(np.zeros(descent.objective.size), step=0.2, inner=20, memory=100)
     for _ in range(100):
         assert solver.epoch(descent.function(solver.theta))
-    return _paper.Linear(*descent.weights(solver.theta, None), training.classes)
+    return descent.linear(solver.theta)
 
 
 def test_the_exact_ceiling_is_logistic_regression_on_every_domain():
     fold = fold_of(table())
     head = fit_ceiling(fold, "ceiling-exact", replace(FAST, l2=0.1)).predictor
-    rows = fold.everything()
+    rows = fold.train_with_held_out()
     unit = rows.X.var(axis=0).mean()
     other = LogisticRegression(C=1 / (len(rows.y) * 0.1 * unit), tol=1e-8, max_iter=1000)
     np.testing.assert_allclose(head.coef_, other.fit(rows.X, rows.y).coef_, atol=1e-4)
 
 
 def test_the_descended_ceiling_nears_the_exact_one():
-    rng = np.random.default_rng(3)
-    data = table(n=150)
-    data = replace(data, y=np.where(rng.random(600) < 0.3, "x", data.y))
-    fold = fold_of(data)
+    fold = fold_of(noisy_table())
     exact = fit_ceiling(fold, "ceiling-exact", replace(FAST, l2=1e-8)).predictor
     near = fit_ceiling(fold, "ceiling-sgd", replace(FAST, sgd_steps=3000))
     assert near.notes["option:steps"] == 3000
-    assert np.mean(exact.predict(fold.new.X) == near.predictor.predict(fold.new.X)) > 0.99
+    assert np.mean(exact.predict(fold.test.X) == near.predictor.predict(fold.test.X)) > 0.99
 
 
 @pytest.mark.parametrize(("classes", "bend"), [(2, 0.25), (3, 0.5)])
@@ -131,7 +119,7 @@ def test_the_descent_steps_by_one_over_a_bound_on_the_curvature(classes, bend):
     data = table()
     data = replace(data, y=np.minimum(np.searchsorted(list("xyz"), data.y), classes - 1))
     fold = fold_of(data)
-    rows = fold.everything()
+    rows = fold.train_with_held_out()
     step = fit_ceiling(fold, "ceiling-sgd", FAST).notes["option:step"]
     largest = np.linalg.eigvalsh(rows.X.T @ rows.X / len(rows.y))[-1]
     assert step == pytest.approx(1.0 / (bend * (largest + 1.0)))
@@ -148,8 +136,8 @@ def test_adjustment_error_is_the_normalised_squared_distance():
     rng = np.random.default_rng(0)
     A, B = (M @ M.T for M in rng.normal(size=(2, 4, 4)))
     expected = np.linalg.norm(A - B) ** 2 / np.linalg.norm(B) ** 2
-    found = adjustment_error(Adjustment(4, 0.0, A), Adjustment(4, 0.0, B))
-    assert found == pytest.approx(expected)
+    error = adjustment_error(Adjustment(4, 0.0, A), Adjustment(4, 0.0, B))
+    assert error == pytest.approx(expected)
 
 
 def test_domains_alike_have_no_adjustment_error_and_full_alignment():
@@ -158,8 +146,8 @@ def test_domains_alike_have_no_adjustment_error_and_full_alignment():
     X, y = np.tile(data.X[first], (3, 1)), np.tile(data.y[first], 3)
     alike = DomainData(X, y, np.repeat(list("abc"), 60), split=np.zeros(180, dtype=bool))
     fold = fold_of(alike)
-    found = measure_adjustment(fold, "averaged adjustment", {}, FAST)
-    assert found.score == pytest.approx(0.0, abs=1e-12)
+    measured = measure_adjustment(fold, "averaged adjustment", {}, FAST)
+    assert measured.score == pytest.approx(0.0, abs=1e-12)
     assert measure_adjustment(fold, "averaged scalar", {}, FAST).score > 1e-4
     for which in ("with adjustment", "without adjustment"):
         assert measure_alignment(fold, which, {}, FAST).score == pytest.approx(1.0, abs=1e-6)
@@ -180,6 +168,6 @@ def test_the_measured_adjustments_are_those_of_the_fitted_head():
     fold, options = fold_of(table()), {"shrinkage": 0.5, "shrinkage_target": "pooled"}
     rows = fold.train
     head = DAREClassifier(**options).fit(rows.X, rows.y, domains=rows.domains)
-    for domain in fold.seen:
+    for domain in fold.training_domains:
         ours = _adjustment(fold, domain, Whitening.of_head(head)).dense()
         np.testing.assert_allclose(ours, head.adjustments_[domain].dense(), rtol=1e-9)

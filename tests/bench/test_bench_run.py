@@ -12,42 +12,36 @@ import numpy as np
 import pytest
 
 from interrupts import PATIENCE, stopped_command
-from skdare.bench import (
-    EXTRAS,
-    TASKS,
-    Log,
-    Record,
-    bench_plan,
-    run,
-)
-from skdare.bench._run import _Groups
-from skdare.bench._runner import Runner
+from skdare.bench import Log, Record, bench_plan, run
+from skdare.bench._feature_set import TASKS
+from skdare.bench._plan import EXTRAS
+from skdare.bench._run import Schedule, TrialRunner
 from skdare.datasets import read
-from small_bench import FAST, ask, results, table
+from small_bench import FAST, results, small_plan, table
 
 
 @pytest.mark.parametrize("protocol", ["default", "paper"])
 def test_trials_side_by_side_give_the_same_records(protocol):
     settings = replace(FAST, protocol=protocol)
-    plan = ask(settings=settings, trials=2, extras=EXTRAS, end_to_end={"a": 0.9})
+    plan = small_plan(settings=settings, trials=2, extras=EXTRAS, end_to_end={"a": 0.9})
     alone = results(run(plan))
     assert results(run(plan, jobs=3)) == alone
     assert {status for _, _, status, _ in alone.values()} == {"ok", "given"}
 
 
 def test_a_fold_can_end_while_another_is_between_two_of_its_trials():
-    plan = ask(trials=1, heads=["erm", "dare"])
+    plan = small_plan(trials=1, heads=["erm", "dare"])
     trials = [trial for trial in plan.trials if trial.held_out in "ab"]
     (first, _), (last, _) = ([t for t in trials if t.held_out == name] for name in "ab")
-    groups = _Groups([*(t for t in trials if t.held_out == "a"), last], Runner(plan))
-    assert [groups.next(None), groups.next(None)] == [first, last]
-    groups.finished(first)  # its worker has not asked for the second trial of that fold yet
-    groups.finished(last)
-    assert groups.next(None).held_out == "a"
+    schedule = Schedule([*(t for t in trials if t.held_out == "a"), last], TrialRunner(plan).folds)
+    assert [schedule.next(None), schedule.next(None)] == [first, last]
+    schedule.finished(first)  # its worker has not asked for the second trial of that fold yet
+    schedule.finished(last)
+    assert schedule.next(None).held_out == "a"
 
 
 def test_a_run_that_was_stopped_goes_on_and_repeats_nothing(tmp_path):
-    plan, log = ask(trials=2, extras=["ceilings"]), Log(tmp_path)
+    plan, log = small_plan(trials=2, extras=["ceilings"]), Log(tmp_path)
     whole = results(run(plan))
     begun = run(plan, log, jobs=2)
     for _ in range(5):
@@ -61,7 +55,7 @@ def test_a_run_that_was_stopped_goes_on_and_repeats_nothing(tmp_path):
 
 
 def test_what_is_finished_is_on_file_whether_or_not_anyone_asks_for_it(tmp_path):
-    plan, log = ask(trials=1, heads=["erm"]), Log(tmp_path)
+    plan, log = small_plan(trials=1, heads=["erm"]), Log(tmp_path)
     begun = run(plan, log)
     next(begun)
     end = time.monotonic() + PATIENCE
@@ -72,7 +66,7 @@ def test_what_is_finished_is_on_file_whether_or_not_anyone_asks_for_it(tmp_path)
 
 
 def test_a_torn_last_line_costs_its_own_trial_only(tmp_path):
-    plan, log = ask(trials=1, heads=["erm", "dare"]), Log(tmp_path)
+    plan, log = small_plan(trials=1, heads=["erm", "dare"]), Log(tmp_path)
     whole = results(run(plan, log))
     text = log.path.read_bytes()
     log.path.write_bytes(text[:-20])
@@ -119,13 +113,13 @@ def test_a_second_process_may_not_write_to_the_same_run(tmp_path):
         Log(tmp_path).open(),
         pytest.raises(ValueError, match="another process is writing"),
     ):
-        list(run(ask(trials=1, heads=["erm"]), Log(tmp_path)))
+        list(run(small_plan(trials=1, heads=["erm"]), Log(tmp_path)))
 
 
 def test_a_failing_trial_is_a_record_with_its_reason(tmp_path):
     data = table()
     data.y[data.domains != "b"] = "x"  # one class is left to train on
-    plan = ask(data, trials=1, heads=["erm", "dare"], options={"dare": {"shrinkage": 0.5}})
+    plan = small_plan(data, trials=1, heads=["erm", "dare"], options={"dare": {"shrinkage": 0.5}})
     records = list(run(plan, Log(tmp_path)))
     failed = [record for record in records if record.held_out == "b"]
     assert {record.status for record in failed} == {"failed"}
@@ -136,19 +130,31 @@ def test_a_failing_trial_is_a_record_with_its_reason(tmp_path):
 
 
 def test_warnings_belong_to_the_trial_that_gave_them():
-    plan = ask(trials=1, heads=["erm", "irm"], options={"irm": {"max_iter": 1}})
-    for record in run(plan, jobs=2):
-        assert ("max_iter" in record.values.get("warnings", "")) == (record.head == "irm")
+    plan = small_plan(trials=1, heads=["erm", "irm"], options={"irm": {"max_iter": 1}})
+    warned = {r.head for r in run(plan, jobs=2) if "max_iter" in r.values.get("warnings", "")}
+    assert warned == {"irm"}
 
 
 def test_warnings_of_the_caller_are_still_shown():
-    for _ in run(ask(trials=1, heads=["erm"])):
-        with pytest.warns(UserWarning, match="mine"):
-            warnings.warn("mine", stacklevel=1)
+    begun = run(small_plan(trials=1, heads=["erm"]))
+    next(begun)
+    with pytest.warns(UserWarning, match="mine"):
+        warnings.warn("mine", stacklevel=1)
+    begun.close()
+
+
+def test_records_are_read_in_the_order_of_the_plan_and_not_as_they_finished(tmp_path):
+    heads = ["dare", "erm", "irm", "reweighted", "groupdro"]
+    log = Log(tmp_path)
+    finished = list(run(small_plan(trials=1, heads=heads, held_out=["b"]), log))
+    log.path.write_text("".join(record.to_line() + "\n" for record in reversed(finished)))
+    assert [record.head for record in log.read()] == heads
 
 
 def test_records_are_flat_and_survive_the_file():
-    for record in run(ask(trials=1, extras=EXTRAS)):
+    records = list(run(small_plan(trials=1, extras=EXTRAS)))
+    assert {"main", "ceiling", "curve", "adjustment", "alignment"} == {r.study for r in records}
+    for record in records:
         line = record.to_line()
         assert Record.from_line(line) == record
         assert not any(isinstance(v, dict | list) for v in json.loads(line).values())
@@ -158,39 +164,62 @@ def test_records_are_flat_and_survive_the_file():
             assert record.correct().mean() == pytest.approx(record.score)
 
 
+def first_key(data=None, settings=FAST, **more) -> str:
+    """Key of the first trial of DARE."""
+    plan = small_plan(data, settings, trials=1, **{"heads": ["dare"], **more})
+    return plan.key(plan.trials[0])
+
+
 def test_whatever_changes_the_result_changes_the_key():
-    keys = set()
-    for settings in (FAST, replace(FAST, l2=0.1), replace(FAST, test_on="reserved")):
-        for options in ({}, {"dare": {"shrinkage": 0.5}}):
-            for more in ({}, {"task": "regression"}):
-                data = table("regression") if more else table()
-                plan = ask(data, settings, heads=["dare"], trials=1, options=options, **more)
-                keys |= {plan.key(trial) for trial in plan.trials}
-    assert len(keys) == 12 * 4
+    keys = {
+        first_key(table(task), settings, options=options)
+        for settings in (FAST, replace(FAST, l2=0.1), replace(FAST, test_on="reserved"))
+        for options in ({}, {"dare": {"shrinkage": 0.5}})
+        for task in TASKS
+    }
+    assert len(keys) == 3 * 2 * 2
+    plan = small_plan(heads=["erm", "dare"], trials=2)
+    assert len({plan.key(trial) for trial in plan.trials}) == len(plan.trials)
+
+
+def test_the_task_changes_the_key_of_the_same_table():
     numbers = table("regression")
     coded = replace(numbers, y=np.round(numbers.y) % 3)
-    by_task = [ask(coded, trials=1, heads=["erm"], task=task) for task in TASKS]
-    assert by_task[0].key(by_task[0].trials[0]) != by_task[1].key(by_task[1].trials[0])
+    assert len({first_key(coded, task=task) for task in TASKS}) == 2
 
 
-def test_what_a_protocol_does_not_look_at_does_not_change_its_keys():
-    plans = [ask(settings=replace(FAST, patience=p), trials=1) for p in (2, 3)]
-    assert plans[0].key(plans[0].trials[0]) == plans[1].key(plans[1].trials[0])
+def test_settings_of_the_other_protocol_do_not_change_a_key():
+    assert first_key(settings=replace(FAST, patience=3)) == first_key()
 
 
-def test_a_run_refuses_records_that_were_not_made_alike(tmp_path):
-    asked = {"trials": 1, "heads": ["dare"], "end_to_end": {"a": 0.9}}
-    list(run(ask(**asked), Log(tmp_path)))
-    for other in (
-        ask(settings=replace(FAST, l2=0.1), **asked),
-        ask(**asked, options={"dare": {"shrinkage": 0.5}}),
-        ask(table(seed=1), **asked),
-        ask(**{**asked, "end_to_end": {"a": 0.8}}),
-        ask(replace(table(), domains=np.char.add("other ", table().domains)), trials=1),
-    ):
-        with pytest.raises(ValueError, match="with other settings, options or features"):
-            list(run(other, Log(tmp_path)))
-    more = ask(trials=2, heads=["erm", "dare"])
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory):
+    """Folder of a run of DARE beside one score of a network."""
+    folder = tmp_path_factory.mktemp("run")
+    list(run(small_plan(trials=1, heads=["dare"], end_to_end={"a": 0.9}), Log(folder)))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"settings": replace(FAST, l2=0.1)},
+        {"options": {"dare": {"shrinkage": 0.5}}},
+        {"data": table(seed=1)},
+        {"end_to_end": {"a": 0.8}},
+        {"data": replace(table(), domains=np.char.add("other ", table().domains))},
+    ],
+    ids=["settings", "options", "features", "score of a network", "domains"],
+)
+def test_a_run_refuses_records_that_were_not_made_alike(finished_run, changes):
+    plan = small_plan(**{"trials": 1, "heads": ["dare"], **changes})
+    with pytest.raises(ValueError, match="with other settings, options or features"):
+        list(run(plan, Log(finished_run)))
+
+
+def test_a_run_takes_further_heads_trials_and_domains(tmp_path):
+    list(run(small_plan(trials=1, heads=["dare"], end_to_end={"a": 0.9}), Log(tmp_path)))
+    more = small_plan(trials=2, heads=["erm", "dare"])
     assert len(list(run(more, Log(tmp_path)))) == 3 * 4
-    part = ask(trials=1, heads=["irm"], held_out=["c"])
+    part = small_plan(trials=1, heads=["irm"], held_out=["c"])
     assert len(list(run(part, Log(tmp_path)))) == 1

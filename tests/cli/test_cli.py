@@ -10,7 +10,8 @@ import pytest
 
 import skdare
 from command_line import run
-from skdare.bench import HEADS, Log
+from skdare.bench import Log
+from skdare.bench._heads import HEADS
 from skdare.cli import main
 from skdare.datasets import make_latent_domains
 

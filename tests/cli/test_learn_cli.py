@@ -642,7 +642,7 @@ def test_a_study_grows_in_its_folder_and_shows_what_was_asked_for(here):
         (STUDY, ["--heads", ","], "no heads are named"),
         (STUDY, ["--with", "ceiling"], "--with is 'ceiling'"),
         (STUDY, ["--protocols", "papr"], "'papr' is not among default, paper"),
-        (STUDY, ["--protocols", "paper", "--heads", "dare-cv"], "`dare-cv` is not of the paper"),
+        (STUDY, ["--protocols", "paper", "--heads", "dare-cv"], "`dare-cv` is not in the paper"),
         (STUDY, ["--held-out", "zoo"], "there is no domain `zoo` to hold out"),
         (STUDY, ["--source", "absent"], "absent does not exist"),
         (STUDY.replace("steps", "step"), [], "has an unknown key `step`; did you mean `steps`?"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skdare import DAREClassifier, ERMClassifier
-from skdare.bench import Given, bench_plan, read_domainbed
+from skdare.bench import NetworkScore, bench_plan, read_domainbed
 from skdare.cli import main
 from skdare.datasets import (
     domainbed_split,
@@ -238,7 +238,7 @@ def test_the_step_with_the_best_training_domain_validation_counts(tmp_path):
     write_run(tmp_path / "a", [2], better, killed=True)
     write_run(tmp_path / "b", [2], worse)
     scores = read_domainbed(tmp_path, DOMAINS)
-    assert scores.networks == {("sketch", 0): Given(0.3, "rest")}
+    assert scores.networks == {("sketch", 0): NetworkScore(0.3, "rest")}
     assert scores.chosen == {("sketch", 0): (tmp_path / "a", 300)}
 
 
@@ -253,7 +253,7 @@ def test_a_step_at_which_a_network_has_diverged_is_never_the_best(tmp_path):
 def test_a_network_that_saw_every_domain_is_a_ceiling_on_the_rows_set_aside(tmp_path, none):
     write_run(tmp_path / "all", [none], {0: ((0.9, 0.9, 0.9), (0.7, 0.8, 0.6))}, trial=1)
     scores = read_domainbed(tmp_path, DOMAINS)
-    assert scores.end_to_end["sketch", 1] == Given(0.6, "reserved")
+    assert scores.end_to_end["sketch", 1] == NetworkScore(0.6, "reserved")
     assert not scores.networks
 
 
@@ -262,9 +262,9 @@ def test_runs_with_two_test_domains_and_of_other_algorithms_are_left_out(tmp_pat
     write_run(tmp_path / "one", [0], same)
     write_run(tmp_path / "pair", [0, 1], {0: ((0.9,) * 3, (0.9,) * 3)})
     write_run(tmp_path / "coral", [0], {0: ((0.9,) * 3, (0.9,) * 3)}, algorithm="CORAL")
-    assert read_domainbed(tmp_path, DOMAINS).networks == {("art", 0): Given(0.5, "rest")}
+    assert read_domainbed(tmp_path, DOMAINS).networks == {("art", 0): NetworkScore(0.5, "rest")}
     chosen = read_domainbed(tmp_path, DOMAINS, algorithm="CORAL")
-    assert chosen.networks == {("art", 0): Given(0.9, "rest")}
+    assert chosen.networks == {("art", 0): NetworkScore(0.9, "rest")}
 
 
 @pytest.mark.parametrize(
@@ -298,9 +298,9 @@ def test_a_broken_line_within_a_run_is_named(tmp_path):
 
 def test_the_scores_of_a_sweep_stand_in_a_plan():
     data = make_latent_domains(3, 20, random_state=0)
-    networks = {("2", 0): Given(0.3, "rest")}
+    networks = {("2", 0): NetworkScore(0.3, "rest")}
     plan = bench_plan(data, heads=["erm"], trials=1, extras=[], networks=networks)
-    assert [t.given for t in plan.trials if t.given] == [Given(0.3, "rest")]
+    assert [t.network_score for t in plan.trials if t.network_score] == [NetworkScore(0.3, "rest")]
 
 
 def test_bench_reads_a_sweep_beside_the_features(tmp_path, capsys):

@@ -309,8 +309,8 @@ def test_a_search_passes_over_a_domain_without_which_nothing_varies(name):
 @pytest.mark.parametrize("protocol", ["default", "paper"])
 @pytest.mark.parametrize("value", [0.0, None])
 def test_one_stuck_domain_fails_no_trial_of_the_others(protocol, value):
-    from skdare.bench import HEADS as BENCHED
     from skdare.bench import Settings, bench_plan, run
+    from skdare.bench._heads import HEADS as BENCHED
 
     X, y, domains = with_domain(value), *plain()[1:]
     settings = Settings(

@@ -10,26 +10,79 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skdare._validation import InputError, check_choice
-from skdare.bench._heads import HEADS
+from skdare._validation import check_choice
+from skdare.bench._feature_set import Data, sorted_domains
+from skdare.bench._heads import HEADS, check_options
+from skdare.bench._plan import Plan, PlanBuilder
 from skdare.bench._preparation import PROJECTIONS, Projection
-from skdare.bench._questions import Questions, check_options
 from skdare.bench._record import ABLATION
-from skdare.bench._source import Data, distinct
-from skdare.bench._trial import Plan, Trial
+from skdare.bench._settings import Settings
+from skdare.bench._trial import Trial
 
 Values = tuple[float, ...] | None
 SUBSETS = 10  # sets of training domains of each size, at most
 
 
+def ablation_plan(
+    ablation: str,
+    data: Data,
+    *,
+    projection: str = "random",
+    values: Sequence[float] | None = None,
+    pretrained: Data | None = None,
+    settings: Settings | None = None,
+    trials: int | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    name: str | None = None,
+    task: str | None = None,
+    held_out: Sequence[str] | None = None,
+    min_rows: int = 1,
+) -> Plan:
+    """One of the paper's ablations.
+
+    Parameters
+    ----------
+    ablation : str
+        "whitening", "constraint", "mean", "lambda", "shrinkage", "dimension" or "domains".
+    data : DomainData, or mapping as in `bench_plan`
+    projection : "random" or "pca"
+        How "dimension" makes the features fewer.
+    values : sequence of float, optional
+        Values of a sweep, in place of its own.
+    pretrained, settings, trials, options, name, task, held_out, min_rows
+        As in `bench_plan`.
+    """
+    if ablation not in ABLATIONS:
+        close = get_close_matches(ablation, ABLATIONS, n=1)
+        hint = f"did you mean `{close[0]}`? " if close else ""
+        raise ValueError(
+            f"no ablation is called `{ablation}`; {hint}there are {', '.join(ABLATIONS)}"
+        )
+    check_choice("projection", projection, PROJECTIONS)
+    if values is not None and not len(values):
+        raise ValueError("values is empty; give some, or leave it out for the usual ones")
+    builder = PlanBuilder.of(
+        data,
+        pretrained=pretrained,
+        settings=settings,
+        trials=trials,
+        options=options,
+        name=name,
+        task=task,
+        held_out=held_out,
+        min_rows=min_rows,
+    )
+    chosen = None if values is None else tuple(values)
+    planned = ABLATIONS[ablation].trials(builder, ABLATION + ablation, chosen, projection)
+    return builder.plan(planned)
+
+
 class Ablation(Protocol):
-    """What an ablation tries."""
+    """The trials of an ablation, over its own values where ``values`` is None."""
 
-    def trials(self, q: Questions, study: str) -> Iterable[Trial]: ...
-
-    def visiting(self, values: Values, projection: str) -> Ablation:
-        """The same with other values, where some are given."""
-        ...
+    def trials(
+        self, builder: PlanBuilder, study: str, values: Values, projection: str
+    ) -> Iterable[Trial]: ...
 
 
 @dataclass(frozen=True)
@@ -38,16 +91,16 @@ class Variants:
 
     heads: tuple[str, ...]
 
-    def trials(self, q: Questions, study: str) -> Iterator[Trial]:
-        known = [h for h in self.heads if q.settings.protocol != "paper" or HEADS[h].in_paper]
-        for held_out, number in q.folds():
-            for head in known:
-                yield q.trial(study, head, held_out, number)
-
-    def visiting(self, values: Values, projection: str) -> Variants:
+    def trials(
+        self, builder: PlanBuilder, study: str, values: Values, projection: str
+    ) -> Iterator[Trial]:
         if values is not None:
             raise ValueError("this ablation compares heads and sweeps nothing; leave values out")
-        return self
+        in_paper = builder.settings.protocol == "paper"
+        heads = [head for head in self.heads if not in_paper or HEADS[head].in_paper]
+        for held_out, number in builder.folds():
+            for head in heads:
+                yield builder.trial(study, head, held_out, number)
 
 
 @dataclass(frozen=True)
@@ -57,87 +110,91 @@ class OptionSweep:
     option: Mapping[str, str]
     values: tuple[float, ...]
 
-    def trials(self, q: Questions, study: str) -> Iterator[Trial]:
+    def trials(
+        self, builder: PlanBuilder, study: str, values: Values, projection: str
+    ) -> Iterator[Trial]:
+        values = values or self.values
         for head, name in self.option.items():
-            for x in self.values:
-                check_options(head, {name: x}, q.source.task, q.settings.protocol)
-        for held_out, number in q.folds():
+            for x in values:
+                check_options(head, {name: x}, builder.features.task, builder.settings.protocol)
+        for held_out, number in builder.folds():
             for head, name in self.option.items():
-                for x in self.values:
-                    yield q.trial(study, head, held_out, number, x=float(x), options={name: x})
-
-    def visiting(self, values: Values, projection: str) -> OptionSweep:
-        return OptionSweep(self.option, values or self.values)
+                for x in values:
+                    yield builder.trial(
+                        study, head, held_out, number, x=float(x), options={name: x}
+                    )
 
 
 @dataclass(frozen=True)
 class DimensionSweep:
-    """Fewer features: ERM, DARE and the ceiling; of pretrained features, the ceiling."""
+    """Fewer features: ERM, DARE and the ceiling; the ceiling alone on pretrained features."""
 
     values: tuple[float, ...]
-    projection: str = "random"
 
-    def trials(self, q: Questions, study: str) -> Iterator[Trial]:
-        _check_whole("dimension", self.values)
-        for held_out, number in q.folds():
-            for features, source in q.sources.items():
-                if held_out not in source.held_out:
+    def trials(
+        self, builder: PlanBuilder, study: str, values: Values, projection: str
+    ) -> Iterator[Trial]:
+        values = values or self.values
+        _check_counts("dimension", values)
+        for held_out, number in builder.folds():
+            for features, feature_set in builder.feature_sets.items():
+                if held_out not in feature_set.held_out:
                     continue
-                d = source.table(held_out, number).X.shape[1]
+                d = feature_set.table(held_out, number).X.shape[1]
                 heads = ("erm", "dare") if features == "given" else ()
-                for size in [*sorted({int(v) for v in self.values if v < d}), d]:
-                    kept = Projection(self.projection, size)
-                    more = {"x": float(size), "features": features, "projection": kept}
+                for size in [*sorted({int(value) for value in values if value < d}), d]:
                     for head in (*heads, "ceiling-exact"):
-                        yield q.trial(study, head, held_out, number, **more)
-
-    def visiting(self, values: Values, projection: str) -> DimensionSweep:
-        return DimensionSweep(values or self.values, projection)
+                        yield builder.trial(
+                            study,
+                            head,
+                            held_out,
+                            number,
+                            x=float(size),
+                            features=features,
+                            projection=Projection(projection, size),
+                        )
 
 
 @dataclass(frozen=True)
 class DomainSweep:
     """Fewer training domains: every set of each size, or a few at random."""
 
-    values: Values = None
-
-    def trials(self, q: Questions, study: str) -> Iterator[Trial]:
-        for held_out, number in q.folds():
-            domains = distinct(q.source.table(held_out, number).domains)
-            seen = [d for d in domains if d != held_out]
-            sizes = tuple(range(1, len(seen) + 1)) if self.values is None else self.values
-            _check_whole("domains", sizes, len(seen))
+    def trials(
+        self, builder: PlanBuilder, study: str, values: Values, projection: str
+    ) -> Iterator[Trial]:
+        for held_out, number in builder.folds():
+            domains = sorted_domains(builder.features.table(held_out, number).domains)
+            others = [domain for domain in domains if domain != held_out]
+            sizes = tuple(range(1, len(others) + 1)) if values is None else values
+            _check_counts("domains", sizes, len(others))
             for size in map(int, sizes):
-                for chosen in _subsets(seen, size, number):
+                for subset in _subsets(others, size, number):
                     for head in ("erm", "dare"):
-                        yield q.trial(study, head, held_out, number, x=float(size), seen=chosen)
+                        yield builder.trial(
+                            study, head, held_out, number, x=float(size), training_domains=subset
+                        )
 
-    def visiting(self, values: Values, projection: str) -> DomainSweep:
-        return DomainSweep(values)
 
-
-def _check_whole(name: str, values: Sequence[float], most: int | None = None) -> None:
-    """A sweep over counts visits whole numbers from one on."""
+def _check_counts(name: str, values: Sequence[float], largest: int | None = None) -> None:
+    """Refuse values of a sweep over counts that are not whole numbers from one on."""
     for value in values:
-        if value != int(value) or value < 1 or (most is not None and value > most):
-            limit = f"from 1 to {most}" if most is not None else "of 1 or more"
-            raise InputError(
-                f"{name} cannot be {value:g}",
-                f"use whole numbers {limit} as values",
-                argument="values",
+        if value != int(value) or value < 1 or (largest is not None and value > largest):
+            limit = f"from 1 to {largest}" if largest is not None else "of 1 or more"
+            raise ValueError(
+                f"values of the ablation {name} cannot be {value:g}; use whole numbers {limit}"
             )
 
 
-def _subsets(seen: Sequence[str], size: int, seed: int) -> list[tuple[str, ...]]:
-    """Every set of so many domains, or a few drawn at random where there are many."""
+def _subsets(domains: Sequence[str], size: int, seed: int) -> list[tuple[str, ...]]:
+    """Every set of ``size`` domains, or a few drawn at random where there are many."""
     rng = np.random.default_rng([seed, size])
-    if len(seen) <= 8:
-        every = list(combinations(seen, size))
+    if len(domains) <= 8:
+        every = list(combinations(domains, size))
         if len(every) <= SUBSETS:
             return every
         return [every[i] for i in sorted(rng.choice(len(every), SUBSETS, replace=False))]
-    draws = (sorted(rng.choice(len(seen), size, replace=False)) for _ in range(SUBSETS))
-    return list(dict.fromkeys(tuple(seen[i] for i in draw) for draw in draws))
+    draws = (sorted(rng.choice(len(domains), size, replace=False)) for _ in range(SUBSETS))
+    return list(dict.fromkeys(tuple(domains[i] for i in draw) for draw in draws))
 
 
 ABLATIONS: dict[str, Ablation] = {
@@ -154,39 +211,3 @@ ABLATIONS: dict[str, Ablation] = {
     "dimension": DimensionSweep((8, 16, 32, 64, 128, 256, 512, 1024, 2048)),
     "domains": DomainSweep(),
 }
-
-
-def ablation_plan(
-    ablation: str,
-    data: Data,
-    *,
-    projection: str = "random",
-    values: Sequence[float] | None = None,
-    **asked: Any,
-) -> Plan:
-    """One ablation of the paper's, by name.
-
-    Parameters
-    ----------
-    ablation : str
-        "whitening", "constraint", "mean", "lambda", "shrinkage", "dimension" or "domains".
-    data : DomainData, or mapping as in `bench_plan`
-    projection : "random" or "pca"
-        How features are made fewer, for "dimension".
-    values : sequence of float, optional
-        What a sweep visits, in place of its own values.
-    pretrained, settings, trials, options, name, task, held_out, min_rows
-        As in `bench_plan`.
-    """
-    if ablation not in ABLATIONS:
-        close = get_close_matches(ablation, ABLATIONS, n=1)
-        hint = f"did you mean `{close[0]}`? " if close else ""
-        raise ValueError(
-            f"no ablation is called `{ablation}`; {hint}there are {', '.join(ABLATIONS)}"
-        )
-    check_choice("projection", projection, PROJECTIONS)
-    if values is not None and not len(values):
-        raise ValueError("values is empty; name what to visit, or leave it out")
-    chosen = ABLATIONS[ablation].visiting(None if values is None else tuple(values), projection)
-    q = Questions.of(data, **asked)
-    return q.plan(chosen.trials(q, ABLATION + ablation))

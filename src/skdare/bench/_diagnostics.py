@@ -1,4 +1,4 @@
-"""Diagnostics of the paper's appendix: is the guess near, and do adjusted domains agree?"""
+"""Diagnostics of the paper's appendix: is the guess close, and do adjusted domains agree?"""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import numpy as np
 from skdare.arrays import work_dtype
 from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS
-from skdare.bench._paper import OPTIONS
-from skdare.bench._scores import Measured
-from skdare.bench._trial import Settings
+from skdare.bench._scores import Measurement
+from skdare.bench._settings import Settings
 from skdare.diagnosis._geometry import adjusted_variance
 from skdare.heads import fit_sharing
 from skdare.whitening.adjustment import Adjustment, adjustment_error, average, trace
@@ -25,31 +24,37 @@ ALIGNMENTS = ("with adjustment", "without adjustment")
 
 def measure_adjustment(
     fold: Fold, which: str, options: Mapping[str, Any], settings: Settings
-) -> Measured:
+) -> Measurement:
     """How far a guess is from the held-out domain's own adjustment (the paper's Table 2).
 
     The averaged adjustment, or the averaged multiple of the identity, which no whitening at all
     would come to: strong shrinkage makes both errors small.
     """
     whitening = Whitening.of_head(_dare(fold, options, settings))
-    adjustable = [d for d in fold.seen if whitening.can_invert(fold.statistics(d).moments)]
+    adjustable = [
+        domain
+        for domain in fold.training_domains
+        if whitening.can_invert(fold.statistics(domain).moments)
+    ]
     if not adjustable:
-        raise ValueError("the rows of every training domain are all the same; none is adjusted")
+        raise ValueError(
+            "in every training domain the rows are all the same; there is nothing to adjust"
+        )
     guess = average([_adjustment(fold, domain, whitening) for domain in adjustable])
     if which == "averaged scalar":
         scale = trace(guess.inner) / guess.d
         guess = Adjustment(guess.d, scale, common=guess.common)
-    own = _adjustment(fold, fold.held_out, whitening)
+    truth = _adjustment(fold, fold.held_out, whitening)
     notes = {"option:shrinkage": whitening.shrinkage, "option:shrinkage_target": whitening.target}
-    return Measured(adjustment_error(guess, own), "error", notes)
+    return Measurement(adjustment_error(guess, truth), "error", notes)
 
 
 def _adjustment(fold: Fold, domain: str, whitening: Whitening) -> Adjustment:
-    """Of one domain; a pool is that of the training domains."""
+    """Adjustment of one domain; a pool is that of the training domains."""
     common = fold.once(
         ("common", whitening),
         lambda: whitening.common(
-            [fold.statistics(d).moments for d in fold.seen], work_dtype(fold.train.X)
+            [fold.statistics(d).moments for d in fold.training_domains], work_dtype(fold.train.X)
         ),
     )
     return fold.statistics(domain).adjustment(whitening, common)
@@ -57,7 +62,7 @@ def _adjustment(fold: Fold, domain: str, whitening: Whitening) -> Adjustment:
 
 def measure_alignment(
     fold: Fold, which: str, options: Mapping[str, Any], settings: Settings
-) -> Measured:
+) -> Measurement:
     """Mean cosine similarity of the training domains' own optimal heads (the paper's Table 3).
 
     Over all pairs of training domains and the classes that both have, their vectors measured from
@@ -67,7 +72,7 @@ def measure_alignment(
     adjust = which == "with adjustment"
     head = _dare(fold, options, settings).set_params(adjust=adjust)
     vectors: list[dict[Any, np.ndarray]] = []
-    for domain in fold.seen:
+    for domain in fold.training_domains:
         rows = fold.training_rows(domain)
         if fold.task == "classification" and len(np.unique(rows.y)) < 2:
             continue
@@ -79,9 +84,11 @@ def measure_alignment(
         vectors.append(dict(zip(names, head.canonical_coef_, strict=True)))
     cosines = [c for a, b in combinations(vectors, 2) for c in _cosines(a, b)]
     if not cosines:
-        raise ValueError("alignment compares two training domains, and there are none to compare")
+        raise ValueError(
+            "alignment compares two training domains, and there are not two to compare"
+        )
     notes = {"option:l2": settings.ceiling_l2, "pairs": len(cosines)}
-    return Measured(float(np.mean(cosines)), "cosine", notes)
+    return Measurement(float(np.mean(cosines)), "cosine", notes)
 
 
 def _spread(fold: Fold, domain: str, whitening: Whitening) -> float:
@@ -93,19 +100,22 @@ def _spread(fold: Fold, domain: str, whitening: Whitening) -> float:
 
 
 def _cosines(a: Mapping[Any, np.ndarray], b: Mapping[Any, np.ndarray]) -> list[float]:
-    """Between the vectors of the classes that both domains have."""
+    """Cosine similarities of the vectors of each class that both domains have."""
     shared = [name for name in a if name in b]
     if not shared:
         return []
     A, B = (np.stack([side[name] for name in shared]) for side in (a, b))
     if len(shared) > 1:  # softmax vectors are defined up to a common shift
-        A, B = A - A.mean(axis=0), B - B.mean(axis=0)
+        A = A - A.mean(axis=0)
+        B = B - B.mean(axis=0)
     norms = np.linalg.norm(A, axis=1) * np.linalg.norm(B, axis=1)
     return (np.sum(A * B, axis=1) / norms).tolist()
 
 
 def _dare(fold: Fold, options: Mapping[str, Any], settings: Settings) -> Any:
     """An unconstrained DARE head with the whitening of the protocol."""
-    paper = {"shrinkage": OPTIONS["dare"]["shrinkage"], "shrinkage_target": "identity"}
-    chosen = {**(paper if settings.protocol == "paper" else {}), **options}
-    return HEADS["no-constraint"].make(fold.task, **{**chosen, "mean_penalty": 0.0})
+    head = HEADS["no-constraint"]
+    whitening: dict[str, Any] = {}
+    if settings.protocol == "paper" and head.paper_options is not None:
+        whitening = {"shrinkage": head.paper_options["shrinkage"], "shrinkage_target": "identity"}
+    return head.make(fold.task, **{**whitening, **options, "mean_penalty": 0.0})

@@ -1,4 +1,4 @@
-"""What a DomainBed sweep measured: its networks' scores, to stand beside heads on features."""
+"""Scores of networks from a DomainBed sweep, to show beside heads on features."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
-from skdare.bench._given import Given, Place
+from skdare.bench._trial import NetworkScore
 from skdare.persist import check_shape, parse_json
 
 RESULTS = "results.jsonl"
 _ARGS = {"algorithm": str, "dataset": str, "test_envs": [int], "trial_seed": int}
 _LINE = {"args": _ARGS, "step": int}
+Place = tuple[str, int]  # a domain and a trial
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,21 +24,21 @@ class DomainBedScores:
 
     Parameters
     ----------
-    networks : dict from (held-out domain, trial) to Given
-        On the 80 % of the domain that the network has not seen.
-    end_to_end : dict from (domain, trial) to Given
-        Of networks that were trained on every domain, on the 20 % set aside.
+    networks : dict from (held-out domain, trial) to NetworkScore
+        Scores on 80 % of a domain that the network has not seen.
+    end_to_end : dict from (domain, trial) to NetworkScore
+        Scores of networks that were trained on every domain, on the 20 % set aside.
     chosen : dict from (held-out domain, trial) to (Path, int)
         The folder of the run behind each score in networks, and the step at which it was best.
     """
 
-    networks: dict[Place, Given] = field(default_factory=dict)
-    end_to_end: dict[Place, Given] = field(default_factory=dict)
+    networks: dict[Place, NetworkScore] = field(default_factory=dict)
+    end_to_end: dict[Place, NetworkScore] = field(default_factory=dict)
     chosen: dict[Place, tuple[Path, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
-class _Check:
+class _Checkpoint:
     """One line of results: a step of a run, and accuracies by domain on both parts of its rows."""
 
     folder: Path
@@ -50,32 +51,32 @@ class _Check:
     outer: list[float]
 
     @classmethod
-    def of_line(cls, folder: Path, line: bytes) -> _Check:
-        # A network that diverged has accuracies, or a loss, that are no numbers.
-        held = parse_json(line, _LINE, finite=False)
-        args = held["args"]
+    def of_line(cls, folder: Path, line: bytes) -> _Checkpoint:
+        # After a divergence, accuracies and losses are NaN.
+        values = parse_json(line, _LINE, finite=False)
+        args = values["args"]
         return cls(
             folder,
             algorithm=args["algorithm"],
             dataset=args["dataset"],
             test_domains=args["test_envs"],
             trial=args["trial_seed"],
-            step=held["step"],
-            inner=_accuracies(held, "in"),
-            outer=_accuracies(held, "out"),
+            step=values["step"],
+            inner=_accuracies(values, "in"),
+            outer=_accuracies(values, "out"),
         )
 
     @property
     def held_out(self) -> int | None:
-        """The test domain; None where it names none that there is, and all were trained on."""
+        """The test domain; None where no such domain exists, and all were trained on."""
         [number] = self.test_domains
         return number if 0 <= number < len(self.outer) else None
 
     @property
     def validation(self) -> float:
         """Mean accuracy on the 20 % set aside of every training domain, each counting alike."""
-        seen = [score for e, score in enumerate(self.outer) if e != self.held_out]
-        return math.fsum(seen) / len(seen) if seen else math.nan
+        scores = [score for e, score in enumerate(self.outer) if e != self.held_out]
+        return math.fsum(scores) / len(scores) if scores else math.nan
 
 
 def read_domainbed(
@@ -89,14 +90,14 @@ def read_domainbed(
 
     Of all runs and steps with a test domain and trial, the one with the best mean accuracy on the
     20 % set aside of the training domains counts. Runs with two test domains, which DomainBed
-    makes for another rule of selection, are left out. Where ``--test_envs`` named a domain that
-    there is not, the network saw them all, and is a ceiling. A step whose mean is no number, of a
-    network that diverged, is never the best.
+    makes for another rule of selection, are left out. Where the test domain of a run does not
+    exist, the network was trained on all domains, and is a ceiling. A step whose mean is NaN,
+    because the network diverged, is never the best.
 
     Parameters
     ----------
     folder : str or Path
-        What ``--output_dir`` was of the sweep, or of one run.
+        DomainBed's output folder of the sweep, or of one run.
     domains : sequence of str
         What the features call DomainBed's environments 0, 1, …: sorted names of folders.
     algorithm : str, default="ERM"
@@ -118,86 +119,85 @@ def read_domainbed(
     ...     line = json.dumps({"args": args, "step": 300, **scores})
     ...     _ = Path(folder, "results.jsonl").write_text(line)
     ...     read_domainbed(folder, ["art", "photo"]).networks
-    {('photo', 0): Given(score=0.7, tested_on='rest')}
+    {('photo', 0): NetworkScore(score=0.7, tested_on='rest')}
     """
     path = Path(folder)
-    found = [check for file in _files(path) for check in _checks(file)]
-    kept = _of_one_kind(path, found, algorithm, dataset)
-    best: dict[tuple[int | None, int], _Check] = {}
-    for check in kept:
-        _check_domains(check, domains)
-        if math.isnan(check.validation):
+    every = [checkpoint for file in _files(path) for checkpoint in _checkpoints(file)]
+    best: dict[tuple[int | None, int], _Checkpoint] = {}
+    for checkpoint in _of_one_kind(path, every, algorithm, dataset):
+        _check_domains(checkpoint, domains)
+        if math.isnan(checkpoint.validation):
             continue
-        key = check.held_out, check.trial
-        if key not in best or check.validation > best[key].validation:
-            best[key] = check
+        key = checkpoint.held_out, checkpoint.trial
+        if key not in best or checkpoint.validation > best[key].validation:
+            best[key] = checkpoint
     scores = DomainBedScores()
-    for (held_out, trial), check in sorted(best.items(), key=lambda item: str(item[0])):
+    for (held_out, trial), checkpoint in sorted(best.items(), key=lambda item: str(item[0])):
         if held_out is None:
-            for name, score in zip(domains, check.outer, strict=True):
-                scores.end_to_end[name, trial] = Given(score, "reserved")
+            for name, score in zip(domains, checkpoint.outer, strict=True):
+                scores.end_to_end[name, trial] = NetworkScore(score, "reserved")
         else:
             place = domains[held_out], trial
-            scores.networks[place] = Given(check.inner[held_out], "rest")
-            scores.chosen[place] = check.folder, check.step
+            scores.networks[place] = NetworkScore(checkpoint.inner[held_out], "rest")
+            scores.chosen[place] = checkpoint.folder, checkpoint.step
     return scores
 
 
 def _files(path: Path) -> list[Path]:
-    found = [path / RESULTS] if (path / RESULTS).is_file() else sorted(path.glob(f"*/{RESULTS}"))
-    if not found:
+    files = [path / RESULTS] if (path / RESULTS).is_file() else sorted(path.glob(f"*/{RESULTS}"))
+    if not files:
         raise ValueError(
-            f"{path} has no {RESULTS}, and no folder in it has one; give the --output_dir of a "
+            f"{path} has no {RESULTS}, and no folder in it has one; give the output folder of a "
             "DomainBed sweep"
         )
-    return found
+    return files
 
 
-def _checks(file: Path) -> Iterator[_Check]:
+def _checkpoints(file: Path) -> Iterator[_Checkpoint]:
     """The lines of a run; the last of one that was killed may be half a line."""
     lines = file.read_bytes().splitlines()
     for number, line in enumerate(lines):
         try:
-            check = _Check.of_line(file.parent, line)
+            checkpoint = _Checkpoint.of_line(file.parent, line)
         except ValueError as error:
             if number == len(lines) - 1:
                 return
             raise ValueError(
                 f"line {number + 1} of {file} {error}; run it again, or move its folder away"
             ) from error
-        if len(check.test_domains) == 1:
-            yield check
+        if len(checkpoint.test_domains) == 1:
+            yield checkpoint
 
 
-def _accuracies(held: dict[str, Any], part: str) -> list[float]:
-    keys = takewhile(held.__contains__, (f"env{e}_{part}_acc" for e in count()))
-    found = {key: held[key] for key in keys}
-    check_shape(found, {str: float})
-    return [float(score) for score in found.values()]
+def _accuracies(values: dict[str, Any], part: str) -> list[float]:
+    keys = takewhile(values.__contains__, (f"env{e}_{part}_acc" for e in count()))
+    scores = {key: values[key] for key in keys}
+    check_shape(scores, {str: float})
+    return [float(score) for score in scores.values()]
 
 
 def _of_one_kind(
-    path: Path, found: list[_Check], algorithm: str, dataset: str | None
-) -> list[_Check]:
-    """The lines of this algorithm on this set; refuse where there are none, or several sets."""
-    algorithms = sorted({check.algorithm for check in found})
-    kept = [check for check in found if check.algorithm == algorithm]
-    sets = sorted({check.dataset for check in kept})
+    path: Path, every: list[_Checkpoint], algorithm: str, dataset: str | None
+) -> list[_Checkpoint]:
+    """Checkpoints of this algorithm on this set; refused without any, or with several sets."""
+    algorithms = sorted({checkpoint.algorithm for checkpoint in every})
+    chosen = [checkpoint for checkpoint in every if checkpoint.algorithm == algorithm]
+    sets = sorted({checkpoint.dataset for checkpoint in chosen})
     if dataset is not None:
-        kept = [check for check in kept if check.dataset == dataset]
-    if not kept:
+        chosen = [checkpoint for checkpoint in chosen if checkpoint.dataset == dataset]
+    if not chosen:
         raise ValueError(
             f"{path} has no run of {algorithm} on {dataset or 'one test domain'}; it has "
             f"{', '.join(algorithms) or 'none'} on {', '.join(sets) or 'nothing'}"
         )
     if dataset is None and len(sets) > 1:
         raise ValueError(f"{path} has runs on {', '.join(sets)}; name one with dataset=")
-    return kept
+    return chosen
 
 
-def _check_domains(check: _Check, domains: Sequence[str]) -> None:
-    if len(check.outer) != len(domains) or len(check.inner) != len(domains):
+def _check_domains(checkpoint: _Checkpoint, domains: Sequence[str]) -> None:
+    if len(checkpoint.outer) != len(domains) or len(checkpoint.inner) != len(domains):
         raise ValueError(
-            f"{check.folder} has scores on {len(check.outer)} domains, and {len(domains)} are "
-            f"named ({', '.join(domains)}); name them all, in DomainBed's order"
+            f"{checkpoint.folder} has scores on {len(checkpoint.outer)} domains, and "
+            f"{len(domains)} are named ({', '.join(domains)}); name them all, in DomainBed's order"
         )

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from skdare.arrays import compact
+from skdare.bench._feature_set import FeatureSet, sorted_domains
 from skdare.bench._preparation import project
-from skdare.bench._source import Source, distinct
-from skdare.bench._trial import Settings, Trial
+from skdare.bench._settings import Settings
+from skdare.bench._trial import Trial
 from skdare.datasets import DomainData, reserve
 from skdare.datasets._split import reserved_rows
 from skdare.whitening.cache import DomainCache, SharedCaches
@@ -26,16 +27,16 @@ class Once:
         self._slots: dict[Hashable, tuple[RLock, list[Any]]] = {}
 
     def __call__(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """The value of this key, computed where it is not known."""
+        """The value of this key, computed at the first call."""
         with self._lock:
-            lock, found = self._slots.setdefault(key, (RLock(), []))
+            lock, slot = self._slots.setdefault(key, (RLock(), []))
         with lock:
-            if not found:
-                found.append(compute())
-            return found[0]
+            if not slot:
+                slot.append(compute())
+            return slot[0]
 
     def forget(self, key: Hashable) -> None:
-        """Drop this value; whoever holds it keeps it."""
+        """Drop this value here; whoever has it keeps it."""
         with self._lock:
             self._slots.pop(key, None)
 
@@ -48,16 +49,15 @@ class Fold:
     ----------
     task : str
     held_out : str
-    seen : list of str
-        The training domains.
+    training_domains : sequence of str
     train : DomainData
         The rows that train, domain after domain.
     valid : DomainData
         The rows of the training domains that were set aside.
-    new : DomainData
+    test : DomainData
         Every row of the held-out domain.
     reserved : bool array
-        Which of them were set aside.
+        Which of the test rows were set aside.
     split : str
         How rows were set aside, in words.
     shared : mutable mapping from domain to DomainCache
@@ -67,17 +67,17 @@ class Fold:
 
     task: str
     held_out: str
-    seen: Sequence[str]
+    training_domains: Sequence[str]
     train: DomainData
     valid: DomainData
-    new: DomainData
+    test: DomainData
     reserved: np.ndarray
     split: str
     shared: SharedCaches
     once: Once = field(default_factory=Once)
 
     def statistics(self, domain: str) -> DomainCache:
-        """Moments and adjustments of one domain's training rows, the held-out one included."""
+        """Moments and adjustments of a domain's training rows; the held-out domain has them too."""
         return self.shared[domain]
 
     def without(self, domain: str) -> DomainData:
@@ -85,31 +85,33 @@ class Fold:
         return _rows(self.train, self.train.domains != domain)
 
     def training_rows(self, domain: str) -> DomainData:
-        """The training rows of one domain; of the held-out one, those not set aside."""
+        """The rows of one domain that were not set aside, the held-out domain included."""
         if domain == self.held_out:
-            return _rows(self.new, ~self.reserved)
+            return _rows(self.test, ~self.reserved)
         return _rows(self.train, self.train.domains == domain)
 
-    def everything(self) -> DomainData:
+    def train_with_held_out(self) -> DomainData:
         """Training rows of all domains, the held-out one included: for ceilings only."""
-        new = self.training_rows(self.held_out)
-        X, y, domains = (
-            np.concatenate([getattr(part, name) for part in (self.train, new)])
-            for name in ("X", "y", "domains")
+        more = self.training_rows(self.held_out)
+        return DomainData(
+            np.concatenate([self.train.X, more.X]),
+            np.concatenate([self.train.y, more.y]),
+            np.concatenate([self.train.domains, more.domains]),
         )
-        return DomainData(X, y, domains)
 
 
-class Workspace:
-    """Makes folds, and keeps what folds have in common.
+class Folds:
+    """Makes folds, and keeps what they have in common.
 
     The statistics of a domain belong to (features, split, domain): every head and every held-out
     domain shares them, unless the preparation itself depends on which rows are trained on.
     """
 
-    def __init__(self, sources: Mapping[str, Source], settings: Settings) -> None:
-        self.sources, self.settings = sources, settings
-        self._folds, self._shared = Once(), Once()
+    def __init__(self, feature_sets: Mapping[str, FeatureSet], settings: Settings) -> None:
+        self.feature_sets = feature_sets
+        self.settings = settings
+        self._folds = Once()
+        self._statistics = Once()
 
     def fold(self, trial: Trial) -> Fold:
         """The fold of a trial."""
@@ -118,88 +120,100 @@ class Workspace:
     def forget(self, done: Trial, waiting: Iterable[Trial]) -> None:
         """Drop the fold of a trial, and its statistics where no waiting trial needs them."""
         self._folds.forget(done.fold_key)
-        mine = self._common(done)
-        if all(self._common(trial) != mine for trial in waiting):
-            self._shared.forget(mine)
+        key = self._statistics_key(done)
+        if all(self._statistics_key(trial) != key for trial in waiting):
+            self._statistics.forget(key)
 
-    def _common(self, trial: Trial) -> tuple[Any, ...]:
-        """Trials of equal key share statistics."""
-        features, held_out, number, projection, seen = trial.fold_key
-        table = id(self.sources[features].table(held_out, number))
+    def _statistics_key(self, trial: Trial) -> tuple[Any, ...]:
+        """Trials with the same key share statistics."""
+        features, held_out, number, projection, training_domains = trial.fold_key
+        table = id(self.feature_sets[features].table(held_out, number))
         fitted = self.settings.preparation.is_fitted
         if fitted or (projection is not None and projection.kind == "pca"):
-            return features, table, number, projection, held_out, seen
+            return features, table, number, projection, held_out, training_domains
         return features, table, number, projection
 
     def _make(self, trial: Trial) -> Fold:
-        source, held_out = self.sources[trial.features], trial.held_out
-        table = source.table(held_out, trial.number)
-        seen = trial.seen or [d for d in distinct(table.domains) if d != held_out]
-        aside, split = self._set_aside(source, trial)
-        train = np.isin(table.domains, seen) & ~aside
+        held_out = trial.held_out
+        feature_set = self.feature_sets[trial.features]
+        table = feature_set.table(held_out, trial.number)
+        domains = table.domains
+        training_domains = trial.training_domains or [
+            domain for domain in sorted_domains(domains) if domain != held_out
+        ]
+        aside, split = self._set_aside(feature_set, trial)
+        in_training_domain = np.isin(domains, training_domains)
+        in_test = domains == held_out
+        train = in_training_domain & ~aside
         X = self.settings.preparation(table.X, train)
         prepared = replace(table, X=project(X, trial.projection, train, trial.number))
-        new = table.domains == held_out
         # Domain after domain: their rows are then slices, which no pass has to gather.
-        order = np.concatenate([np.flatnonzero(train & (table.domains == d)) for d in seen])
+        order = np.concatenate([np.flatnonzero(train & (domains == d)) for d in training_domains])
         return Fold(
-            source.task,
+            feature_set.task,
             held_out,
-            seen,
+            training_domains,
             train=_rows(prepared, order),
-            valid=_rows(prepared, np.isin(table.domains, seen) & self._untouched(table, aside)),
-            new=_rows(prepared, new),
-            reserved=aside[new],
+            valid=_rows(prepared, in_training_domain & _unseen(table, aside)),
+            test=_rows(prepared, in_test),
+            reserved=aside[in_test],
             split=split,
-            shared=self._shared(self._common(trial), lambda: _statistics(prepared, aside)),
+            shared=self._statistics(
+                self._statistics_key(trial), lambda: _domain_statistics(prepared, aside)
+            ),
         )
 
-    def _untouched(self, table: DomainData, aside: np.ndarray) -> np.ndarray:
-        """Rows set aside; where the file has a split, only those that it too sets aside.
-
-        Features that were fine-tuned on the other rows of the file predict those too well: on
-        PACS, ERM then validates at 0.992 in place of 0.973.
-        """
-        if table.split is None or not np.any(aside & table.split):
-            return aside
-        return aside & table.split
-
-    def _set_aside(self, source: Source, trial: Trial) -> tuple[np.ndarray, str]:
+    def _set_aside(self, feature_set: FeatureSet, trial: Trial) -> tuple[np.ndarray, str]:
         """Which rows are set aside: as the features' file says of this trial, else drawn."""
-        number, share = trial.number, self.settings.aside
-        own = source.split(trial.held_out, number)
-        if own is None and trial.features != "given":
-            own = self._split_of_given(source, trial)
-        if own is not None:
-            return np.asarray(own, dtype=bool), "of the file"
-        drawn = reserve(source.table(trial.held_out, number).domains, number, share)
+        share = self.settings.aside
+        number = trial.number
+        split = feature_set.split(trial.held_out, number)
+        if split is None and trial.features != "given":
+            split = self._split_of_given(feature_set, trial)
+        if split is not None:
+            return np.asarray(split, dtype=bool), "of the file"
+        drawn = reserve(feature_set.table(trial.held_out, number).domains, number, share)
         return drawn, f"{share:.0%} of each domain by seed ({number}, domain)"
 
-    def _split_of_given(self, source: Source, trial: Trial) -> np.ndarray | None:
-        """The split of the features in question, for others of the same rows."""
-        place, given = (trial.held_out, trial.number), self.sources["given"]
-        split = given.split(*place)
-        domains = source.table(*place).domains
-        same = split is not None and np.array_equal(given.table(*place).domains, domains)
-        return split if same else None
+    def _split_of_given(self, feature_set: FeatureSet, trial: Trial) -> np.ndarray | None:
+        """The split of the features to compare heads on, for other features of the same rows."""
+        given = self.feature_sets["given"]
+        split = given.split(trial.held_out, trial.number)
+        if split is None:
+            return None
+        domains = given.table(trial.held_out, trial.number).domains
+        other = feature_set.table(trial.held_out, trial.number).domains
+        return split if np.array_equal(domains, other) else None
 
 
-def rows_and_reserved(
-    source: Source, held_out: str, number: int, domain: str, share: float
+def _unseen(table: DomainData, aside: np.ndarray) -> np.ndarray:
+    """Rows set aside; where the file has a split, only those that it too sets aside.
+
+    Features that were fine-tuned on the other rows of the file predict those too well: on
+    PACS, ERM then validates at 0.992 in place of 0.973.
+    """
+    if table.split is None or not np.any(aside & table.split):
+        return aside
+    return aside & table.split
+
+
+def count_rows(
+    feature_set: FeatureSet, held_out: str, number: int, domain: str, share: float
 ) -> tuple[int, int]:
     """How many rows a domain has, and how many of them a trial sets aside."""
-    own = source.table(held_out, number).domains == domain
-    n, split = int(np.sum(own)), source.split(held_out, number)
-    return n, reserved_rows(n, share) if split is None else int(np.sum(split[own]))
+    in_domain = feature_set.table(held_out, number).domains == domain
+    split = feature_set.split(held_out, number)
+    n = int(np.sum(in_domain))
+    return n, reserved_rows(n, share) if split is None else int(np.sum(split[in_domain]))
 
 
-def _statistics(table: DomainData, aside: np.ndarray) -> dict[Hashable, DomainCache]:
-    """Of the training rows of every domain; nothing is computed before it is asked for."""
-    found: dict[Hashable, DomainCache] = {}
-    for domain in distinct(table.domains):
+def _domain_statistics(table: DomainData, aside: np.ndarray) -> dict[Hashable, DomainCache]:
+    """Statistics of every domain's training rows, computed when they are first asked for."""
+    statistics: dict[Hashable, DomainCache] = {}
+    for domain in sorted_domains(table.domains):
         rows = np.flatnonzero((table.domains == domain) & ~aside)
-        found[domain] = DomainCache(table.X, compact(rows), np.ones(len(rows)))
-    return found
+        statistics[domain] = DomainCache(table.X, compact(rows), np.ones(len(rows)))
+    return statistics
 
 
 def _rows(data: DomainData, chosen: np.ndarray) -> DomainData:

@@ -1,4 +1,4 @@
-"""The log of a run: its records in a file that only grows, and what was planned."""
+"""The log of a run: its records in a file that only grows, and the keys of planned trials."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from reprlib import repr as short
 from threading import Lock
@@ -15,7 +16,8 @@ from skdare.bench._record import Record
 from skdare.datasets import natural
 from skdare.persist import lock, open_file, parse_json, read_json, whole_file
 
-FILE, PLANNED = "records.jsonl", "planned.json"
+RECORDS = "records.jsonl"
+PLANNED = "planned.json"
 
 
 def finished(records: Iterable[Record], *, retry_failed: bool) -> set[str]:
@@ -32,70 +34,80 @@ class Log:
     Parameters
     ----------
     folder : path
-        The run; made with the first record.
+        The folder of the run; created with the first record.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        self.path = self.folder / FILE
-        self._planned = self.folder / PLANNED
+        self.path = self.folder / RECORDS
+        self._planned_path = self.folder / PLANNED
 
     def read(self) -> list[Record]:
         """Every whole record; a later one of the same trial replaces the earlier.
 
-        Those of one data set and protocol are in the order of held-out domains and trials, and not
-        in that in which they finished.
+        Records of one data set and protocol are in the order of held-out domains and trials, and
+        within a trial as they were planned, not as they finished.
         """
-        found: dict[str, Record] = {}
+        records: dict[str, Record] = {}
         for number, line in self._lines():
             try:
                 record = Record.from_line(line)
             except ValueError as error:
                 raise ValueError(
-                    f"line {number} of {self.path} {error}; the bench did not write it, or it "
+                    f"line {number} of {self.path} {error}; it was not written by the bench, or "
                     "was changed since"
                 ) from error
-            found[record.key] = record
-        begun: dict[tuple[str, str], int] = {}
-        for record in found.values():
-            begun.setdefault((record.data, record.protocol), len(begun))
+            records[record.key] = record
+        groups: dict[tuple[str, str], int] = {}
+        for record in records.values():
+            groups.setdefault((record.data, record.protocol), len(groups))
+        order = self._planned_order()
 
         def place(record: Record) -> tuple[Any, ...]:
-            return begun[record.data, record.protocol], natural(record.held_out), record.trial
+            group = groups[record.data, record.protocol]
+            planned = order.get(record.key, len(order))
+            return group, natural(record.held_out), record.trial, planned
 
-        return sorted(found.values(), key=place)
+        return sorted(records.values(), key=place)
+
+    def _planned_order(self) -> dict[str, int]:
+        """Place of each planned trial, where the order was kept."""
+        # Earlier runs have sorted keys, which say nothing of the plan.
+        in_order = [keys for keys in self._planned().values() if keys != sorted(keys)]
+        return {key: place for place, key in enumerate(chain.from_iterable(in_order))}
 
     def done(self, *, retry_failed: bool = False) -> set[str]:
         """Keys of the trials that need not be run again."""
         return finished(self.read(), retry_failed=retry_failed)
 
     def announce(self, data: str, protocol: str, keys: Iterable[str]) -> None:
-        """Note what is to be run, so that a report can say what is missing."""
-        known = self._announced()
-        known[data, protocol] = sorted({*known.get((data, protocol), []), *keys})
-        named = {json.dumps(name): planned for name, planned in known.items()}
-        with whole_file(self._planned) as file:
-            file.write(json.dumps(named).encode("utf-8"))
+        """Note the trials to run, in order, so that a report can say what is missing."""
+        planned = self._planned()
+        planned[data, protocol] = list(dict.fromkeys([*planned.get((data, protocol), []), *keys]))
+        content = {json.dumps(name): keys for name, keys in planned.items()}
+        with whole_file(self._planned_path) as file:
+            file.write(json.dumps(content).encode("utf-8"))
 
     def unfinished(self) -> dict[tuple[str, str], int]:
-        """How many trials of each data set and protocol were announced and are not on file."""
+        """How many planned trials of each data set and protocol are not on file."""
         done = self.done()
-        return {name: len(set(keys) - done) for name, keys in self._announced().items()}
+        return {name: len(set(keys) - done) for name, keys in self._planned().items()}
 
-    def _announced(self) -> dict[tuple[str, str], list[str]]:
+    def _planned(self) -> dict[tuple[str, str], list[str]]:
         """Keys of the trials that were planned, by data set and protocol."""
-        if not self._planned.exists():
+        if not self._planned_path.exists():
             return {}
         remedy = "remove it, and run the bench again to plan what is missing"
-        planned = read_json(self._planned, {str: [str]}, remedy=remedy)
+        planned = read_json(self._planned_path, {str: [str]}, remedy=remedy)
         try:
             names = {name: tuple(parse_json(name, [str])) for name in planned}
         except ValueError as error:
-            raise ValueError(f"a name in {self._planned} {error}; {remedy}") from error
+            raise ValueError(f"a name in {self._planned_path} {error}; {remedy}") from error
         for name, parts in names.items():
             if len(parts) != 2:
                 raise ValueError(
-                    f"{self._planned} names {short(name)}; a data set and a protocol are needed"
+                    f"{self._planned_path} names {short(name)}; a data set and a protocol are "
+                    "needed"
                 )
         return {names[name]: keys for name, keys in planned.items()}
 
@@ -114,14 +126,15 @@ class Log:
 
 
 class Writer:
-    """Appends records, each in one write, from any thread, while it holds the file's lock."""
+    """Appends records under the file's lock, each in one write, from any thread."""
 
     def __init__(self, path: Path) -> None:
-        self._file, self._turn = path.open("a+b"), Lock()
+        self._file = path.open("a+b")
+        self._turn = Lock()
         if lock(self._file.fileno()) is False:
             self._file.close()
             raise ValueError(
-                f"another process is writing to {path}; wait for it, or name another run"
+                f"another process is writing to {path}; wait for it, or name another folder"
             )
         _cut_torn_line(self._file)
 

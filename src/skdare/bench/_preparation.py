@@ -1,10 +1,13 @@
-"""What is done to features before any head: fill, standardise, project; by training rows alone."""
+"""What is done to features before any head: impute, standardise, clip, project."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skdare._validation import InputError, check_choice, check_number
 from skdare.arrays import rounding_unit
@@ -13,16 +16,8 @@ PROJECTIONS = ("random", "pca")
 
 
 @dataclass(frozen=True)
-class Projection:
-    """Features replaced by fewer: a random projection, or the leading principal components."""
-
-    kind: str
-    size: int
-
-
-@dataclass(frozen=True)
 class Preparation:
-    """What is fitted on training rows and applied to all: nothing of it sees a held-out row.
+    """Steps that are fitted to training rows alone, and applied to all rows.
 
     Parameters
     ----------
@@ -54,30 +49,50 @@ class Preparation:
         """Whether it depends on which rows are trained on."""
         return self.impute is not None or self.standardize
 
+    def steps(self) -> list[tuple[str, Any]]:
+        """Unfitted scikit-learn transformers, each with its name."""
+        steps: list[tuple[str, Any]] = []
+        if self.impute is not None:
+            # A feature without any value is filled with zero, so that columns stay in place.
+            steps.append(("impute", SimpleImputer(strategy="median", keep_empty_features=True)))
+        if self.standardize:
+            steps.append(("standardize", StandardScaler()))
+        if self.clip is not None:
+            limits = {"a_min": -self.clip, "a_max": self.clip}
+            steps.append(("clip", FunctionTransformer(np.clip, kw_args=limits)))
+        return steps
+
     def __call__(self, X: np.ndarray, train: np.ndarray) -> np.ndarray:
         """All rows, prepared by the training ones."""
         if not self.is_fitted:
             return X
-        X = np.array(X, dtype=X.dtype if X.dtype == np.float64 else np.float32)
-        if self.impute is not None:
-            X = np.where(np.isnan(X), _medians(X[train]), X)
-        if self.standardize:
-            known = X[train]
-            mean = known.mean(axis=0, dtype=np.float64)
-            spread = known.std(axis=0, dtype=np.float64)
-            # What varies by no more than rounding is constant, and would become noise.
-            still = spread <= rounding_unit(X) * np.abs(mean)
-            spread[still | (known.min(axis=0) == known.max(axis=0))] = 1.0
-            X = ((X - mean) / spread).astype(X.dtype)
-        return X if self.clip is None else np.clip(X, -self.clip, self.clip)
+        dtype = X.dtype if X.dtype == np.float64 else np.dtype(np.float32)
+        X = np.asarray(X, dtype=dtype)
+        for _, step in self.steps():
+            # In double precision, so that single-precision rows are rounded once a step.
+            rows = np.asarray(X, dtype=np.float64)
+            step.fit(rows[train])
+            if isinstance(step, StandardScaler):
+                keep_constant_features(step, X)
+            X = step.transform(rows).astype(dtype, copy=False)
+        return X
 
 
-def _medians(X: np.ndarray) -> np.ndarray:
-    """Median of each feature; zero for one that the training rows never have."""
-    known = ~np.isnan(X).all(axis=0)
-    medians = np.zeros(X.shape[1], dtype=X.dtype)
-    medians[known] = np.nanmedian(X[:, known], axis=0)
-    return medians
+def keep_constant_features(scaler: StandardScaler, X: Any) -> None:
+    """Let a fitted scaler divide by one what varies by no more than the rounding of X's dtype.
+
+    Divided by its standard deviation, such a feature would become noise.
+    """
+    constant = np.sqrt(scaler.var_) <= rounding_unit(X) * np.abs(scaler.mean_)
+    scaler.scale_[constant] = 1.0
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Features replaced by fewer: a random projection, or the leading principal components."""
+
+    kind: str
+    size: int
 
 
 def project(

@@ -1,4 +1,4 @@
-"""Records: what one trial was, and what came of it; flat, and kept one a line."""
+"""Records: what one trial was, and its result; flat, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ SCHEMA = 1
 METRICS = {"classification": "accuracy", "regression": "r2"}
 # Which rows of the held-out domain are scored: those set aside, the others, or both.
 TESTED_ON = ("reserved", "rest", "all")
-# What of the held-out domain a head has seen.
+# What a head has used of the held-out domain.
 NOTHING, UNLABELLED, LABELS = "nothing", "unlabelled rows", "labels"
-# What the study of an ablation is called: this, and its name.
+# The study of an ablation is called this, followed by its name.
 ABLATION = "ablation:"
-# The network that made the features, scored as it is: its study and its head.
+# Study and head of the network that made the features, scored as it is.
 NETWORK = "network"
 
-_PLAIN = str | int | float | bool | None
+_JSON_VALUE = str | int | float | bool | None
 _TYPES: dict[str, Any] = {"trial": int, "x": float | None, "score": float | None, "seconds": float}
-# Of other values those that are computed with.
-_KNOWN: dict[str, Any] = {
+# Types of the other values that are computed with.
+_VALUE_TYPES: dict[str, Any] = {
     "n_test": int,
     "correct": str | None,
     "rmse": float | None,
@@ -66,13 +66,13 @@ class Record:
     trial : int
         Number of the trial; it seeds the split.
     x : float or None
-        Where a study varies one number: its value.
+        Value of the number that a study varies.
     status : str
-        "ok", "failed", or "given" for a number that was not measured here.
+        "ok", "failed", or "given" for a score that was measured elsewhere.
     reason : str
         Why it failed.
     uses : str
-        What of the held-out domain was used: "nothing", "unlabelled rows", or "labels".
+        What was used of the held-out domain: "nothing", "unlabelled rows", or "labels".
     metric : str
         "accuracy", "r2", "error" (normalised adjustment error) or "cosine".
     score : float or None
@@ -105,27 +105,27 @@ class Record:
     values: dict[str, Any] = field(default_factory=dict)
 
     def to_line(self) -> str:
-        """As one line of JSON, all fields side by side."""
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "values"}
-        return json.dumps({"schema": SCHEMA, **own, **self.values}, ensure_ascii=False)
+        """One line of JSON, all fields side by side."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "values"}
+        return json.dumps({"schema": SCHEMA, **columns, **self.values}, ensure_ascii=False)
 
     @classmethod
     def from_line(cls, line: str) -> Self:
-        """The record that was written as this line."""
-        found = parse_json(line, {str: _PLAIN})
-        if found.pop("schema", None) != SCHEMA:
-            raise ValueError(f"is no record of schema {SCHEMA}")
+        """Read the record that was written as this line."""
+        values = parse_json(line, {str: _JSON_VALUE})
+        if values.pop("schema", None) != SCHEMA:
+            raise ValueError(f"is not a record of schema {SCHEMA}")
         names = [f.name for f in fields(cls) if f.name != "values"]
-        check_shape(found, {name: _TYPES.get(name, str) for name in names})
-        check_shape(found, {name: kind for name, kind in _KNOWN.items() if name in found})
+        check_shape(values, {name: _TYPES.get(name, str) for name in names})
+        check_shape(values, {name: kind for name, kind in _VALUE_TYPES.items() if name in values})
         for name, words in _WORDS.items():
-            if found[name] not in words:
+            if values[name] not in words:
                 raise ValueError(
-                    f"has {name} {found[name]!r}, and one of {', '.join(words)} is needed"
+                    f"has {name} {values[name]!r}, and one of {', '.join(words)} is needed"
                 )
-        if found.get("correct") is not None:
-            unpack_bits(found["correct"], found.get("n_test", 0))
-        return cls(**{name: found.pop(name) for name in names}, values=found)
+        if values.get("correct") is not None:
+            unpack_bits(values["correct"], values.get("n_test", 0))
+        return cls(**{name: values.pop(name) for name in names}, values=values)
 
     @property
     def ok(self) -> bool:
@@ -133,7 +133,7 @@ class Record:
         return self.status != "failed" and self.score is not None
 
     def correct(self) -> np.ndarray | None:
-        """Which test rows were predicted right, where that was kept."""
+        """Which test rows were predicted right; None where that was not recorded."""
         packed = self.values.get("correct")
         return None if packed is None else unpack_bits(packed, int(self.values["n_test"]))
 
@@ -147,7 +147,7 @@ def unpack_bits(text: str, n: int) -> np.ndarray:
     """The n booleans that `pack_bits` wrote."""
     packed = -(-n // 8)
     try:
-        # One byte more than there should be tells that there are too many, however many there are.
+        # One byte more than needed shows that there are too many, and bounds what is unpacked.
         raw = zlib.decompressobj().decompress(base64.b64decode(text), packed + 1)
     except (ValueError, zlib.error):
         raw = b""

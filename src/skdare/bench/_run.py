@@ -1,23 +1,47 @@
-"""Running a plan: trials side by side, each to a record, and none twice."""
+"""Running a plan: trials side by side in threads, each to a record, and no trial twice."""
 
 from __future__ import annotations
 
+import math
+import platform
 import queue
 import threading
+import time
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
+import numpy as np
+import scipy
+import sklearn
 from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
+import skdare
 from skdare._validation import check_count
+from skdare.bench._ceilings import CEILINGS, RETRAINED, fit_ceiling, fit_retrained
+from skdare.bench._default_protocol import fit_default
+from skdare.bench._diagnostics import measure_adjustment, measure_alignment
+from skdare.bench._fold import Fold, Folds
+from skdare.bench._heads import HEADS
 from skdare.bench._log import Log, Writer, finished
-from skdare.bench._record import Record
-from skdare.bench._runner import Runner
-from skdare.bench._trial import FoldKey, Plan, Trial
-from skdare.bench._warnings import heard_by_thread
+from skdare.bench._paper_protocol import fit_paper
+from skdare.bench._plan import Plan
+from skdare.bench._record import LABELS, METRICS, NETWORK, NOTHING, UNLABELLED, Record
+from skdare.bench._scores import Measurement, evaluate
+from skdare.bench._trial import FoldKey, NetworkScore, Trial
 
-# So often does the main thread look up from waiting, so that Ctrl-C is heard.
+# Seconds after which the main thread looks up from waiting, so that Ctrl-C is heard.
 LISTEN = 0.1
+PROTOCOL_FITS = {"default": fit_default, "paper": fit_paper}
+_VERSIONS = {
+    "version:skdare": skdare.__version__,
+    "version:python": platform.python_version(),
+    "version:numpy": np.__version__,
+    "version:scipy": scipy.__version__,
+    "version:scikit-learn": sklearn.__version__,
+}
 
 
 def run(
@@ -41,7 +65,7 @@ def run(
     retry_failed : bool
         Run again what failed before.
     started : callable, optional
-        Told each trial as it begins, from the thread that runs it.
+        Called with each trial as it begins, in the thread that runs it.
     """
     check_count("jobs", jobs, 1)
     if log is None:
@@ -51,25 +75,30 @@ def run(
     with log.open() as writer:
         records = log.read()
         _check_same_conditions(records, plan)
-        known = finished(records, retry_failed=retry_failed)
-        trials = [trial for trial in plan.trials if plan.key(trial) not in known]
+        done = finished(records, retry_failed=retry_failed)
+        trials = [trial for trial in plan.trials if plan.key(trial) not in done]
         log.announce(plan.data, plan.settings.protocol, map(plan.key, plan.trials))
         yield from _run(plan, trials, jobs, started, writer)
 
 
 def _check_same_conditions(records: list[Record], plan: Plan) -> None:
     """Refuse to put trials into one table that were not run alike."""
-    keys, conditions = {trial.cell: plan.key(trial) for trial in plan.trials}, plan.conditions
+    keys = {trial.cell: plan.key(trial) for trial in plan.trials}
     for record in records:
         if (record.data, record.protocol) != (plan.data, plan.settings.protocol):
             continue
-        own = {name: str(record.values.get(name)) for name in ("conditions", "table", "cell")}
-        table = plan.table(record.features, record.held_out, record.trial) or own["table"]
-        alike = own["conditions"] == conditions and own["table"] == table
-        if not alike or keys.get(own["cell"], record.key) != record.key:
+        conditions, table, cell = (
+            str(record.values.get(name)) for name in ("conditions", "table", "cell")
+        )
+        fingerprint = plan.fingerprint(record.features, record.held_out, record.trial)
+        if (
+            conditions != plan.conditions
+            or table != (fingerprint or table)
+            or record.key != keys.get(cell, record.key)
+        ):
             raise ValueError(
                 f"the run has records of {plan.data!r} with other settings, options or features; "
-                "name another folder, or other data with name="
+                "choose another folder, or another name for the data"
             )
 
 
@@ -81,26 +110,27 @@ def _run(
     writer: Writer | None,
 ) -> Iterator[Record]:
     """Records in the order in which they finish, each written by the thread that ran it."""
-    runner, done = Runner(plan), queue.SimpleQueue[Record | BaseException]()
-    groups = _Groups(trials, runner)
+    runner = TrialRunner(plan)
+    done = queue.SimpleQueue[Record | BaseException]()
+    schedule = Schedule(trials, runner.folds)
 
     def work() -> None:
-        group: FoldKey | None = None
+        fold_key: FoldKey | None = None
         try:
-            while (trial := groups.next(group)) is not None:
-                group = trial.fold_key
+            while (trial := schedule.next(fold_key)) is not None:
+                fold_key = trial.fold_key
                 if started is not None:
                     started(trial)
                 record = runner(trial)
                 if writer is not None:
                     writer.append(record)
-                groups.finished(trial)
+                schedule.finished(trial)
                 done.put(record)
         except BaseException as error:  # a fault of the bench itself, not of a trial
             done.put(error)
 
-    with heard_by_thread(), threadpool_limits(max(1, cpu_count() // jobs)):
-        # Daemons: after Ctrl-C nobody waits for a fit that no one wants any more.
+    with _warnings_by_thread(), threadpool_limits(max(1, cpu_count() // jobs)):
+        # Daemons: after Ctrl-C nobody waits for a fit that is no longer wanted.
         for _ in range(min(jobs, len(trials))):
             threading.Thread(target=work, daemon=True).start()
         try:
@@ -110,7 +140,7 @@ def _run(
                     raise record
                 yield record
         finally:
-            groups.stop()
+            schedule.stop()
 
 
 def _next(done: queue.SimpleQueue[Record | BaseException]) -> Record | BaseException:
@@ -121,33 +151,34 @@ def _next(done: queue.SimpleQueue[Record | BaseException]) -> Record | BaseExcep
             continue
 
 
-class _Groups:
+class Schedule:
     """Trials by fold: workers share a fold only when folds run out, and a done fold is dropped."""
 
-    def __init__(self, trials: list[Trial], runner: Runner) -> None:
-        self._lock, self._workspace = threading.Lock(), runner.workspace
+    def __init__(self, trials: list[Trial], folds: Folds) -> None:
+        self._lock = threading.Lock()
+        self._folds = folds
         self._waiting: dict[FoldKey, list[Trial]] = {}
         for trial in trials:
             self._waiting.setdefault(trial.fold_key, []).append(trial)
         self._running: dict[FoldKey, list[Trial]] = {}
 
-    def next(self, group: FoldKey | None) -> Trial | None:
-        """A trial of this group, else of one that nobody is at, else of the longest."""
+    def next(self, fold_key: FoldKey | None) -> Trial | None:
+        """A trial of this fold, else of one without a worker, else of the longest."""
         with self._lock:
             if not self._waiting:
                 return None
-            if group not in self._waiting:
+            if fold_key not in self._waiting:
                 fresh = [key for key in self._waiting if not self._running.get(key)]
                 longest = max(self._waiting, key=lambda key: len(self._waiting[key]))
-                group = fresh[0] if fresh else longest
-            trial = self._waiting[group].pop(0)
-            if not self._waiting[group]:
-                del self._waiting[group]
-            self._running.setdefault(group, []).append(trial)
+                fold_key = fresh[0] if fresh else longest
+            trial = self._waiting[fold_key].pop(0)
+            if not self._waiting[fold_key]:
+                del self._waiting[fold_key]
+            self._running.setdefault(fold_key, []).append(trial)
             return trial
 
     def finished(self, trial: Trial) -> None:
-        """Count it, and drop what no trial needs any more."""
+        """Count the trial as done, and drop what no other trial needs."""
         with self._lock:
             key = trial.fold_key
             self._running[key].remove(trial)
@@ -156,9 +187,162 @@ class _Groups:
             del self._running[key]
             others = [*self._waiting.values(), *self._running.values()]
             # Between two of its trials a fold runs none; it is among those that wait, then.
-            self._workspace.forget(trial, [group[0] for group in others if group])
+            self._folds.forget(trial, [trials[0] for trials in others if trials])
 
     def stop(self) -> None:
         """Hand out nothing more."""
         with self._lock:
             self._waiting.clear()
+
+
+class TrialRunner:
+    """Turns the trials of a plan into records."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.folds = Folds(plan.feature_sets, plan.settings)
+        self._settings = {
+            f"setting:{name}": _json_value(value)
+            for name, value in plan.settings.of_protocol().items()
+            if value is not None
+        }
+
+    def __call__(self, trial: Trial) -> Record:
+        """Run one trial; what goes wrong in it becomes part of the record."""
+        begin = time.perf_counter()
+        messages = _warnings_of_thread()
+        messages.clear()
+        values: dict[str, Any] = {f"option:{name}": value for name, value in trial.options}
+        status = "ok" if trial.network_score is None else "given"
+        reason = ""
+        try:
+            values |= self._values(trial)
+        except Exception as error:
+            status = "failed"
+            reason = f"{type(error).__name__}: {error}"
+        if messages:
+            values["warnings"] = " | ".join(dict.fromkeys(messages))
+        return self._record(trial, status, reason, values, time.perf_counter() - begin)
+
+    def _values(self, trial: Trial) -> dict[str, Any]:
+        """Everything measured, ``score`` and ``metric`` among it."""
+        if trial.network_score is not None:
+            return _network_values(trial.network_score)
+        fold = self.folds.fold(trial)
+        measured = self._measure(trial, fold)
+        scores = {"score": measured.score, "metric": measured.metric}
+        return {"split": fold.split, **scores, **measured.notes}
+
+    def _measure(self, trial: Trial, fold: Fold) -> Measurement:
+        settings = self.plan.settings
+        options = dict(trial.options)
+        if trial.study == "adjustment":
+            return measure_adjustment(fold, trial.head, options, settings)
+        if trial.study == "alignment":
+            return measure_alignment(fold, trial.head, options, settings)
+        if trial.head in CEILINGS:
+            return evaluate(fit_ceiling(fold, trial.head, settings), fold, "reserved")
+        if trial.head in RETRAINED:
+            m = int(trial.x or 0)
+            fit = fit_retrained(fold, trial.head, m, trial.number, settings)
+            return evaluate(fit, fold, "reserved")
+        fit = PROTOCOL_FITS[settings.protocol](fold, trial.head, options, settings)
+        return evaluate(fit, fold, settings.tested_on)
+
+    def _record(
+        self, trial: Trial, status: str, reason: str, values: dict[str, Any], seconds: float
+    ) -> Record:
+        plan = self.plan
+        features = plan.feature_sets[trial.features]
+        values = {name: _json_value(value) for name, value in values.items()} | _VERSIONS
+        values |= {"conditions": plan.conditions, "cell": trial.cell} | self._settings
+        values["table"] = features.fingerprint(trial.held_out, trial.number)
+        values["features_of"] = features.features_of
+        if trial.projection is not None:
+            values["option:projection"] = trial.projection.kind
+        if trial.training_domains is not None:
+            values["seen"] = ", ".join(trial.training_domains)
+        usual = {"adjustment": "error", "alignment": "cosine"}.get(
+            trial.study, METRICS[features.task]
+        )
+        metric = values.pop("metric", usual)
+        score = values.pop("score", None)
+        if score is None and not reason:
+            status = "failed"
+            reason = "the score is not a number: the targets scored are all alike"
+        return Record(
+            key=plan.key(trial),
+            study=trial.study,
+            data=plan.data,
+            features=trial.features,
+            protocol=plan.settings.protocol,
+            task=features.task,
+            head=trial.head,
+            held_out=trial.held_out,
+            trial=trial.number,
+            x=trial.x,
+            status=status,
+            reason=reason,
+            uses=_uses(trial),
+            metric=metric,
+            score=score,
+            seconds=round(seconds, 4),
+            values=values,
+        )
+
+
+def _network_values(score: NetworkScore) -> dict[str, Any]:
+    """A network's score under the names that records have for scores."""
+    if score.tested_on is None:
+        return {"score": score.score}
+    tested_on = score.tested_on
+    return {"score": score.score, "tested_on": tested_on, f"score_{tested_on}": score.score}
+
+
+def _uses(trial: Trial) -> str:
+    """What a trial used of the held-out domain."""
+    if trial.study == "adjustment":
+        return UNLABELLED
+    if trial.study in ("alignment", NETWORK):
+        return NOTHING
+    return HEADS[trial.head].uses if trial.head in HEADS else LABELS
+
+
+def _json_value(value: Any) -> Any:
+    """A value that JSON has; NaN and infinity become null."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+_LOCAL = threading.local()
+
+
+def _warnings_of_thread() -> list[str]:
+    """Messages of the warnings in this thread since its first call of this function."""
+    if not hasattr(_LOCAL, "messages"):
+        _LOCAL.messages = []
+    return _LOCAL.messages
+
+
+@contextmanager
+def _warnings_by_thread() -> Iterator[None]:
+    """Collect the warnings of each thread that runs trials, so that a trial has its own.
+
+    `warnings.catch_warnings` changes the whole process, so it is entered once, around all
+    threads, and not around each trial; the warnings of other threads are shown as before.
+    """
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def collect(message: Warning | str, *details: Any, **more: Any) -> None:
+            if hasattr(_LOCAL, "messages"):
+                _LOCAL.messages.append(str(message))
+            else:
+                show(message, *details, **more)
+
+        warnings.simplefilter("always")
+        warnings.showwarning = collect
+        yield

@@ -45,7 +45,7 @@ def bench(
     end_to_end: tuple,
     network: tuple,
     domainbed: str | None,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Hold out each domain in turn, fit every head, and say which is better and how sure.
 
@@ -63,35 +63,43 @@ def bench(
     from skdare.bench import bench_plan
 
     with mistakes():
-        chosen = [] if extras == ["none"] else extras
         ceilings: dict[Any, Any] = named_scores("--end-to-end", end_to_end)
         networks: dict[Any, Any] = named_scores("--network", network)
-        wanted = asked(given)
+        arguments = asked(options)
         if domainbed is not None:
-            swept = _swept(domainbed, wanted)
-            ceilings, networks = ceilings or swept.end_to_end, networks or swept.networks
+            scores = _domainbed_scores(domainbed, arguments)
+            ceilings = ceilings or scores.end_to_end
+            networks = networks or scores.networks
         plan = bench_plan(
-            **wanted, heads=heads, extras=chosen, end_to_end=ceilings, networks=networks
+            **arguments,
+            heads=heads,
+            extras=[] if extras == ["none"] else extras,
+            end_to_end=ceilings,
+            networks=networks,
         )
-        run_and_show(plan, given)
+        run_and_show(plan, options)
 
 
-def _swept(folder: str, wanted: dict[str, Any]) -> DomainBedScores:
-    """What a sweep measured on the domains and in the trials that are asked for."""
+def _domainbed_scores(folder: str, arguments: dict[str, Any]) -> DomainBedScores:
+    """Scores of a DomainBed sweep on the domains and in the trials of a plan."""
     from skdare.bench import read_domainbed
     from skdare.datasets import DomainData
 
-    data = wanted["data"]
+    data = arguments["data"]
     table = data if isinstance(data, DomainData) else next(iter(data.values()))
     # DomainBed numbers its domains by the sorted names of their folders.
     scores = read_domainbed(folder, sorted(set(map(str, table.domains.tolist()))))
-    trials, held_out = wanted["trials"] or TRIALS, wanted["held_out"]
+    trials = arguments["trials"] or TRIALS
+    held_out = arguments["held_out"]
 
-    def kept(found: dict) -> dict:
-        places = [(d, t) for d, t in found if t < trials and (held_out is None or d in held_out)]
-        return {place: found[place] for place in places}
+    def in_plan(by_place: dict) -> dict:
+        return {
+            (domain, trial): score
+            for (domain, trial), score in by_place.items()
+            if trial < trials and (held_out is None or domain in held_out)
+        }
 
-    return replace(scores, networks=kept(scores.networks), end_to_end=kept(scores.end_to_end))
+    return replace(scores, networks=in_plan(scores.networks), end_to_end=in_plan(scores.end_to_end))
 
 
 @click.command()
@@ -105,7 +113,7 @@ def _swept(folder: str, wanted: dict[str, Any]) -> DomainBedScores:
     help="dimension: how features are made fewer.",
 )
 @click.option("--values", callback=numbers, help="What a sweep visits, by commas.")
-def ablate(ablation: str, projection: str, values: tuple | None, **given: Any) -> None:
+def ablate(ablation: str, projection: str, values: tuple | None, **options: Any) -> None:
     """Leave one thing out of DARE, or sweep one number, and show what that does.
 
     Records go to the same folder as those of `skdare bench`, and into the same report; --json
@@ -118,37 +126,37 @@ def ablate(ablation: str, projection: str, values: tuple | None, **given: Any) -
     from skdare.bench import ablation_plan
 
     with mistakes():
-        plan = ablation_plan(ablation, **asked(given), projection=projection, values=values)
-        run_and_show(plan, given)
+        plan = ablation_plan(ablation, **asked(options), projection=projection, values=values)
+        run_and_show(plan, options)
 
 
-def run_and_show(plan: Plan, given: dict[str, Any]) -> None:
+def run_and_show(plan: Plan, options: dict[str, Any]) -> None:
     """Run the plan with a bar, and print its tables."""
     from skdare.bench import Log
 
-    if given["task"] is None and not given["quiet"]:
-        _tell_task(plan)
-    log = Log(given["out"] or f"{plan.data}.bench")
-    how = {name: given[name] for name in ("jobs", "retry_failed", "quiet")}
-    follow(plan, log, **how)
+    quiet = options["quiet"]
+    if options["task"] is None and not quiet:
+        _say_task(plan)
+    log = Log(options["out"] or f"{plan.data}.bench")
+    follow(plan, log, jobs=options["jobs"], retry_failed=options["retry_failed"], quiet=quiet)
     keys = {plan.key(trial) for trial in plan.trials}
     records = [record for record in log.read() if record.key in keys]
-    if given["as_json"]:
+    if options["as_json"]:
         as_object({"folder": log.folder, **statistics(records)})
     else:
         show(records)
-    if not given["quiet"]:
+    if not quiet:
         say("", f"records: {log.path}", f"figures: skdare report {log.folder}", err=True)
 
 
-def _tell_task(plan: Plan) -> None:
-    """Where numbers are targets, say what they were taken for."""
-    source = plan.sources["given"]
-    y = next(iter(source.tables.values())).y
+def _say_task(plan: Plan) -> None:
+    """Say what numbers in y are taken for: classes, or numbers."""
+    features = plan.feature_sets["given"]
+    y = next(iter(features.tables.values())).y
     if y.dtype.kind not in "iuf":
         return
-    if source.task == "classification":
-        said = f"{len(set(y.tolist()))} classes; if they are numbers, --task regression"
+    if features.task == "classification":
+        meaning = f"{len(set(y.tolist()))} classes; if they are numbers, --task regression"
     else:
-        said = "numbers; if they are classes, --task classification"
-    say(f"y is taken as {said}", err=True)
+        meaning = "numbers; if they are classes, --task classification"
+    say(f"y is taken as {meaning}", err=True)

@@ -1,6 +1,6 @@
-"""What help says of the bench, said here once more so that help need not import the bench.
+"""Names and defaults of the bench for help, which is quick because it does not import the bench.
 
-The test `test_help_offers_what_the_bench_has` holds both together.
+The test `test_help_offers_what_the_bench_has` fails where the two differ.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ DEFAULT_EXTRAS = ("ceilings", "diagnostics")
 PROJECTIONS = ("random", "pca")
 ABLATIONS = ("whitening", "constraint", "mean", "lambda", "shrinkage", "dimension", "domains")
 TRIALS = 3
+# The heads of `skdare fit`, which fits `dare` with all that adapting needs.
+FIT_HEADS = ("erm", "reweighted", "groupdro", "irm", "anchor", "dare", "dare-cv")
 FORMATS = ("html", "md", "tex", "csv")
 SETTINGS: dict[str, Any] = {
     "protocol": "default",
@@ -30,12 +32,12 @@ SETTINGS: dict[str, Any] = {
 
 
 def usual(name: str) -> str:
-    """The default of a setting, as help tells it."""
+    """The default of a setting, as help shows it."""
     return f"  [default: {SETTINGS[name]}]"
 
 
 def jobs() -> int:
-    """More threads than two only wait for each other, but where features are very large."""
+    """Default number of threads: more than two only wait for each other on all but huge tables."""
     from joblib import cpu_count
 
     return min(2, cpu_count())

@@ -12,9 +12,9 @@ import click
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._options import with_options
 from skdare.cli._output import as_object, say, say_all
-from skdare.cli._preparing import PREPARATION, SET
 from skdare.cli._saved_model import refuse_inputs
 from skdare.cli._tables import TABLE
+from skdare.cli._training_rows import PREPARATION, SET
 
 _WIDEST = 100
 
@@ -75,15 +75,15 @@ def diagnose(features: str, as_json: bool, page: str | None, **options: Any) -> 
         if page is not None:
             check_writable(page)
             refuse_inputs(page, features, *filter(None, [options["new"]]))
-        from skdare.cli._question import asked_of
+        from skdare.cli._diagnosis_input import DiagnosisInput
         from skdare.persist import whole_file
 
         with notes():
-            question = asked_of(features, options, _say_rehearsing)
+            inputs = DiagnosisInput.of(features, options, _say_rehearsing)
             limits = {name: options[name] for name in ("label_cost", "acceptable")}
             limits = {name: value for name, value in limits.items() if value is not None}
-            diagnosis = question.head.diagnose(question.new, **limits)
-            labels = question.known()
+            diagnosis = inputs.head.diagnose(inputs.X, **limits)
+            labels = inputs.scores_by_labels()
         if as_json:
             as_object({**diagnosis.to_dict(), "labels": labels})
         else:

@@ -7,25 +7,15 @@ from typing import Any
 
 import click
 
+from skdare.cli._bench_choices import FIT_HEADS, TASKS
 from skdare.cli._config import read_config
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._options import with_options
 from skdare.cli._output import as_object, say
-from skdare.cli._preparing import PREPARATION, SET
 from skdare.cli._quantities import amount, listed, number
 from skdare.cli._saved_model import check_free
 from skdare.cli._tables import WITHOUT_SPLIT
-
-# By the name that the bench has for them; there `dare` is fitted without what adapting needs.
-HEADS = {
-    "erm": "ERM{}",
-    "reweighted": "Reweighted{}",
-    "groupdro": "GroupDRO{}",
-    "irm": "IRM{}",
-    "anchor": "Anchor{}",
-    "dare": "DARE{}",
-    "dare-cv": "DARE{}CV",
-}
+from skdare.cli._training_rows import PREPARATION, SET
 
 
 @click.command()
@@ -40,7 +30,7 @@ HEADS = {
 )
 @click.option(
     "--head",
-    type=click.Choice(list(HEADS)),
+    type=click.Choice(FIT_HEADS),
     default="dare",
     show_default=True,
     help="Which head; dare-cv chooses among several by leaving domains out.",
@@ -54,7 +44,7 @@ HEADS = {
 )
 @click.option(
     "--task",
-    type=click.Choice(["classification", "regression"]),
+    type=click.Choice(TASKS),
     help="What the target is  [default: guessed]",
 )
 @SET
@@ -77,7 +67,7 @@ HEADS = {
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--quiet", is_flag=True, help="No notes, no progress.")
-def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **given: Any) -> None:
+def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Fit a head to a table of features, and save it with its preparation.
 
     FEATURES is an npz, Parquet, CSV, safetensors or .pt file, which is loaded, or a feature store,
@@ -92,41 +82,49 @@ def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **given
     with mistakes():
         check_writable(out)
         check_free(out, *features)
-        if given["rehearse"] and not given["head"].startswith("dare"):
+        if options["rehearse"] and not options["head"].startswith("dare"):
             raise ValueError("--rehearse is for dare and dare-cv; choose one of them with --head")
-        if given["rehearse"] and not given["adaptable"]:
-            raise ValueError("--rehearse goes into what --not-adaptable leaves out; give one")
+        if options["rehearse"] and not options["adaptable"]:
+            raise ValueError(
+                "--rehearse prepares a diagnosis, which --not-adaptable leaves out; give one"
+            )
+        import skdare
         from skdare.cli._fitting import Fitting
 
-        began = time.perf_counter()
+        start = time.perf_counter()
         with notes(quiet):
-            fitting = Fitting.of(features, given)
-            model = fitting(_silent if quiet else _told)
-            import skdare
+            fitting = Fitting.of(features, options)
+            model = fitting.fit(_ignore if quiet else _say_rehearsing)
+            skdare.save(model, out, adaptable=options["adaptable"])
+        seconds = round(time.perf_counter() - start, 3)
+        summary = fitting.summary(out) | {"seconds": seconds}
+        if as_json:
+            as_object(summary)
+        else:
+            say(*_text(summary))
 
-            skdare.save(model, out, adaptable=given["adaptable"])
-        told = fitting.summary(out) | {"seconds": round(time.perf_counter() - began, 3)}
-        as_object(told) if as_json else say(*_text(told))
 
-
-def _text(told: dict[str, Any]) -> list[str]:
-    """The summary for people."""
+def _text(summary: dict[str, Any]) -> list[str]:
+    """Lines of the summary for people."""
+    head = summary["head"] + ("" if summary["converged"] else " (not converged, see the note)")
+    domains = (f"{each['domain']} ({number(each['rows'])})" for each in summary["domains"])
+    classes = summary["classes"]
     lines = {
-        "head": told["head"] + ("" if told["converged"] else " (not converged, see the note)"),
-        "rows": f"{number(told['rows'])} of {amount(told['features'], 'feature')}",
-        "domains": listed(f"{d['domain']} ({number(d['rows'])})" for d in told["domains"]),
-        "target": "numbers" if told["classes"] is None else listed(map(str, told["classes"])),
-        "seconds": f"{told['seconds']:.1f}",
-        "file": f"{told['file']}, {amount(told['bytes'], 'byte')}",
+        "head": head,
+        "rows": f"{number(summary['rows'])} of {amount(summary['features'], 'feature')}",
+        "domains": listed(domains),
+        "target": "numbers" if classes is None else listed(map(str, classes)),
+        "seconds": f"{summary['seconds']:.1f}",
+        "file": f"{summary['file']}, {amount(summary['bytes'], 'byte')}",
     }
-    if told["preparation"]:
-        lines["prepared"] = ", ".join(told["preparation"])
+    if summary["preparation"]:
+        lines["prepared"] = ", ".join(summary["preparation"])
     return [f"{name:<10}{text}" for name, text in lines.items()]
 
 
-def _told(domain: str) -> None:
+def _say_rehearsing(domain: str) -> None:
     say(f"rehearsing without {domain}", err=True)
 
 
-def _silent(domain: str) -> None:
-    """Nobody is told."""
+def _ignore(domain: str) -> None:
+    """Say nothing."""

@@ -1,103 +1,90 @@
-"""What `skdare fit` does: a table, its preparation, a head, and what to tell of them."""
+"""What `skdare fit` does: read a table, prepare its rows, fit a head, and sum it up."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
-from skdare import heads
 from skdare.arrays import RowReader, chunks
-from skdare.bench import Preparation
-from skdare.cli._fit import HEADS
+from skdare.bench._heads import HEADS
+from skdare.bench._preparation import keep_constant_features
 from skdare.cli._options import set_options
-from skdare.cli._preparing import check_whole, large_enough, preparation_of
-from skdare.cli._saved_model import SavedModel, size
+from skdare.cli._saved_model import size
 from skdare.cli._tables import option_name, read_table, table_keys
+from skdare.cli._training_rows import (
+    check_no_missing_values,
+    preparation_of,
+    without_small_domains,
+)
 from skdare.datasets import MANIFEST, DomainData, PreparedRows, guess_task, open_table
 
+Steps = Sequence[tuple[str, Any]]
 
-@dataclass(eq=False)
+
+@dataclass(frozen=True, eq=False)
 class Fitting:
-    """A head, and the rows that it is to be fitted to.
+    """A head, and the rows that it is fitted to.
 
     Parameters
     ----------
     data : DomainData
-        Features may lie on disk.
-    head : unfitted head
-    steps : list of (name, unfitted transformer)
+        Features may stay on disk.
+    head : head
+    steps : sequence of (name, transformer)
+        What prepares the rows.
     rehearse : bool
     """
 
     data: DomainData
     head: Any
-    steps: list[tuple[str, Any]]
+    steps: Steps
     rehearse: bool
-    model: Any = field(default=None, init=False)
 
     @classmethod
-    def of(cls, places: Sequence[str], given: dict[str, Any]) -> Fitting:
-        """What the options ask for; everything that can be refused before a fit is."""
-        steps = _steps(preparation_of(given))
-        data = large_enough(_table(places, given), given["min_rows"])
-        task = given["task"] or guess_task(data.y)
-        head = _head(given["head"], task)
-        head.set_params(**set_options(head, given["options"]))
-        if given["impute"] and isinstance(data.X, RowReader):
+    def of(cls, places: Sequence[str], options: dict[str, Any]) -> Fitting:
+        """Read the table, and refuse before the fit all that can be refused before it."""
+        steps = preparation_of(options).steps()
+        data = without_small_domains(_table(places, options), options["min_rows"])
+        head = _unfitted_head(options["head"], options["task"] or guess_task(data.y))
+        head.set_params(**set_options(head, options["options"]))
+        if options["impute"] and isinstance(data.X, RowReader):
             raise ValueError(
                 "--impute finds medians, which needs all rows in memory, and feature stores and "
                 ".npy files stay on disk; give rows and labels in one .npz, or fill them before"
             )
-        if given["rehearse"] and len(np.unique(data.domains)) < 2:
+        if options["rehearse"] and len(np.unique(data.domains)) < 2:
             raise ValueError("--rehearse holds a domain out, and there is 1; give more domains")
-        return cls(data, head, steps, given["rehearse"])
+        return cls(data, head, steps, options["rehearse"])
 
-    def __call__(self, told: Callable[[str], None]) -> Any:
-        """The fitted model."""
-        X, y, domains = self.data.X, self.data.y, self.data.domains
-        X = self._prepared(X) if self.steps else X
+    def fit(self, progress: Callable[[str], None]) -> Any:
+        """The fitted head, in a pipeline where rows are prepared."""
+        y = self.data.y
+        domains = self.data.domains
+        X = _fit_steps(self.steps, self.data.X) if self.steps else self.data.X
         if not isinstance(X, RowReader):
-            check_whole(X, "training")
+            check_no_missing_values(X, "training")
         self.head.fit(X, y, domains=domains)
         if self.rehearse:
-            self.head.rehearse(X, y, domains=domains, progress=told)
+            self.head.rehearse(X, y, domains=domains, progress=progress)
         self._name_features()
-        self.model = Pipeline([*self.steps, ("head", self.head)]) if self.steps else self.head
-        return self.model
-
-    def _prepared(self, X: Any) -> Any:
-        """Rows as the head gets them; those that lie on disk are prepared when they are read."""
-        lazy = isinstance(X, RowReader)
-        X = X if lazy or X.dtype == np.float64 else np.asarray(X, dtype=np.float32)
-        for _, step in self.steps:
-            if not lazy:
-                X = step.fit_transform(X)
-            elif isinstance(step, StandardScaler):
-                for _, rows in chunks(X, slice(0, len(X))):
-                    step.partial_fit(_single(rows))
-            else:
-                step.fit(X[:1])
-        if not lazy:
-            return X
-        dtype = np.float64 if X.dtype == np.float64 else np.float32
-        return PreparedRows(X, SavedModel("", Pipeline([*self.steps, ("", None)])).prepared, dtype)
+        return Pipeline([*self.steps, ("head", self.head)]) if self.steps else self.head
 
     def _name_features(self) -> None:
-        """What columns are called goes with the model, so that they are found again by name."""
+        """Give the model the names of the columns, so that it finds them again by name."""
         names = self.data.feature_names
         if names is not None:
             for step in (*(step for _, step in self.steps), self.head):
                 step.feature_names_in_ = np.array(names, dtype=object)
 
     def summary(self, path: str) -> dict[str, Any]:
-        """What was fitted to what, and where it is."""
+        """What was fitted to what, and where it was saved."""
         labels, counts = np.unique(self.data.domains, return_counts=True)
         classes = getattr(self.head, "classes_", None)
         solution = getattr(self.head, "solution_", None)
@@ -119,46 +106,62 @@ class Fitting:
         }
 
 
-def _single(X: np.ndarray) -> np.ndarray:
-    return X.astype(np.float32) if X.dtype == np.float16 else X
+def _fit_steps(steps: Steps, X: Any) -> Any:
+    """Fit the steps and return prepared rows; those on disk are prepared when they are read."""
+    on_disk = isinstance(X, RowReader)
+    dtype = np.float64 if X.dtype == np.float64 else np.float32
+    rows = X if on_disk else np.asarray(X, dtype=dtype)
+    for _, step in steps:
+        if not on_disk:
+            step.fit(rows)
+        elif isinstance(step, StandardScaler):
+            for _, chunk in chunks(X, slice(0, len(X))):
+                step.partial_fit(_at_least_float32(chunk))
+        else:
+            step.fit(X[:1])
+        if isinstance(step, StandardScaler):
+            keep_constant_features(step, rows)
+        if not on_disk:
+            rows = step.transform(rows)
+    return PreparedRows(X, partial(_transformed, steps), dtype) if on_disk else rows
 
 
-def _steps(preparation: Preparation) -> list[tuple[str, Any]]:
-    steps: list[tuple[str, Any]] = []
-    if preparation.impute:
-        # A feature that no row has is kept, and filled with zero, so that columns stay in place.
-        steps.append(("impute", SimpleImputer(strategy="median", keep_empty_features=True)))
-    if preparation.standardize:
-        steps.append(("standardize", StandardScaler()))
-    if preparation.clip is not None:
-        limits = {"a_min": -preparation.clip, "a_max": preparation.clip}
-        steps.append(("clip", FunctionTransformer(np.clip, kw_args=limits)))
-    return steps
+def _transformed(steps: Steps, rows: np.ndarray) -> np.ndarray:
+    rows = _at_least_float32(rows)
+    for _, step in steps:
+        rows = step.transform(rows)
+    return rows
 
 
-def _head(name: str, task: str) -> Any:
-    if name == "anchor" and task == "classification":
-        raise ValueError("--head anchor is for regression only; choose dare, or --task regression")
-    kind = "Regressor" if task == "regression" else "Classifier"
-    return getattr(heads, HEADS[name].format(kind))()
+def _at_least_float32(rows: np.ndarray) -> np.ndarray:
+    """Rows in single precision where they have half: the mean of float16 rows is not a float16."""
+    return rows.astype(np.float32) if rows.dtype == np.float16 else rows
 
 
-def _table(places: Sequence[str], given: dict[str, Any]) -> DomainData:
+def _unfitted_head(name: str, task: str) -> Any:
+    if task not in HEADS[name].tasks:
+        raise ValueError(f"--head {name} is for regression only; choose dare, or --task regression")
+    return HEADS[name].estimator_class(task)()
+
+
+def _table(places: Sequence[str], options: dict[str, Any]) -> DomainData:
     """The rows of all files, one after the other."""
-    keys = table_keys(given)
+    keys = table_keys(options)
     tables = [_one_table(place, keys) for place in places]
     first = tables[0]
     if len(tables) == 1:
         return first
     for place, table in zip(places, tables, strict=True):
         if isinstance(table.X, RowReader):
-            raise ValueError(f"{place} stays on disk, and stands alone; give it without others")
+            raise ValueError(f"{place} stays on disk, and cannot be joined; give it alone")
         if table.X.shape[1] != first.X.shape[1] or table.feature_names != first.feature_names:
             raise ValueError(f"{place} has other features than {places[0]}; give tables alike")
-    X, y, domains = (
-        np.concatenate([getattr(table, role) for table in tables]) for role in ("X", "y", "domains")
+    return DomainData(
+        np.concatenate([table.X for table in tables]),
+        np.concatenate([table.y for table in tables]),
+        np.concatenate([table.domains for table in tables]),
+        feature_names=first.feature_names,
     )
-    return DomainData(X, y, domains, feature_names=first.feature_names)
 
 
 def _one_table(place: str, keys: dict[str, str | None]) -> DomainData:

@@ -25,7 +25,7 @@ from skdare.cli._output import JSON
 from skdare.cli._tables import TABLE, option_name, read_table, table_keys
 
 if TYPE_CHECKING:
-    from skdare.bench import Data
+    from skdare.bench._feature_set import Data
 
 
 def names(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:

@@ -11,7 +11,8 @@ from skdare.cli._commands import exit_code
 from skdare.cli._output import say
 
 if TYPE_CHECKING:
-    from skdare.bench import Log, Plan, Record, Trial
+    from skdare.bench import Log, Plan, Record
+    from skdare.bench._trial import Trial
 
 
 class Bar:
@@ -135,7 +136,7 @@ def follow(plan: Plan, log: Log, *, jobs: int, retry_failed: bool, quiet: bool) 
 
 def _report_failures(records: list[Record]) -> None:
     """Say how many trials failed and why the first did; exit with 1 where all heads failed."""
-    from skdare.bench import HEADS
+    from skdare.bench._heads import HEADS
 
     failed = [record for record in records if record.status == "failed"]
     if failed:

@@ -10,12 +10,12 @@ _NAMED = 12
 
 
 def number(n: int) -> str:
-    """With commas between thousands."""
+    """A whole number with commas between thousands."""
     return f"{n:,}"
 
 
 def amount(n: int, thing: str) -> str:
-    """So many of a thing; bytes in a unit that suits them."""
+    """A number of things, such as "2 rows"; bytes in a unit that suits them."""
     if thing == "byte":
         for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
             if n >= size:
@@ -24,7 +24,7 @@ def amount(n: int, thing: str) -> str:
 
 
 def listed(names: Iterable) -> str:
-    """The first dozen, safe on a terminal, and how many more."""
+    """The first dozen names, safe on a terminal, and how many more there are."""
     all_names = [terminal_safe(str(name)) for name in names]
     more = len(all_names) - _NAMED
     return ", ".join(all_names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

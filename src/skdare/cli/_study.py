@@ -1,4 +1,4 @@
-"""Options that say what to learn from and how, and the study that they ask for."""
+"""Options of a study: what to learn from, and how to train."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ PRECISION = click.option(
     type=click.Choice(["auto", "float32", "bfloat16"]),
     default="auto",
     show_default=True,
-    help="Of products inside the network; auto: bfloat16 on a GPU.",
+    help="Precision inside the network; auto: bfloat16 on a GPU.",
 )
 DTYPE = click.option(
     "--dtype",
     type=click.Choice(DTYPES),
     default="float32",
     show_default=True,
-    help="How features are kept; uint8: as 8-bit codes.",
+    help="How features are stored; uint8: as 8-bit codes.",
 )
 SOURCE = [
     click.option(
@@ -52,12 +52,12 @@ SOURCE = [
         type=click.IntRange(1),
         help="Side of images, or tokens  [default: the network's]",
     ),
-    click.option("--image-column", help="Of a table: paths of images."),
-    click.option("--text-column", help="Of a table: texts."),
-    click.option("--label-column", help="Of a table: labels."),
-    click.option("--domain-column", help="Of a table: domains."),
+    click.option("--image-column", help="Column of a table with paths of images."),
+    click.option("--text-column", help="Column of a table with texts."),
+    click.option("--label-column", help="Column of a table with labels."),
+    click.option("--domain-column", help="Column of a table with domains."),
     click.option("--skip-unreadable", is_flag=True, help="Leave out images that cannot be read."),
-    click.option("--cache", help="Folder to keep decoded images in, and find them again."),
+    click.option("--cache", help="Folder for decoded images, to read them again quickly."),
 ]
 TRAINING = [
     click.option(
@@ -74,7 +74,7 @@ TRAINING = [
         help="Also train on all domains, once a trial  [default: yes]",
     ),
     click.option(
-        "--steps", type=click.IntRange(1), default=5001, show_default=True, help="Of Adam."
+        "--steps", type=click.IntRange(1), default=5001, show_default=True, help="Steps of Adam."
     ),
     click.option(
         "--check-every",
@@ -92,21 +92,31 @@ TRAINING = [
     ),
     click.option("--lr", type=float, default=5e-5, show_default=True, help="Learning rate."),
     click.option(
-        "--weight-decay", type=float, default=0.0, show_default=True, help="On all weights."
+        "--weight-decay", type=float, default=0.0, show_default=True, help="Decay of all weights."
     ),
     click.option(
-        "--batch", type=click.IntRange(1), default=32, show_default=True, help="Rows a domain."
+        "--batch",
+        type=click.IntRange(1),
+        default=32,
+        show_default=True,
+        help="Rows of each domain in a batch.",
     ),
     click.option(
-        "--dropout", type=float, default=0.0, show_default=True, help="Before the last layer."
+        "--dropout",
+        type=float,
+        default=0.0,
+        show_default=True,
+        help="Dropout before the last layer.",
     ),
     click.option(
         "--augment/--no-augment",
         default=True,
         help="Random crops, flips and colours  [default: yes]",
     ),
-    click.option("--flip/--no-flip", default=True, help="Flips among them  [default: yes]"),
-    click.option("--aside", type=float, default=0.2, show_default=True, help="Share to validate."),
+    click.option("--flip/--no-flip", default=True, help="Flips among these  [default: yes]"),
+    click.option(
+        "--aside", type=float, default=0.2, show_default=True, help="Share of rows to validate on."
+    ),
     click.option("--micro-batch", type=click.IntRange(1), help="Most rows at once in memory."),
     click.option(
         "--at-once",
@@ -119,57 +129,59 @@ TRAINING = [
 
 
 def asked_study(
-    source: str, out: str | None, given: dict[str, Any], watcher: Watcher
+    source: str, out: str | None, options: dict[str, Any], watcher: Watcher
 ) -> Reproduction:
-    """What the options ask for; everything that can be checked without the data is checked."""
+    """The study that the options describe, checked as far as that needs no data."""
     from skdare.features.examples.source import ExampleSource
     from skdare.reproduce import Reproduction
 
-    columns = {name: given[f"{name}_column"] for name in COLUMNS}
-    if given.get("held_out") is not None:
-        given["held_out"] = list(dict.fromkeys(given["held_out"]))
-        if not given["held_out"]:
-            raise ValueError("--held-out names no domain; name some, or leave it out for all")
+    columns = {name: options[f"{name}_column"] for name in COLUMNS}
+    if options.get("held_out") is not None:
+        options["held_out"] = list(dict.fromkeys(options["held_out"]))
+        if not options["held_out"]:
+            raise ValueError("--held-out names no domain; name one, or leave it out for all")
     place = ExampleSource(
-        source, **columns, skip_unreadable=given["skip_unreadable"], cache=given["cache"]
+        source, **columns, skip_unreadable=options["skip_unreadable"], cache=options["cache"]
     )
-    more = ("trials", "held_out", "ceilings", "at_once", "dtype")
+    optional = ("trials", "held_out", "ceilings", "at_once", "dtype")
     return Reproduction(
         Path(out or f"{name_of(source)}.run"),
         place,
-        _placed(given["backbone"]),
-        recipe_of(given),
-        {} if given["size"] is None else {"size": given["size"]},
-        device=given["device"],
+        _with_full_path(options["backbone"]),
+        recipe_of(options),
+        {} if options["size"] is None else {"size": options["size"]},
+        device=options["device"],
         watcher=watcher,
-        **{name: given[name] for name in more if given.get(name) is not None},
+        **{name: options[name] for name in optional if options.get(name) is not None},
     )
 
 
-def recipe_of(given: dict[str, Any]) -> Any:
+def recipe_of(options: dict[str, Any]) -> Any:
     """The recipe that the options describe."""
     from skdare.features import Augmentation, Hyperparameters, Recipe
 
-    if "steps" not in given:
-        return Recipe(precision=given["precision"])
-    hyper = {name: given[name] for name in ("lr", "weight_decay", "batch", "dropout")}
-    augmentation = Augmentation(flip=0.5 if given["flip"] else 0.0)
-    same = ("steps", "check_every", "draws", "aside", "micro_batch", "precision")
+    if "steps" not in options:
+        return Recipe(precision=options["precision"])
+    augmentation = Augmentation(flip=0.5 if options["flip"] else 0.0)
+    hyperparameters = Hyperparameters(
+        **{name: options[name] for name in ("lr", "weight_decay", "batch", "dropout")}
+    )
+    alike = ("steps", "check_every", "draws", "aside", "micro_batch", "precision")
     return Recipe(
-        augmentation=augmentation if given["augment"] else None,
-        hyperparameters=Hyperparameters(**hyper),
-        **{name: given[name] for name in same},
+        augmentation=augmentation if options["augment"] else None,
+        hyperparameters=hyperparameters,
+        **{name: options[name] for name in alike},
     )
 
 
 def name_of(source: str) -> str:
-    """What is made of a source is called after it."""
+    """Name for what is made of a source: its folder's, or its file's without the ending."""
     path = Path(source).resolve()
     return path.name if path.is_dir() else path.name.split(".")[0] or path.name
 
 
-def _placed(backbone: str) -> str:
-    """The name of a backbone; where it is a folder, from wherever it is called later."""
+def _with_full_path(backbone: str) -> str:
+    """Name of a backbone; that of a folder with its full path, which stays valid elsewhere."""
     family, _, folder = backbone.partition(":")
     if family == "hf" and Path(folder).is_dir():
         return f"hf:{Path(folder).resolve()}"

@@ -9,7 +9,8 @@ from dataclasses import fields
 from typing import Any
 
 from skdare._safe_text import csv_writer, spreadsheet_safe
-from skdare.bench import ABLATION, NETWORK, Record
+from skdare.bench import Record
+from skdare.bench._record import ABLATION, NETWORK
 from skdare.report.summary.grid import Estimate, Grid, Sweep, estimate
 from skdare.report.summary.main_study import MainStudy, PairedTest, RowTest
 from skdare.report.summary.summary import Summary, SummaryGroup

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare.bench import NETWORK
+from skdare.bench._record import NETWORK
 from skdare.report import _text
 from skdare.report._document import Document, Section, SectionPart
 from skdare.report._grids import domain_table, has_spread, series_of

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from skdare.bench import NOTHING
+from skdare.bench._record import NOTHING
 from skdare.report._document import SectionPart
 from skdare.report._grids import domain_rows, domain_tables, kind_of_trials
 from skdare.report._names import ROWS, Naming

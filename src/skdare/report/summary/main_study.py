@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare.bench import NOTHING, Record
+from skdare.bench import Record
+from skdare.bench._record import NOTHING
 from skdare.report.summary.grid import Grid, gather
 from skdare.report.summary.statistics import (
     Marks,

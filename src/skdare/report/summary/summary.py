@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from skdare.bench import ABLATION, LABELS, METRICS, NETWORK, Record
+from skdare.bench import Record
+from skdare.bench._record import ABLATION, LABELS, METRICS, NETWORK
 from skdare.report.summary.conditions import Conditions, conditions, occurring
 from skdare.report.summary.grid import Grid, LineOf, Sweep, gather, sweep
 from skdare.report.summary.main_study import MainStudy, main_study

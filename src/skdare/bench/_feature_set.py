@@ -1,4 +1,4 @@
-"""What the bench reads: features with a name, one table for all trials or several."""
+"""Feature sets: features under a name, in one table for all trials or in several."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Place = tuple[str, int | None]  # held-out domain, and the trial where each has 
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class FeatureSet:
     """Features under a name: one table, one for each held-out domain, or one for each trial too.
 
     Features fine-tuned on the training domains are another table for each held-out domain, and
@@ -46,28 +46,28 @@ class Source:
         task: str | None = None,
         held_out: Sequence[str] | None = None,
         min_rows: int = 1,
-    ) -> Source:
-        """Check the tables, and which domains are to be held out, before any work.
+    ) -> FeatureSet:
+        """Check the tables and the domains to hold out, before any work.
 
-        Domains of fewer than ``min_rows`` rows are left out altogether.
+        Domains with fewer than ``min_rows`` rows are left out altogether.
         """
         if held_out is not None and not held_out:
             raise ValueError("no domain is named to hold out; leave held_out out to hold out all")
         check_count("min_rows", min_rows, 1)
-        tables = _placed(data, held_out, min_rows)
+        tables = _tables(data, held_out, min_rows)
         first = next(iter(tables.values()))
         if task is None:
             task = guess_task(first.y)
         check_choice("task", task, TASKS)
-        checked: dict[int, str] = {}
+        hashes: dict[int, str] = {}
         for place, table in tables.items():
-            if id(table) not in checked:
+            if id(table) not in hashes:
                 _check_table(table, task)
-                checked[id(table)] = fingerprint(table)
+                hashes[id(table)] = fingerprint(table)
             _check_held_out(table, place[0])
-            _check_made(table, place)
-        prints = {place: checked[id(table)] for place, table in tables.items()}
-        return cls(name or first.name or "features", task, tables, prints)
+            _check_origin(table, *place)
+        fingerprints = {place: hashes[id(table)] for place, table in tables.items()}
+        return cls(name or first.name or "features", task, tables, fingerprints)
 
     @property
     def held_out(self) -> list[str]:
@@ -76,60 +76,59 @@ class Source:
 
     @property
     def trials(self) -> list[int]:
-        """Trials that have tables of their own; none where tables serve all trials."""
+        """Trials that have tables of their own; empty where tables serve all trials."""
         return sorted({number for _, number in self.tables if number is not None})
 
     @property
     def features_of(self) -> str:
-        """Whose features these are: of the "data", of each "held-out domain", or "trial"."""
+        """What has features of its own: the "data", each "held-out domain", or each "trial"."""
         if self.trials:
             return "trial"
-        return "data" if len(self.distinct_tables) == 1 else "held-out domain"
+        return "data" if len(self._distinct_tables) == 1 else "held-out domain"
 
     def table(self, held_out: str, number: int) -> DomainData:
         """The features of a held-out domain in a trial."""
         return self.tables[self._place(held_out, number)]
 
     def split(self, held_out: str, number: int) -> np.ndarray | None:
-        """The rows that the features themselves set aside in a trial, where they say so.
+        """The rows that the table itself sets aside in a trial, where it says so.
 
         One table for all trials has the split of one of them: that in which it was made, or the
         first. Another trial has to draw its own.
         """
         table = self.table(held_out, number)
-        own = number if self.trials else int((table.made or {}).get("trial") or 0)
-        return table.split if number == own else None
+        split_of = number if self.trials else int((table.made or {}).get("trial") or 0)
+        return table.split if number == split_of else None
 
     def fingerprint(self, held_out: str, number: int) -> str | None:
-        """Hash of the features that a held-out domain has in a trial, where it has any."""
-        prints = set(self.fingerprints.values())
+        """Hash of the table of a held-out domain in a trial; None without a table."""
+        distinct = set(self.fingerprints.values())
         # One table for all: then no held-out domain may have another.
-        if len(prints) == 1 and not self.trials:
-            return prints.pop()
+        if len(distinct) == 1 and not self.trials:
+            return distinct.pop()
         return self.fingerprints.get(self._place(held_out, number))
 
     def _place(self, held_out: str, number: int) -> Place:
         return held_out, number if self.trials else None
 
     @property
-    def distinct_tables(self) -> list[DomainData]:
-        """Each table once."""
+    def _distinct_tables(self) -> list[DomainData]:
         return list({id(table): table for table in self.tables.values()}.values())
 
-    def refuse_absent(self, held_out: Iterable[str], numbers: Sequence[int]) -> None:
-        """Refuse trials that have no features."""
-        asked = [(domain, number) for domain in held_out for number in numbers]
-        absent = [place for place in asked if self._place(*place) not in self.tables]
+    def check_tables(self, held_out: Iterable[str], numbers: Sequence[int]) -> None:
+        """Refuse trials that have no table."""
+        places = [(domain, number) for domain in held_out for number in numbers]
+        absent = [place for place in places if self._place(*place) not in self.tables]
         if absent:
-            named = ", ".join(f"`{domain}` in trial {number}" for domain, number in absent[:6])
+            names = ", ".join(f"`{domain}` in trial {number}" for domain, number in absent[:6])
             raise ValueError(
-                f"no features are given for held-out domain {named}{', …' * (len(absent) > 6)}; "
-                "make them, or ask for fewer with trials= or held_out="
+                f"there are no features for held-out domain {names}{', …' * (len(absent) > 6)}; "
+                "make them, or ask for fewer trials or held-out domains"
             )
 
-    def refuse_missing(self) -> None:
+    def check_missing_values(self) -> None:
         """Refuse features that have to be imputed first."""
-        for table in self.distinct_tables:
+        for table in self._distinct_tables:
             missing = np.isnan(table.X).any(axis=0)
             if missing.any():
                 first = int(missing.argmax())
@@ -141,34 +140,37 @@ class Source:
                 )
 
 
-def distinct(domains: np.ndarray) -> list[str]:
-    """Domain labels in natural order."""
+def sorted_domains(domains: np.ndarray) -> list[str]:
+    """Each domain label once, in natural order."""
     return sorted(np.unique(domains).tolist(), key=natural)
 
 
-def _placed(data: Data, held_out: Sequence[str] | None, min_rows: int) -> dict[Place, DomainData]:
+def _tables(data: Data, held_out: Sequence[str] | None, min_rows: int) -> dict[Place, DomainData]:
     """A table for each domain to hold out, or for each of its trials, in the order asked for."""
     if isinstance(data, DomainData):
-        table = _large(_with_text_labels(data), min_rows)
-        return {(domain, None): table for domain in held_out or distinct(table.domains)}
-    given = {_place(key): table for key, table in data.items()}
-    if len({number is None for _, number in given}) > 1:
+        table = _without_small_domains(_with_text_labels(data), min_rows)
+        return {(domain, None): table for domain in held_out or sorted_domains(table.domains)}
+    tables = {_checked_place(key): table for key, table in data.items()}
+    if len({number is None for _, number in tables}) > 1:
         raise ValueError(
             "some features are given by held-out domain and others by held-out domain and trial; "
             "give all of them by both"
         )
-    named = dict.fromkeys(domain for domain, _ in given)
-    absent = [domain for domain in held_out or () if domain not in named]
-    if absent or not named:
+    domains = dict.fromkeys(domain for domain, _ in tables)
+    absent = [domain for domain in held_out or () if domain not in domains]
+    if absent or not domains:
         raise ValueError(
-            f"no features are given for held-out domain `{absent[0] if absent else '?'}`; "
-            f"there are some for {', '.join(named) or 'none'}"
+            f"there are no features for held-out domain `{absent[0] if absent else '?'}`; "
+            f"there are some for {', '.join(domains) or 'none'}"
         )
-    chosen = [place for domain in held_out or named for place in given if place[0] == domain]
-    return {place: _large(_with_text_labels(given[place]), min_rows) for place in chosen}
+    chosen = [place for domain in held_out or domains for place in tables if place[0] == domain]
+    return {
+        place: _without_small_domains(_with_text_labels(tables[place]), min_rows)
+        for place in chosen
+    }
 
 
-def _place(key: Any) -> Place:
+def _checked_place(key: Any) -> Place:
     """A held-out domain, with or without a trial."""
     if not isinstance(key, tuple):
         return str(key), None
@@ -182,35 +184,34 @@ def _with_text_labels(table: DomainData) -> DomainData:
     return replace(table, domains=np.asarray(table.domains).astype(str))
 
 
-def _large(table: DomainData, min_rows: int) -> DomainData:
-    """The rows of domains that have so many."""
-    _, place, counts = np.unique(table.domains, return_inverse=True, return_counts=True)
+def _without_small_domains(table: DomainData, min_rows: int) -> DomainData:
+    _, codes, counts = np.unique(table.domains, return_inverse=True, return_counts=True)
     if counts.min(initial=min_rows) >= min_rows:
         return table
-    kept = (counts >= min_rows)[place]
-    if not kept.any():
+    large = (counts >= min_rows)[codes]
+    if not large.any():
         raise ValueError(f"no domain has {min_rows} rows; the largest has {counts.max()}")
-    split = None if table.split is None else table.split[kept]
-    X, y, domains = (array[kept] for array in (table.X, table.y, table.domains))
+    split = None if table.split is None else table.split[large]
+    X, y, domains = (array[large] for array in (table.X, table.y, table.domains))
     return replace(table, X=X, y=y, domains=domains, split=split)
 
 
 def _check_held_out(table: DomainData, held_out: str) -> None:
-    domains = distinct(table.domains)
+    domains = sorted_domains(table.domains)
     if held_out not in domains:
         names = ", ".join(f"`{d}`" for d in domains[:12]) + ", …" * (len(domains) > 12)
         raise ValueError(f"held-out domain `{held_out}` is not in the features; they have {names}")
 
 
-def _check_made(table: DomainData, place: Place) -> None:
+def _check_origin(table: DomainData, held_out: str, number: int | None) -> None:
     """Refuse features of a network that saw the held-out domain, or of another trial."""
-    (held_out, number), made = place, table.made or {}
-    without, trial = made.get("held_out"), made.get("trial")
+    made = table.made or {}
+    without = made.get("held_out")
+    trial = made.get("trial")
     if without is not None and str(without) != held_out:
         raise ValueError(
             f"the features for held-out domain `{held_out}` were fine-tuned without `{without}`, "
-            f"and so with `{held_out}`; give features made without `{held_out}`, or hold "
-            f"out `{without}` alone with held_out="
+            f"and so with `{held_out}`; hold out `{without}` alone, or give other features"
         )
     if None not in (number, trial) and trial != number:
         raise ValueError(
@@ -233,7 +234,7 @@ def _check_table(table: DomainData, task: str) -> None:
         raise ValueError(f"y has one {what}, {table.y[0]}; there is nothing to tell apart")
     if np.isinf(table.X).any():
         raise ValueError("the features have infinite values; mend or drop those rows")
-    domains = distinct(table.domains)
+    domains = sorted_domains(table.domains)
     if len(domains) < 2:
         raise ValueError(f"the features have one domain, `{domains[0]}`; at least 2 are needed")
     if table.split is not None:
@@ -241,5 +242,5 @@ def _check_table(table: DomainData, task: str) -> None:
             if np.all(table.split[table.domains == domain]):
                 raise ValueError(
                     f"the split sets every row of domain `{domain}` aside and leaves none to "
-                    "train on; name another split, or none with split=''"
+                    "train on; name another split, or pass split='' for none"
                 )

@@ -9,34 +9,35 @@ from typing import Any
 import numpy as np
 
 from skdare.bench._fold import Fold
-from skdare.bench._heads import HEADS, Entry
+from skdare.bench._heads import HEADS, BenchHead
 from skdare.bench._scores import Fit, score
-from skdare.bench._trial import Settings
+from skdare.bench._settings import Settings
 from skdare.heads import fit_sharing
 from skdare.whitening.whitening import RowsAlike
 
-# Looser than the heads' own, as only the order of a few strengths is asked for.
+# Looser than the heads' own: only the order of a few strengths matters.
 CHOICE_TOL = 1e-4
 
 
 def fit_default(fold: Fold, name: str, options: Mapping[str, Any], settings: Settings) -> Fit:
-    """A head with the fold's ridge, or the one it was given."""
-    entry, given = HEADS[name], dict(options)
-    if entry.family.endswith("CV"):
-        given.setdefault("l2", tuple(settings.l2_grid))
-    elif "l2" not in given:
-        given["l2"] = ridge(fold, name, options, settings)
-    head = entry.make(fold.task, **given)
+    """A head with the fold's ridge, or with the ``l2`` among its options."""
+    bench_head = HEADS[name]
+    options = dict(options)
+    if bench_head.family.endswith("CV"):
+        options.setdefault("l2", tuple(settings.l2_grid))
+    elif "l2" not in options:
+        options["l2"] = ridge(fold, name, options, settings)
+    head = bench_head.make(fold.task, **options)
     fit_sharing(head, fold.shared, fold.train.X, fold.train.y, fold.train.domains)
     notes = {f"option:{key}": value for key, value in sorted(head.get_params().items())}
     notes["n_iter"] = int(head.n_iter_)
-    if entry.adapts:
+    if bench_head.adapts:
         head = head.adapt(fold.training_rows(fold.held_out).X)
     return Fit(head, notes)
 
 
 def ridge(fold: Fold, name: str, options: Mapping[str, Any], settings: Settings) -> float:
-    """The strength of l2 for a head in a fold."""
+    """Strength of l2 for a head in a fold."""
     if not isinstance(settings.l2, str):
         return float(settings.l2)
     if settings.l2 == "matched":
@@ -46,25 +47,28 @@ def ridge(fold: Fold, name: str, options: Mapping[str, Any], settings: Settings)
 
 
 def common_ridge(fold: Fold, settings: Settings) -> float:
-    """The ridge of ERM in this fold; the paper's protocol has none, so one is set."""
+    """Ridge of ERM in this fold; of the settings in the paper's protocol, which has none."""
     if settings.protocol == "paper":
         return settings.ceiling_l2
     return ridge(fold, "erm", {}, settings)
 
 
-def choose_l2(fold: Fold, entry: Entry, options: Mapping[str, Any], settings: Settings) -> float:
+def choose_l2(
+    fold: Fold, bench_head: BenchHead, options: Mapping[str, Any], settings: Settings
+) -> float:
     """The strength with the highest mean score over training domains left out in turn.
 
-    Only the training rows of the training domains are seen. From the strongest down, each fit
+    Only the training rows of the training domains are used. From the strongest down, each fit
     starts where the last ended.
     """
     grid = sorted(settings.l2_grid, reverse=True)
-    if len(fold.seen) < 2 or len(grid) == 1:
+    if len(fold.training_domains) < 2 or len(grid) == 1:
         return grid[len(grid) // 2]
-    scores = np.empty((len(grid), len(fold.seen)))
-    for e, left_out in enumerate(fold.seen):
-        inner, outer = fold.without(left_out), fold.training_rows(left_out)
-        head = entry.make(fold.task, **{**options, "tol": CHOICE_TOL, "warm_start": True})
+    scores = np.empty((len(grid), len(fold.training_domains)))
+    for e, left_out in enumerate(fold.training_domains):
+        inner = fold.without(left_out)
+        outer = fold.training_rows(left_out)
+        head = bench_head.make(fold.task, **{**options, "tol": CHOICE_TOL, "warm_start": True})
         for g, l2 in enumerate(grid):
             head.set_params(l2=l2)
             try:
@@ -73,10 +77,10 @@ def choose_l2(fold: Fold, entry: Entry, options: Mapping[str, Any], settings: Se
                 scores[:, e] = np.nan
                 break
             fitted = head
-            if entry.adapts:
-                with suppress(RowsAlike):  # to rows that do not differ nobody can adapt
+            if bench_head.adapts:
+                with suppress(RowsAlike):  # nothing can adapt to rows that are all the same
                     fitted = head.adapt(outer.X)
             scores[g, e] = score(fold.task, outer.y, fitted.predict(outer.X))
-    # An R² below -1, or none at all, counts as -1, so that one domain does not drown the rest.
+    # A missing R², or one below -1, counts as -1, so that one domain does not drown the rest.
     bounded = np.maximum(np.nan_to_num(scores, nan=-1.0), -1.0)
     return grid[int(bounded.mean(axis=1).argmax())]

@@ -1,0 +1,64 @@
+"""The rows that a head is fitted to: options that prepare them, and checks before a fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from skdare.bench._preparation import Preparation
+    from skdare.datasets import DomainData
+
+SET = click.option(
+    "--set",
+    "options",
+    multiple=True,
+    metavar="OPTION=VALUE",
+    help="An option of the head, such as shrinkage=0.5; may be repeated.",
+)
+PREPARATION = [
+    click.option("--impute", type=click.Choice(["median"]), help="Fill missing values."),
+    click.option("--standardize", is_flag=True, help="By the training rows' mean and spread."),
+    click.option("--clip", type=float, help="Limit standardised values to this."),
+]
+
+
+def preparation_of(options: dict[str, Any]) -> Preparation:
+    """The preparation that the options ask for."""
+    from skdare.bench._preparation import Preparation
+
+    return Preparation(options["impute"], options["standardize"], options["clip"])
+
+
+def without_small_domains(table: DomainData, min_rows: int) -> DomainData:
+    """The table without domains of fewer rows; features on disk stay there."""
+    import numpy as np
+
+    from skdare.arrays import RowReader
+    from skdare.datasets import PreparedRows
+
+    labels, counts = np.unique(table.domains, return_counts=True)
+    rows = np.flatnonzero(np.isin(table.domains, labels[counts >= min_rows]))
+    if len(rows) == len(table.y):
+        return table
+    if not len(rows):
+        raise ValueError(
+            f"no domain has {min_rows} rows, the largest {counts.max()}; --min-rows less"
+        )
+    X: Any = table.X
+    on_disk = isinstance(X, RowReader)
+    X = PreparedRows(X, np.asarray, X.dtype, rows) if on_disk else X[rows]
+    return replace(table, X=X, y=table.y[rows], domains=table.domains[rows], split=None)
+
+
+def check_no_missing_values(X: np.ndarray, which: str) -> None:
+    """Refuse missing values before a fit, and name the option that fills them."""
+    import numpy as np
+
+    missing = int(np.isnan(X).any(axis=1).sum())
+    if missing:
+        raise ValueError(f"{missing} of the {which} rows have missing values; give --impute median")
