@@ -15,10 +15,9 @@ from skdare.bench._record import NETWORK
 from skdare.bench._trial import Trial
 from skdare.cli import main
 from skdare.datasets import DomainData, read_fine_tuned, reserve, write_store
-from skdare.report import text
-from skdare.report._document import document
+from skdare.report import summarise, text
 from skdare.report._names import label
-from skdare.report.summary import summarise
+from skdare.report._sections import document
 from small_bench import FAST, fold_of, small_plan, table
 
 Stores = dict[tuple[str, int], DomainData]
