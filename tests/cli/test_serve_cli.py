@@ -25,7 +25,7 @@ from interrupts import PATIENCE, start
 from skdare import DAREClassifier, DARERegressor
 from skdare.cli import main
 from skdare.datasets import DomainData, make_latent_domains, write, write_store
-from skdare.persist import turn
+from skdare.persist import locked
 
 # Python's own calls here give arrays to heads that know the names of columns.
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
@@ -813,7 +813,7 @@ def test_who_waits_for_a_stream_says_so_and_goes_on(folder):
     def unexpected():
         raise AssertionError("nobody has it")
 
-    with turn(Path("s.stream"), unexpected):
+    with locked(Path("s.stream"), unexpected):
         running = start(
             "-m", "skdare.cli", "adapt", "head.safetensors", "ward7.npz", "--state", "s.stream"
         )

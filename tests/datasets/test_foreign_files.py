@@ -17,7 +17,7 @@ from skdare.bench._log import Log
 from skdare.bench._record import pack_bits
 from skdare.cli import main
 from skdare.datasets import make_latent_domains, read, write_store
-from skdare.persist import header_of, parse_json
+from skdare.persist import parse_json, read_header
 from skdare.report import write_report
 
 FILES = Path(__file__).parents[1] / "files"
@@ -305,7 +305,7 @@ def forged_head(path, old, new):
 @pytest.mark.parametrize("number", ["Infinity", "-Infinity", "NaN", "1e999", '"inf"', '"nan"'])
 @pytest.mark.parametrize("name", ["n", "scale", "l2", "predicted_share_range_"])
 def test_a_number_of_a_head_that_is_not_finite_is_refused(name, number, tmp_path):
-    header = header_of(FILES / "head-2.safetensors").header
+    header = read_header(FILES / "head-2.safetensors").header
     value = json.dumps(_values_of(header, name)[0])
     path = forged_head(tmp_path / "head", f'"{name}": {value}', f'"{name}": {number}')
     with pytest.raises(ValueError, match=r"finite|l2 is"):

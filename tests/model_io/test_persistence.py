@@ -23,7 +23,7 @@ import skdare
 from skdare import DAREClassifier, DARERegressor, ERMClassifier
 from skdare.datasets import make_latent_domains
 from skdare.engines import DaskEngine
-from skdare.persist import VALUES, VERSION, Saved, TensorFile
+from skdare.persist import VALUES, VERSION, ReadContext, TensorFile
 from skdare.whitening.moments import Moments
 
 FILES = Path(__file__).parents[1] / "files"
@@ -525,7 +525,7 @@ def test_names_that_take_more_room_than_memory_are_refused_when_saved(tmp_path):
     names = [*(f"{i:06d}" for i in range(20_000)), "x" * 20_000]
     header = {"dtype": "str", "values": names}
     with pytest.raises(ValueError, match="text of about the same length"):
-        VALUES.read(header, Saved({}, {}, "classes"))
+        VALUES.read(header, ReadContext({}, {}, "classes"))
 
 
 @pytest.mark.parametrize("unit", ["D", "s", "ns"])

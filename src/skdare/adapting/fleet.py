@@ -20,7 +20,7 @@ from skdare.arrays.passes import all_within
 from skdare.engines import as_rows
 from skdare.fitting.domain_fit import trust_in
 from skdare.objective.scores import class_numbers, linear_scores, probabilities
-from skdare.persist import LABELS, Arrays, Saved
+from skdare.persist import LABELS, HeaderArrays, ReadContext
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import ridge_of
 
@@ -187,7 +187,7 @@ class Fleet:
         ----------
         path : str or path
         """
-        devices = LABELS.write(self.devices_, Arrays(), "devices")
+        devices = LABELS.write(self.devices_, HeaderArrays(), "devices")
         options = {
             "rank": int(self._sketches.rank),
             "prior_rows": float(self._prior_rows),
@@ -204,7 +204,7 @@ class Fleet:
     def _from_file(cls, head: Any, file: StreamFile) -> Fleet:
         """The fleet that a file holds."""
         fleet = cls(head, **file.header["options"])
-        devices = LABELS.read(file.header["devices"], Saved({}, {}, "devices"))
+        devices = LABELS.read(file.header["devices"], ReadContext({}, {}, "devices"))
         fleet._slots = {device: slot for slot, device in enumerate(devices)}
         sizes = {"s": len(fleet._slots), "d": head.n_features_in_, "r": fleet._sketches.rank}
         arrays = file.checked(Sketches.SHAPES, sizes)

@@ -11,7 +11,7 @@ import numpy as np
 
 from skdare.adapting.adaptation import head_digest
 from skdare.adapting.npz_stream import is_npz, read_npz_stream
-from skdare.persist import Array, Field, Saved, TensorFile, Unfit
+from skdare.persist import ArrayOf, Field, FieldError, ReadContext, TensorFile
 
 STREAMS = ("adapter", "fleet")
 # What making a stream of a file that does not fit together may raise.
@@ -74,19 +74,19 @@ class StreamFile:
 
     def numbers(self, fields: Mapping[str, Field]) -> dict[str, Any]:
         """Those of the numbers that the file has, each of its kind."""
-        saved, given = Saved({}, {}), self.header["numbers"]
+        saved, given = ReadContext({}, {}), self.header["numbers"]
         unknown = set(given) - set(fields)
         if unknown:
-            raise Unfit(f"it has a number {min(unknown)!r}")
+            raise FieldError(f"it has a number {min(unknown)!r}")
         return {name: fields[name].read(given[name], saved.inside(name)) for name in given}
 
     def checked(self, shapes: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
         """The arrays, of the shapes that letters give."""
-        saved = Saved(self.arrays, dict(sizes))
+        saved = ReadContext(self.arrays, dict(sizes))
         unknown = set(self.arrays) - set(shapes)
         if unknown:
-            raise Unfit(f"it has an array {min(unknown)!r}")
+            raise FieldError(f"it has an array {min(unknown)!r}")
         return {
-            name: Array(shapes[name]).read({"array": name}, saved.inside(name))
+            name: ArrayOf(shapes[name]).read({"array": name}, saved.inside(name))
             for name in self.arrays
         }

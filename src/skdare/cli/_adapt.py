@@ -118,13 +118,13 @@ def adapt(
 @contextmanager
 def _sole(state: str | None, quiet: bool) -> Iterator[None]:
     """Within, no other call reads or writes the stream: one of them would lose its rows."""
-    from skdare.persist import turn
+    from skdare.persist import locked
 
     def told() -> None:
         if not quiet:
             say(f"waiting for another process that adapts with {state}", err=True)
 
-    with nullcontext() if state is None else turn(Path(state), told):
+    with nullcontext() if state is None else locked(Path(state), told):
         yield
 
 

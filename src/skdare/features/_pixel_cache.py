@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skdare.persist import Partial, partial_file, read_json, whole_file
+from skdare.persist import PartialFile, partial_file, read_json, whole_file
 
 _HEADER = 128
 
@@ -51,7 +51,7 @@ class PixelCache:
             file.write(json.dumps(unreadable, indent=1).encode("utf-8"))
 
     @contextmanager
-    def written(self, blocks: Iterable[np.ndarray], rows: int) -> Iterator[Partial]:
+    def written(self, blocks: Iterable[np.ndarray], rows: int) -> Iterator[PartialFile]:
         """A file of at most so many rows under a name of no meaning, gone unless it is kept."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._check_space(rows)
@@ -65,7 +65,7 @@ class PixelCache:
             partial.file.write(self._header(written))
             yield partial
 
-    def keep(self, partial: Partial, fingerprint: str, rows: int) -> np.ndarray:
+    def keep(self, partial: PartialFile, fingerprint: str, rows: int) -> np.ndarray:
         """Give a file the name under which it is found again, and open it."""
         partial.keep(self._path(fingerprint, "npy"))
         pixels = self.load(fingerprint, rows)

@@ -17,7 +17,7 @@ from skdare.heads._adapting import Adapting
 from skdare.heads._cv import DARECV
 from skdare.heads._estimator import ClassifierHead, Head
 from skdare.model_io.schema import CLASSIFIER, LARGE, REGRESSOR, SMALL
-from skdare.persist import ANYTHING, LABELS, VALUES, Arrays, Field, Saved, Unfit
+from skdare.persist import ANYTHING, LABELS, VALUES, Field, FieldError, HeaderArrays, ReadContext
 
 # Said at the top of the header, or made anew.
 _APART = {
@@ -26,14 +26,14 @@ _APART = {
 }
 
 
-def described(head: Head, arrays: Arrays, *, adaptable: bool) -> dict[str, Any]:
+def described(head: Head, arrays: HeaderArrays, *, adaptable: bool) -> dict[str, Any]:
     """The header of a fitted head; its arrays are put aside."""
     fields = _fields(type(head))
     given = head.get_params(deep=False)
     kept = {name: value for name, value in vars(head).items() if name not in given}
     unknown = set(kept) - set(fields) - _APART
     if unknown:
-        raise Unfit(
+        raise FieldError(
             f"the head has an attribute {sorted(unknown)[0]!r} that was not set by fit, and it "
             "would be lost; delete it"
         )
@@ -87,7 +87,7 @@ def _needed(kind: type[Head], adaptable: bool) -> set[str]:
     return needed
 
 
-def _parameters(given: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:
+def _parameters(given: Mapping[str, Any], arrays: HeaderArrays) -> dict[str, Any]:
     """Constructor values; a cluster is no part of a head, and another may be in scope later."""
     engine = given["engine"] if isinstance(given["engine"], str) else "auto"
     written = {**given, "engine": engine}.items()
@@ -97,26 +97,26 @@ def _parameters(given: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:
 def restored(
     header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], kinds: Mapping[str, type[Head]]
 ) -> Head:
-    """The head that a header describes; what does not fit together is `Unfit`."""
-    saved = Saved(arrays, {})
+    """The head that a header describes; what does not fit together is `FieldError`."""
+    saved = ReadContext(arrays, {})
     kind = kinds.get(of_type(header, "class", str))
     if kind is None:
-        raise Unfit(f"it holds a {header['class']!r}, which this skdare does not have")
+        raise FieldError(f"it holds a {header['class']!r}, which this skdare does not have")
     head = _with_parameters(kind, of_type(header, "parameters", dict), saved)
     head.n_features_in_ = saved.sizes["d"] = of_type(header, "features", int)
     if head.n_features_in_ < 1:
-        raise Unfit("it has no features")
+        raise FieldError("it has no features")
     if header.get("feature_names") is not None:
         head.feature_names_in_ = VALUES.read(header["feature_names"], saved.inside("feature_names"))
         if len(head.feature_names_in_) != head.n_features_in_:
-            raise Unfit("it does not have a name for every feature")
+            raise FieldError("it does not have a name for every feature")
     head.domains_ = LABELS.read(header.get("domains"), saved.inside("domains"))
     saved.sizes["c"] = 1
     if issubclass(kind, ClassifierHead):
         head.classes_ = VALUES.read(header.get("classes"), saved.inside("classes"))
         saved.sizes["k"] = k = len(head.classes_)
         if k < 2 or not _ascending(head.classes_.tolist()):
-            raise Unfit("its classes are not two or more, in order")
+            raise FieldError("its classes are not two or more, in order")
         saved.sizes["c"] = 1 if k == 2 else k
     _set_state(head, of_type(header, "state", dict), saved, of_type(header, "adaptable", bool))
     if hasattr(head, "moments_"):
@@ -135,34 +135,34 @@ def _ascending(labels: list[Any]) -> bool:
 def of_type(header: Mapping[str, Any], name: str, kind: type) -> Any:
     """An entry of a header, which has to be there and of this type."""
     if type(header.get(name)) is not kind:
-        raise Unfit(f"its header has no proper {name!r}")
+        raise FieldError(f"its header has no proper {name!r}")
     return header[name]
 
 
-def _with_parameters(kind: type[Head], given: dict[str, Any], saved: Saved) -> Head:
+def _with_parameters(kind: type[Head], given: dict[str, Any], saved: ReadContext) -> Head:
     known = kind().get_params(deep=False)
     for name in given:
         if name not in known:
-            raise Unfit(f"{kind.__name__} has no parameter {name!r}")
+            raise FieldError(f"{kind.__name__} has no parameter {name!r}")
     head = kind(**{name: ANYTHING.read(node, saved.inside(name)) for name, node in given.items()})
     try:
         head._check_options()
     except (TypeError, ValueError) as error:
-        raise Unfit(str(error)) from error
+        raise FieldError(str(error)) from error
     return head
 
 
-def _set_state(head: Head, state: dict[str, Any], saved: Saved, adaptable: bool) -> None:
+def _set_state(head: Head, state: dict[str, Any], saved: ReadContext, adaptable: bool) -> None:
     fields = _fields(type(head))
     missing = _needed(type(head), adaptable) - set(state)
     unknown = set(state) - set(fields)
     if missing or unknown:
-        raise Unfit(f"its header {'lacks' if missing else 'has'} {min(missing or unknown)!r}")
+        raise FieldError(f"its header {'lacks' if missing else 'has'} {min(missing or unknown)!r}")
     for name, node in state.items():
         setattr(head, name, fields[name].read(node, saved.inside(name)))
     if not np.isfinite(head.coef_).all() or not np.isfinite(head.intercept_).all():
-        raise Unfit("its weights are not finite")
+        raise FieldError("its weights are not finite")
     if "moments_" in state:
         if not set(head.moments_) == set(head.adjustments_) == set(head.domains_):
-            raise Unfit("its moments and adjustments are not those of its domains")
+            raise FieldError("its moments and adjustments are not those of its domains")
         head._training = None

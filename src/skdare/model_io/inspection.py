@@ -18,14 +18,14 @@ from skdare.persist import (
     TEXT,
     VALUES,
     Field,
-    Maybe,
-    Saved,
+    FieldError,
+    Nullable,
+    ReadContext,
     TensorFile,
-    Unfit,
-    header_of,
+    read_header,
 )
 
-_SAVED = Saved({}, {})
+_SAVED = ReadContext({}, {})
 
 
 def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
@@ -58,11 +58,11 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
     >>> about["class"], about["features"], about["classes"]
     ('ERMClassifier', 4, [0, 1, 2])
     """
-    file = read_npz_stream(path) if is_npz(path) else header_of(path)
+    file = read_npz_stream(path) if is_npz(path) else read_header(path)
     told = {"kind": file.kind, "version": file.version}
     try:
         return told | (_of_head(file.header) if file.kind == "head" else _of_stream(file))
-    except Unfit as error:
+    except FieldError as error:
         raise ValueError(
             f"{path} cannot be read: {error}; take another copy of it, or make it again"
         ) from error
@@ -98,17 +98,17 @@ def _of_stream(file: TensorFile) -> dict[str, Any]:
     header, numbers = file.header, file.header.get("numbers") or {}
     options = of_type(header, "options", dict)
     told: dict[str, Any] = {
-        "options": {name: Maybe(NUMBER).read(node, _SAVED) for name, node in options.items()}
+        "options": {name: Nullable(NUMBER).read(node, _SAVED) for name, node in options.items()}
     }
     if file.kind == "fleet":
         return {**told, "devices": LABELS.read(header.get("devices"), _SAVED.inside("devices"))}
     if type(numbers) is not dict:
-        raise Unfit("its numbers are none")
+        raise FieldError("its numbers are none")
     return {**told, "rows": INTEGER.read(numbers.get("n_seen"), _SAVED.inside("n_seen"))}
 
 
 def _maybe(field: Field, state: Mapping[str, Any], name: str) -> Any:
-    return Maybe(field).read(state.get(name), _SAVED.inside(name))
+    return Nullable(field).read(state.get(name), _SAVED.inside(name))
 
 
 def _listed(node: Any) -> list[Any] | None:
@@ -119,7 +119,7 @@ def _step(node: Any) -> str:
     match node:
         case {"class": str(kind)}:
             return kind
-    raise Unfit("it has a step that is none")
+    raise FieldError("it has a step that is none")
 
 
 def _rows(moments: Any, domains: list[Any]) -> list[float | None]:
@@ -129,5 +129,5 @@ def _rows(moments: Any, domains: list[Any]) -> list[float | None]:
     try:
         known = {LABEL.read(label, _SAVED): node["n"] for label, node in moments}
     except (TypeError, ValueError, KeyError):
-        raise Unfit("its moments are none") from None
-    return [Maybe(NUMBER).read(known.get(label), _SAVED.inside("n")) for label in domains]
+        raise FieldError("its moments are none") from None
+    return [Nullable(NUMBER).read(known.get(label), _SAVED.inside("n")) for label in domains]

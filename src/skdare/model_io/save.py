@@ -14,7 +14,7 @@ from skdare.adapting.stream_file import STREAMS
 from skdare.heads._estimator import Head
 from skdare.model_io.head_file import described, restored
 from skdare.model_io.steps import described_step, restored_step
-from skdare.persist import Arrays, TensorFile, Unfit
+from skdare.persist import FieldError, HeaderArrays, TensorFile
 
 
 def save(model: Any, path: str | PathLike[str], *, adaptable: bool = True) -> None:
@@ -49,7 +49,7 @@ def save(model: Any, path: str | PathLike[str], *, adaptable: bool = True) -> No
     """
     steps, head = _taken_apart(model)
     check_is_fitted(head)
-    arrays = Arrays()
+    arrays = HeaderArrays()
     header = described(head, arrays, adaptable=adaptable)
     if isinstance(model, Pipeline):
         header["steps"] = [described_step(name, step, arrays) for name, step in steps]
@@ -82,7 +82,7 @@ def load(path: str | PathLike[str]) -> Any:
         ) from error
 
 
-_UNREADABLE = (Unfit, OverflowError, RecursionError)
+_UNREADABLE = (FieldError, OverflowError, RecursionError)
 
 
 def _made(file: TensorFile) -> Any:
@@ -136,9 +136,9 @@ def _check_is_head(file: TensorFile, path: str | PathLike[str]) -> None:
 def _put_together(header: Mapping[str, Any], head: Head, arrays: Mapping[str, Any]) -> Pipeline:
     steps, name = header["steps"], header.get("name")
     if type(steps) is not list or type(name) is not str:
-        raise Unfit("its steps are not a list")
+        raise FieldError("its steps are not a list")
     before = [restored_step(step, arrays, head.n_features_in_) for step in steps]
     names = [step for step, _ in before] + [name]
     if len(set(names)) < len(names) or any("__" in step for step in names):
-        raise Unfit("its steps do not have names of their own")
+        raise FieldError("its steps do not have names of their own")
     return Pipeline([*before, (name, head)])

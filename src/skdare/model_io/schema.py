@@ -21,15 +21,15 @@ from skdare.persist import (
     LABEL,
     NUMBER,
     TEXT,
-    Array,
+    ArrayOf,
+    AxisSize,
+    EnumMember,
     Field,
     ListOf,
     MapOf,
-    Maybe,
-    Named,
+    Nullable,
+    ObjectOf,
     OneOf,
-    Record,
-    Size,
     TupleOf,
 )
 from skdare.solvers import Solution
@@ -53,18 +53,18 @@ def _adds_up(got: Mapping[str, Any]) -> bool:
     return bool(squares.min() >= -1e-6 * rounding)
 
 
-_MOMENTS = Record(
+_MOMENTS = ObjectOf(
     Moments,
     {
         "n": NUMBER,
-        "mean": Array("d"),
-        "scatter": Maybe(Array("dd")),
-        "cubic": Maybe(Array("d")),
-        "quartic": Maybe(ANY_NUMBER),
-        "factor": Maybe(Array("md")),
+        "mean": ArrayOf("d"),
+        "scatter": Nullable(ArrayOf("dd")),
+        "cubic": Nullable(ArrayOf("d")),
+        "quartic": Nullable(ANY_NUMBER),
+        "factor": Nullable(ArrayOf("md")),
     },
-    kept_as={"scatter": "_scatter"},
-    fits=_adds_up,
+    attributes={"scatter": "_scatter"},
+    is_valid=_adds_up,
 )
 
 
@@ -75,74 +75,74 @@ def _multiplies(got: Mapping[str, Any]) -> bool:
     return got["Q"] is not None or len(got["weights"]) == got["U"].shape[1]
 
 
-_ADJUSTMENT = Record(
+_ADJUSTMENT = ObjectOf(
     Adjustment,
     {
-        "d": Size("d"),
+        "d": AxisSize("d"),
         "scale": NUMBER,
-        "matrix": Maybe(Array("dd")),
-        "U": Maybe(Array("dr")),
-        "weights": Maybe(Array("q")),
-        "Q": Maybe(Array("rq")),
-        "common": Maybe(Array("dd")),
+        "matrix": Nullable(ArrayOf("dd")),
+        "U": Nullable(ArrayOf("dr")),
+        "weights": Nullable(ArrayOf("q")),
+        "Q": Nullable(ArrayOf("rq")),
+        "common": Nullable(ArrayOf("dd")),
     },
-    fits=_multiplies,
+    is_valid=_multiplies,
 )
-_SOLUTION = Record(
+_SOLUTION = ObjectOf(
     Solution,
     {
-        "theta": Array("p"),
+        "theta": ArrayOf("p"),
         "value": ANY_NUMBER,
         "gradient_norm": ANY_NUMBER,
         "n_iter": INTEGER,
         "n_evaluations": INTEGER,
-        "status": Named(Status),
+        "status": EnumMember(Status),
         "n_coarse": INTEGER,
     },
 )
-_WHITENING = Record(
+_WHITENING = ObjectOf(
     Whitening, {"adjust": FLAG, "centered": FLAG, "shrinkage": LABEL, "target": TEXT}
 )
-_FORM = Record(Form, {"centered": FLAG, "mean_penalty": LABEL, "subtract": FLAG})
-_PLAN = Record(Plan, {"whitening": _WHITENING, "form": _FORM, "l2": NUMBER, "by_rows": FLAG})
-_FITTED = Record(
+_FORM = ObjectOf(Form, {"centered": FLAG, "mean_penalty": LABEL, "subtract": FLAG})
+_PLAN = ObjectOf(Plan, {"whitening": _WHITENING, "form": _FORM, "l2": NUMBER, "by_rows": FLAG})
+_FITTED = ObjectOf(
     Fitted,
     {
-        "B": Array("dc"),
-        "b": Array("c"),
+        "B": ArrayOf("dc"),
+        "b": ArrayOf("c"),
         "adjustments": ListOf(_ADJUSTMENT),
-        "mean": Array("d"),
+        "mean": ArrayOf("d"),
         "solution": _SOLUTION,
     },
 )
-_ADAPTATION = Record(Adaptation, {"plan": _PLAN, "fitted": _FITTED, "guess": _ADJUSTMENT})
-_REHEARSED = Record(
+_ADAPTATION = ObjectOf(Adaptation, {"plan": _PLAN, "fitted": _FITTED, "guess": _ADJUSTMENT})
+_REHEARSED = ObjectOf(
     Rehearsed,
     {
         "domain": TEXT,
         "rows": INTEGER,
         **dict.fromkeys(("usual", "as_is", "moved"), ANY_NUMBER),
-        **dict.fromkeys(("confidence", "usual_confidence", "disagreement"), Maybe(ANY_NUMBER)),
+        **dict.fromkeys(("confidence", "usual_confidence", "disagreement"), Nullable(ANY_NUMBER)),
         **dict.fromkeys(("adapted", "retrained", "errors"), MapOf(ANY_NUMBER, INTEGER)),
     },
 )
 _TASK = OneOf(
     {
-        "classes": Record(Classes, {"floor": NUMBER}),
-        "numbers": Record(Numbers, {"variance": NUMBER}),
+        "classes": ObjectOf(Classes, {"floor": NUMBER}),
+        "numbers": ObjectOf(Numbers, {"variance": NUMBER}),
     }
 )
-_REHEARSAL = Record(Rehearsal, {"domains": ListOf(_REHEARSED), "task": _TASK})
+_REHEARSAL = ObjectOf(Rehearsal, {"domains": ListOf(_REHEARSED), "task": _TASK})
 
 # What predicting needs, and what is known of how it came about.
 SMALL: dict[str, Field] = {
     "n_iter_": INTEGER,
     "_centre": NUMBER,
     "_spread": NUMBER,
-    "predicted_shares_": Array("k"),
+    "predicted_shares_": ArrayOf("k"),
     "predicted_share_range_": NUMBER,
     "adapted_rows_": INTEGER,
-    "adapted_mean_": Array("d"),
+    "adapted_mean_": ArrayOf("d"),
     "domain_weights_": MapOf(NUMBER),
     "cv_results_": ANYTHING,
     "best_strategy_": TEXT,
@@ -153,14 +153,14 @@ SMALL: dict[str, Field] = {
 }
 # What adapting, diagnosing and starting a fit from this one need besides.
 LARGE: dict[str, Field] = {
-    "_canonical": TupleOf((Array("dc"), Array("c"))),
-    "canonical_coef_": Array("cd"),
+    "_canonical": TupleOf((ArrayOf("dc"), ArrayOf("c"))),
+    "canonical_coef_": ArrayOf("cd"),
     "moments_": MapOf(_MOMENTS),
     "adjustments_": MapOf(_ADJUSTMENT),
     "adjustment_": _ADJUSTMENT,
     "_whitening": _WHITENING,
-    "adaptation_": Maybe(_ADAPTATION),
-    "rehearsal_": Maybe(_REHEARSAL),
+    "adaptation_": Nullable(_ADAPTATION),
+    "rehearsal_": Nullable(_REHEARSAL),
 }
-CLASSIFIER: dict[str, Field] = {"coef_": Array("cd"), "intercept_": Array("c")}
-REGRESSOR: dict[str, Field] = {"coef_": Array("d"), "intercept_": NUMBER}
+CLASSIFIER: dict[str, Field] = {"coef_": ArrayOf("cd"), "intercept_": ArrayOf("c")}
+REGRESSOR: dict[str, Field] = {"coef_": ArrayOf("d"), "intercept_": NUMBER}

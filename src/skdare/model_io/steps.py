@@ -15,12 +15,12 @@ from skdare.persist import (
     FLAG,
     TEXT,
     VALUES,
-    Array,
-    Arrays,
-    Maybe,
-    Record,
-    Saved,
-    Unfit,
+    ArrayOf,
+    FieldError,
+    HeaderArrays,
+    Nullable,
+    ObjectOf,
+    ReadContext,
 )
 
 
@@ -34,12 +34,12 @@ class _Filled:
     def of(cls, step: SimpleImputer) -> _Filled:
         is_nan = isinstance(step.missing_values, float) and np.isnan(step.missing_values)
         if step.strategy not in ("mean", "median") or step.add_indicator or not is_nan:
-            raise Unfit(
+            raise FieldError(
                 "a SimpleImputer can be saved with strategy='mean' or 'median', without "
                 "indicators, and where missing values are NaN"
             )
         if not step.keep_empty_features and np.isnan(step.statistics_).any():
-            raise Unfit("a SimpleImputer that drops features without values cannot be saved")
+            raise FieldError("a SimpleImputer that drops features without values cannot be saved")
         return cls(step.strategy, step.statistics_, getattr(step, "feature_names_in_", None))
 
     def made(self) -> SimpleImputer:
@@ -91,7 +91,7 @@ class _Clipped:
         names = {"a_min": "low", "min": "low", "a_max": "high", "max": "high"}
         known = step.func is np.clip and step.inverse_func is None
         if not known or not set(limits) <= set(names):
-            raise Unfit("of FunctionTransformers only np.clip with two limits can be saved")
+            raise FieldError("of FunctionTransformers only np.clip with two limits can be saved")
         return cls(**{"low": None, "high": None, **{names[k]: v for k, v in limits.items()}})
 
     def made(self) -> FunctionTransformer:
@@ -111,38 +111,38 @@ def _scales(got: Mapping[str, Any]) -> bool:
     return (mean or scale) and mean >= got["with_mean"] and scale >= got["with_std"]
 
 
-_NAMES = Maybe(VALUES)
+_NAMES = Nullable(VALUES)
 _OUTPUTS = (None, "default", "pandas", "polars")
-_STEPS: dict[str, tuple[type, Any, Record]] = {
+_STEPS: dict[str, tuple[type, Any, ObjectOf]] = {
     "SimpleImputer": (
         SimpleImputer,
         _Filled,
-        Record(_Filled, {"strategy": TEXT, "statistics": Array("d"), "names": _NAMES}),
+        ObjectOf(_Filled, {"strategy": TEXT, "statistics": ArrayOf("d"), "names": _NAMES}),
     ),
     "StandardScaler": (
         StandardScaler,
         _Scaled,
-        Record(
+        ObjectOf(
             _Scaled,
             {
-                **dict.fromkeys(("mean", "var", "scale"), Maybe(Array("d"))),
-                "seen": Array("s"),
+                **dict.fromkeys(("mean", "var", "scale"), Nullable(ArrayOf("d"))),
+                "seen": ArrayOf("s"),
                 "names": _NAMES,
                 "with_mean": FLAG,
                 "with_std": FLAG,
             },
-            fits=_scales,
+            is_valid=_scales,
         ),
     ),
     "FunctionTransformer": (
         FunctionTransformer,
         _Clipped,
-        Record(_Clipped, {"low": Maybe(ANY_NUMBER), "high": Maybe(ANY_NUMBER)}),
+        ObjectOf(_Clipped, {"low": Nullable(ANY_NUMBER), "high": Nullable(ANY_NUMBER)}),
     ),
 }
 
 
-def described_step(name: str, step: Any, arrays: Arrays) -> dict[str, Any]:
+def described_step(name: str, step: Any, arrays: HeaderArrays) -> dict[str, Any]:
     """A step as part of a header."""
     for kind, (made, known, record) in _STEPS.items():
         if type(step) is made:
@@ -166,10 +166,10 @@ def restored_step(node: Any, arrays: Mapping[str, np.ndarray], d: int) -> tuple[
     """The step that a header describes."""
     match node:
         case {"name": str(name), "class": str(kind), "state": dict(state)} if kind in _STEPS:
-            saved = Saved(arrays, {"d": d}, f"step {name}")
+            saved = ReadContext(arrays, {"d": d}, f"step {name}")
             step = _STEPS[kind][2].read(state, saved).made()
-            output = Maybe(TEXT).read(node.get("output"), saved.inside("output"))
+            output = Nullable(TEXT).read(node.get("output"), saved.inside("output"))
             if output not in _OUTPUTS:
-                raise Unfit(f"step {name} has the output {output!r}")
+                raise FieldError(f"step {name} has the output {output!r}")
             return name, step if output is None else step.set_output(transform=output)
-    raise Unfit("it has a step that this skdare does not know")
+    raise FieldError("it has a step that this skdare does not know")

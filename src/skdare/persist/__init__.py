@@ -10,29 +10,29 @@ from skdare.persist._fields import (
     NUMBER,
     TEXT,
     VALUES,
-    Array,
-    Arrays,
+    ArrayOf,
+    AxisSize,
     Field,
-    Saved,
-    Size,
-    Unfit,
+    FieldError,
+    HeaderArrays,
+    ReadContext,
 )
 from skdare.persist._json import check_shape, parse_json, read_json
-from skdare.persist._lock import lock, lock_folder, turn
+from skdare.persist._lock import lock, lock_folder, locked
 from skdare.persist._open_file import open_file
 from skdare.persist._structures import (
     ANYTHING,
     LABELS,
+    EnumMember,
     ListOf,
     MapOf,
-    Maybe,
-    Named,
+    Nullable,
+    ObjectOf,
     OneOf,
-    Record,
     TupleOf,
 )
-from skdare.persist._tensor_file import VERSION, TensorFile, header_of
-from skdare.persist._whole_file import PARTIAL, Partial, partial_file, whole_file, whole_folder
+from skdare.persist._tensor_file import VERSION, TensorFile, read_header
+from skdare.persist._whole_file import PARTIAL, PartialFile, partial_file, whole_file, whole_folder
 
 __all__ = [
     "ANYTHING",
@@ -46,30 +46,30 @@ __all__ = [
     "TEXT",
     "VALUES",
     "VERSION",
-    "Array",
-    "Arrays",
+    "ArrayOf",
+    "AxisSize",
+    "EnumMember",
     "Field",
+    "FieldError",
+    "HeaderArrays",
     "ListOf",
     "MapOf",
-    "Maybe",
-    "Named",
+    "Nullable",
+    "ObjectOf",
     "OneOf",
-    "Partial",
-    "Record",
-    "Saved",
-    "Size",
+    "PartialFile",
+    "ReadContext",
     "TensorFile",
     "TupleOf",
-    "Unfit",
     "check_shape",
-    "header_of",
     "lock",
     "lock_folder",
+    "locked",
     "open_file",
     "parse_json",
     "partial_file",
+    "read_header",
     "read_json",
-    "turn",
     "whole_file",
     "whole_folder",
 ]

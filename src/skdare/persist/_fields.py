@@ -22,12 +22,12 @@ _ROOM, _TIMES = 1 << 28, 64
 _DEEPEST = 40
 
 
-class Unfit(ValueError):
+class FieldError(ValueError):
     """A value that a field cannot have, and which one."""
 
 
 @dataclass
-class Arrays:
+class HeaderArrays:
     """Arrays put aside while a header is written: each once, however often it is named."""
 
     named: dict[str, np.ndarray] = field(default_factory=dict)
@@ -37,12 +37,14 @@ class Arrays:
         """The name that an array has in the file."""
         name = self._known.setdefault(id(array), name)
         if self.named.setdefault(name, array) is not array:
-            raise Unfit(f"two arrays would be called {name!r}; rename the step of the pipeline")
+            raise FieldError(
+                f"two arrays would be called {name!r}; rename the step of the pipeline"
+            )
         return name
 
 
 @dataclass(frozen=True)
-class Saved:
+class ReadContext:
     """What is known while a header is read: the arrays, and the sizes that shapes must have."""
 
     arrays: Mapping[str, np.ndarray]
@@ -50,27 +52,27 @@ class Saved:
     at: str = ""
     depth: int = 0
 
-    def inside(self, name: str) -> Saved:
+    def inside(self, name: str) -> ReadContext:
         """The same, one step deeper."""
         if self.depth > _DEEPEST:
-            raise Unfit("its values are nested too deeply")
+            raise FieldError("its values are nested too deeply")
         return replace(self, at=f"{self.at}.{name}" if self.at else name, depth=self.depth + 1)
 
-    def refuse(self, needed: str) -> Unfit:
+    def refuse(self, needed: str) -> FieldError:
         """The error for what is here."""
-        return Unfit(f"{self.at} is not {needed}")
+        return FieldError(f"{self.at} is not {needed}")
 
 
 class Field(ABC):
     """A kind of value."""
 
     @abstractmethod
-    def write(self, value: Any, to: Arrays, name: str) -> Any:
+    def write(self, value: Any, arrays: HeaderArrays, name: str) -> Any:
         """As JSON; arrays go aside under names that begin with ``name``."""
 
     @abstractmethod
-    def read(self, node: Any, saved: Saved) -> Any:
-        """Back again, or `Unfit`."""
+    def read(self, node: Any, context: ReadContext) -> Any:
+        """Back again, or `FieldError`."""
 
 
 @dataclass(frozen=True)
@@ -81,33 +83,35 @@ class _Plain(Field):
     called: str
     finite: bool = True
 
-    def write(self, value: Any, to: Arrays, name: str) -> Any:
+    def write(self, value: Any, arrays: HeaderArrays, name: str) -> Any:
         value = value.item() if isinstance(value, np.generic) else value
         endless = type(value) is float and not math.isfinite(value)
         if type(value) not in self.kinds or (endless and self.finite):
-            raise Unfit(f"{name} is {value!r}, which cannot be saved; it must be {self.called}")
+            raise FieldError(
+                f"{name} is {value!r}, which cannot be saved; it must be {self.called}"
+            )
         return str(value) if endless else value
 
-    def read(self, node: Any, saved: Saved) -> Any:
+    def read(self, node: Any, context: ReadContext) -> Any:
         if not self.finite and node in ("nan", "inf", "-inf"):
             return float(node)
         if type(node) not in self.kinds or (type(node) is int and node.bit_length() > 63):
-            raise saved.refuse(self.called)
+            raise context.refuse(self.called)
         return node
 
 
 @dataclass(frozen=True)
-class Size(Field):
+class AxisSize(Field):
     """A size that is known, by its letter."""
 
     letter: str
 
-    def write(self, value: Any, to: Arrays, name: str) -> int:
+    def write(self, value: Any, arrays: HeaderArrays, name: str) -> int:
         return int(value)
 
-    def read(self, node: Any, saved: Saved) -> int:
-        if type(node) is not int or saved.sizes.setdefault(self.letter, node) != node:
-            raise saved.refuse(f"{saved.sizes.get(self.letter, 'a whole number')}")
+    def read(self, node: Any, context: ReadContext) -> int:
+        if type(node) is not int or context.sizes.setdefault(self.letter, node) != node:
+            raise context.refuse(f"{context.sizes.get(self.letter, 'a whole number')}")
         return node
 
 
@@ -115,7 +119,7 @@ class Size(Field):
 class _Label(Field):
     """A label of a domain, a class or a device: text, a number, a date, None, or a tuple."""
 
-    def write(self, value: Any, to: Arrays, name: str) -> Any:
+    def write(self, value: Any, arrays: HeaderArrays, name: str) -> Any:
         if type(value) in (date, datetime):
             return {"date": value.isoformat(), "kind": type(value).__name__}
         if isinstance(value, np.generic) and value.dtype.kind in "biufmM":
@@ -123,39 +127,39 @@ class _Label(Field):
         if isinstance(value, str):
             return str(value)
         if type(value) is tuple:
-            return {"tuple": [self.write(item, to, name) for item in value]}
+            return {"tuple": [self.write(item, arrays, name) for item in value]}
         if value is not None and type(value) not in (bool, int, float):
-            raise Unfit(
+            raise FieldError(
                 f"{name} has the label {value!r}, a {type(value).__name__}, which cannot be saved; "
                 "use text or numbers"
             )
         return {"number": str(value)} if value != value or value in _ENDLESS else value
 
-    def read(self, node: Any, saved: Saved) -> Any:
+    def read(self, node: Any, context: ReadContext) -> Any:
         if node is None or type(node) in (bool, int, float, str):
             return node
         match node:
             case {"date": str(text), "kind": str(kind)} if kind in _DATES:
-                return _dated(text, _DATES[kind], saved)
+                return _dated(text, _DATES[kind], context)
             case {"tuple": list(items)}:
-                return tuple(self.read(item, saved.inside("tuple")) for item in items)
+                return tuple(self.read(item, context.inside("tuple")) for item in items)
             case {"number": "nan" | "inf" | "-inf" as word}:
                 number: Any = float(word)
             case {"number": bool() | int() | float() as number}:
                 pass
             case _:
-                raise saved.refuse("a label")
+                raise context.refuse("a label")
         dtype = node.get("dtype")
         if dtype is None:
             return number
         if type(dtype) is not str or dtype not in _SCALARS | _INSTANTS:
-            raise saved.refuse("a label")
+            raise context.refuse("a label")
         try:
             if dtype in _INSTANTS:
                 return np.array(number, np.int64).astype(dtype)[()]
             return np.dtype(dtype).type(number)
         except (OverflowError, ValueError):
-            raise saved.refuse(f"a {dtype}") from None
+            raise context.refuse(f"a {dtype}") from None
 
 
 _DATES: dict[str, Callable[[str], Any]] = {
@@ -164,11 +168,11 @@ _DATES: dict[str, Callable[[str], Any]] = {
 }
 
 
-def _dated(text: str, read: Callable[[str], Any], saved: Saved) -> Any:
+def _dated(text: str, read: Callable[[str], Any], context: ReadContext) -> Any:
     try:
         return read(text)
     except (ValueError, OverflowError):
-        raise saved.refuse("a date") from None
+        raise context.refuse("a date") from None
 
 
 _ENDLESS = (math.inf, -math.inf)
@@ -197,74 +201,76 @@ def _word(number: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Array(Field):
+class ArrayOf(Field):
     """An array of numbers, its shape given by letters: a size that is known, or the same one."""
 
     shape: str
 
-    def write(self, value: Any, to: Arrays, name: str) -> Any:
+    def write(self, value: Any, arrays: HeaderArrays, name: str) -> Any:
         value = np.asarray(value) if not isinstance(value, np.ndarray) else value
         if value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
-            raise Unfit(f"{name} is an array of {value.dtype}, and only numbers can be saved")
-        return {"array": to.put(name, value)}
+            raise FieldError(f"{name} is an array of {value.dtype}, and only numbers can be saved")
+        return {"array": arrays.put(name, value)}
 
-    def read(self, node: Any, saved: Saved) -> np.ndarray:
-        array = named_array(node, saved)
+    def read(self, node: Any, context: ReadContext) -> np.ndarray:
+        array = named_array(node, context)
         if array.ndim != len(self.shape):
-            raise saved.refuse(f"an array with {len(self.shape)} axes")
+            raise context.refuse(f"an array with {len(self.shape)} axes")
         for letter, size in zip(self.shape, array.shape, strict=True):
-            if saved.sizes.setdefault(letter, size) != size:
-                raise saved.refuse(
+            if context.sizes.setdefault(letter, size) != size:
+                raise context.refuse(
                     f"an array of the right shape: it has {array.shape}, and its axis {letter} "
-                    f"must have {saved.sizes[letter]}"
+                    f"must have {context.sizes[letter]}"
                 )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise saved.refuse("an array of finite numbers")
+            raise context.refuse("an array of finite numbers")
         return array
 
 
-def named_array(node: Any, saved: Saved) -> np.ndarray:
+def named_array(node: Any, context: ReadContext) -> np.ndarray:
     match node:
-        case {"array": str(name)} if name in saved.arrays:
-            return saved.arrays[name]
-    raise saved.refuse("an array of the file")
+        case {"array": str(name)} if name in context.arrays:
+            return context.arrays[name]
+    raise context.refuse("an array of the file")
 
 
 @dataclass(frozen=True)
 class _Values(Field):
     """A one-dimensional array of classes or names: text, numbers or labels."""
 
-    def write(self, value: Any, to: Arrays, name: str) -> Any:
+    def write(self, value: Any, arrays: HeaderArrays, name: str) -> Any:
         if value.dtype.kind in "biufmM":
             values = [_word(v) for v in _counted(value).tolist()]
             return {"dtype": value.dtype.name, "values": values}
         if value.dtype.kind == "U":
             return {"dtype": "str", "values": value.tolist()}
         if value.dtype.kind != "O":
-            raise Unfit(f"{name} is an array of {value.dtype}; only text and numbers can be saved")
-        return {"dtype": "object", "values": [LABEL.write(v, to, name) for v in value]}
+            raise FieldError(
+                f"{name} is an array of {value.dtype}; only text and numbers can be saved"
+            )
+        return {"dtype": "object", "values": [LABEL.write(v, arrays, name) for v in value]}
 
-    def read(self, node: Any, saved: Saved) -> np.ndarray:
+    def read(self, node: Any, context: ReadContext) -> np.ndarray:
         match node:
             case {"dtype": str(dtype), "values": list(values)}:
                 pass
             case _:
-                raise saved.refuse("a list of values")
+                raise context.refuse("a list of values")
         if dtype == "object":
             objects = np.empty(len(values), dtype=object)
-            objects[:] = [LABEL.read(value, saved) for value in values]
+            objects[:] = [LABEL.read(value, context) for value in values]
             return objects
         if dtype == "str" and all(type(value) is str for value in values):
-            return _text(values, saved)
+            return _text(values, context)
         known = dtype in _SCALARS or dtype in _INSTANTS
         if not known or not all(self._fits(value, dtype) for value in values):
-            raise saved.refuse("a list of values of one kind")
+            raise context.refuse("a list of values of one kind")
         try:
             if dtype in _INSTANTS:
                 return np.array(values, np.int64).astype(dtype)
             return np.array([float(v) if isinstance(v, str) else v for v in values], dtype=dtype)
         except OverflowError:
-            raise saved.refuse(f"a list of {dtype}") from None
+            raise context.refuse(f"a list of {dtype}") from None
 
     @staticmethod
     def _fits(value: Any, dtype: str) -> bool:
@@ -275,10 +281,10 @@ class _Values(Field):
         return type(value) is int
 
 
-def _text(values: list[str], saved: Saved) -> np.ndarray:
+def _text(values: list[str], context: ReadContext) -> np.ndarray:
     room = 4 * len(values) * max(map(len, values), default=0)
     if room > max(_ROOM, _TIMES * sum(map(len, values))):
-        raise saved.refuse("text of about the same length")
+        raise context.refuse("text of about the same length")
     return np.array(values, dtype=str)
 
 

@@ -51,7 +51,7 @@ def lock_folder(folder: Path) -> int | None:
 
 
 @contextmanager
-def turn(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Within, no other process that takes turns at a file has its turn; they wait.
 
     The file may be replaced, so what is locked is another beside it, ``.NAME.lock``. It is gone

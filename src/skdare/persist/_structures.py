@@ -9,20 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from skdare.persist._fields import LABEL, VALUES, Array, Arrays, Field, Saved, named_array
+from skdare.persist._fields import (
+    LABEL,
+    VALUES,
+    ArrayOf,
+    Field,
+    HeaderArrays,
+    ReadContext,
+    named_array,
+)
 
 
 @dataclass(frozen=True)
-class Maybe(Field):
+class Nullable(Field):
     """A value, or None."""
 
     field: Field
 
-    def write(self, value: Any, to: Arrays, name: str) -> Any:
-        return None if value is None else self.field.write(value, to, name)
+    def write(self, value: Any, arrays: HeaderArrays, name: str) -> Any:
+        return None if value is None else self.field.write(value, arrays, name)
 
-    def read(self, node: Any, saved: Saved) -> Any:
-        return None if node is None else self.field.read(node, saved)
+    def read(self, node: Any, context: ReadContext) -> Any:
+        return None if node is None else self.field.read(node, context)
 
 
 @dataclass(frozen=True)
@@ -31,13 +39,13 @@ class ListOf(Field):
 
     field: Field
 
-    def write(self, value: Sequence[Any], to: Arrays, name: str) -> list[Any]:
-        return [self.field.write(item, to, f"{name}.{i}") for i, item in enumerate(value)]
+    def write(self, value: Sequence[Any], arrays: HeaderArrays, name: str) -> list[Any]:
+        return [self.field.write(item, arrays, f"{name}.{i}") for i, item in enumerate(value)]
 
-    def read(self, node: Any, saved: Saved) -> list[Any]:
+    def read(self, node: Any, context: ReadContext) -> list[Any]:
         if type(node) is not list:
-            raise saved.refuse("a list")
-        return [self.field.read(item, saved.inside(str(i))) for i, item in enumerate(node)]
+            raise context.refuse("a list")
+        return [self.field.read(item, context.inside(str(i))) for i, item in enumerate(node)]
 
 
 @dataclass(frozen=True)
@@ -46,15 +54,15 @@ class TupleOf(Field):
 
     fields: tuple[Field, ...]
 
-    def write(self, value: tuple[Any, ...], to: Arrays, name: str) -> list[Any]:
+    def write(self, value: tuple[Any, ...], arrays: HeaderArrays, name: str) -> list[Any]:
         pairs = enumerate(zip(self.fields, value, strict=True))
-        return [one.write(item, to, f"{name}.{i}") for i, (one, item) in pairs]
+        return [one.write(item, arrays, f"{name}.{i}") for i, (one, item) in pairs]
 
-    def read(self, node: Any, saved: Saved) -> tuple[Any, ...]:
+    def read(self, node: Any, context: ReadContext) -> tuple[Any, ...]:
         if type(node) is not list or len(node) != len(self.fields):
-            raise saved.refuse(f"a list of {len(self.fields)}")
+            raise context.refuse(f"a list of {len(self.fields)}")
         pairs = enumerate(zip(self.fields, node, strict=True))
-        return tuple(one.read(item, saved.inside(str(i))) for i, (one, item) in pairs)
+        return tuple(one.read(item, context.inside(str(i))) for i, (one, item) in pairs)
 
 
 @dataclass(frozen=True)
@@ -64,127 +72,128 @@ class MapOf(Field):
     field: Field
     key: Field = LABEL
 
-    def write(self, value: Mapping[Any, Any], to: Arrays, name: str) -> list[Any]:
+    def write(self, value: Mapping[Any, Any], arrays: HeaderArrays, name: str) -> list[Any]:
         pairs = enumerate(value.items())
         return [
-            [self.key.write(label, to, name), self.field.write(item, to, f"{name}.{i}")]
+            [self.key.write(label, arrays, name), self.field.write(item, arrays, f"{name}.{i}")]
             for i, (label, item) in pairs
         ]
 
-    def read(self, node: Any, saved: Saved) -> dict[Any, Any]:
+    def read(self, node: Any, context: ReadContext) -> dict[Any, Any]:
         if type(node) is not list or any(type(p) is not list or len(p) != 2 for p in node):
-            raise saved.refuse("a list of pairs")
+            raise context.refuse("a list of pairs")
         pairs = enumerate(node)
         return {
-            self.key.read(label, saved): self.field.read(item, saved.inside(str(i)))
+            self.key.read(label, context): self.field.read(item, context.inside(str(i)))
             for i, (label, item) in pairs
         }
 
 
 @dataclass(frozen=True)
-class Named(Field):
+class EnumMember(Field):
     """A member of an enumeration, by its name."""
 
     members: type[Enum]
 
-    def write(self, value: Enum, to: Arrays, name: str) -> str:
+    def write(self, value: Enum, arrays: HeaderArrays, name: str) -> str:
         return value.name
 
-    def read(self, node: Any, saved: Saved) -> Enum:
+    def read(self, node: Any, context: ReadContext) -> Enum:
         if type(node) is not str or node not in self.members.__members__:
-            raise saved.refuse(f"a {self.members.__name__}")
+            raise context.refuse(f"a {self.members.__name__}")
         return self.members[node]
 
 
 @dataclass(frozen=True)
-class Record(Field):
+class ObjectOf(Field):
     """An object of a known class, made from its fields.
 
     Parameters
     ----------
-    made : class
+    cls : class
     fields : mapping
         By the names of the constructor's arguments. One that a file lacks has its default.
-    kept_as : mapping
+    attributes : mapping
         Names of attributes that differ from those of the arguments.
-    fits : callable, optional
+    is_valid : callable, optional
         Whether the values go together.
     """
 
-    made: type
+    cls: type
     fields: Mapping[str, Field]
-    kept_as: Mapping[str, str] = field(default_factory=dict)
-    fits: Callable[[dict[str, Any]], bool] = lambda values: True
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    is_valid: Callable[[dict[str, Any]], bool] = lambda values: True
 
-    def write(self, value: Any, to: Arrays, name: str) -> dict[str, Any]:
-        given = {key: getattr(value, self.kept_as.get(key, key)) for key in self.fields}
+    def write(self, value: Any, arrays: HeaderArrays, name: str) -> dict[str, Any]:
+        given = {key: getattr(value, self.attributes.get(key, key)) for key in self.fields}
         return {
-            key: self.fields[key].write(item, to, f"{name}.{key}") for key, item in given.items()
+            key: self.fields[key].write(item, arrays, f"{name}.{key}")
+            for key, item in given.items()
         }
 
-    def read(self, node: Any, saved: Saved) -> Any:
+    def read(self, node: Any, context: ReadContext) -> Any:
         if type(node) is not dict or not set(node) <= set(self.fields):
-            raise saved.refuse(f"a {self.made.__name__}")
+            raise context.refuse(f"a {self.cls.__name__}")
         # Letters of shapes that are not sizes of the head hold within one record.
-        own = replace(saved, sizes=dict(saved.sizes))
+        own = replace(context, sizes=dict(context.sizes))
         values = {key: self.fields[key].read(item, own.inside(key)) for key, item in node.items()}
         try:
-            fits = self.fits(values)
-            return self.made(**values) if fits else self._refuse(saved)
+            fits = self.is_valid(values)
+            return self.cls(**values) if fits else self._refuse(context)
         except (TypeError, KeyError) as error:  # a field that has no default is missing
-            raise saved.refuse(f"a whole {self.made.__name__}") from error
+            raise context.refuse(f"a whole {self.cls.__name__}") from error
 
-    def _refuse(self, saved: Saved) -> Any:
-        raise saved.refuse(f"a {self.made.__name__} whose parts fit together")
+    def _refuse(self, context: ReadContext) -> Any:
+        raise context.refuse(f"a {self.cls.__name__} whose parts fit together")
 
 
 @dataclass(frozen=True)
 class OneOf(Field):
     """An object of one of several classes, by name."""
 
-    records: Mapping[str, Record]
+    choices: Mapping[str, ObjectOf]
 
-    def write(self, value: Any, to: Arrays, name: str) -> dict[str, Any]:
-        kind = next(k for k, record in self.records.items() if type(value) is record.made)
-        return {"kind": kind, **self.records[kind].write(value, to, name)}
+    def write(self, value: Any, arrays: HeaderArrays, name: str) -> dict[str, Any]:
+        kind = next(k for k, choice in self.choices.items() if type(value) is choice.cls)
+        return {"kind": kind, **self.choices[kind].write(value, arrays, name)}
 
-    def read(self, node: Any, saved: Saved) -> Any:
+    def read(self, node: Any, context: ReadContext) -> Any:
         match node:
-            case {"kind": str(kind), **rest} if kind in self.records:
-                return self.records[kind].read(rest, saved)
-        raise saved.refuse("one of " + ", ".join(self.records))
+            case {"kind": str(kind), **rest} if kind in self.choices:
+                return self.choices[kind].read(rest, context)
+        raise context.refuse("one of " + ", ".join(self.choices))
 
 
 @dataclass(frozen=True)
 class _Anything(Field):
     """Labels, lists, tuples, mappings and arrays of them, in any nesting."""
 
-    def write(self, value: Any, to: Arrays, name: str) -> Any:
+    def write(self, value: Any, arrays: HeaderArrays, name: str) -> Any:
         if isinstance(value, np.ndarray):
             if value.ndim != 1:
-                return Array("").write(value, to, name)
-            return {"values": VALUES.write(value, to, name)}
+                return ArrayOf("").write(value, arrays, name)
+            return {"values": VALUES.write(value, arrays, name)}
         if isinstance(value, Mapping):
-            return {"map": MapOf(self).write(value, to, name)}
+            return {"map": MapOf(self).write(value, arrays, name)}
         if isinstance(value, list):
-            return ListOf(self).write(value, to, name)
+            return ListOf(self).write(value, arrays, name)
         if type(value) is tuple:
-            return {"list": ListOf(self).write(value, to, name)}
-        return LABEL.write(value, to, name)
+            return {"list": ListOf(self).write(value, arrays, name)}
+        return LABEL.write(value, arrays, name)
 
-    def read(self, node: Any, saved: Saved) -> Any:
+    def read(self, node: Any, context: ReadContext) -> Any:
         if type(node) is list:
-            return ListOf(self).read(node, saved)
+            return ListOf(self).read(node, context)
         match node:
             case {"array": _}:
-                return named_array(node, saved)
+                return named_array(node, context)
             case {"values": values}:
-                return VALUES.read(values, saved)
+                return VALUES.read(values, context)
             case {"map": pairs}:
-                return MapOf(self).read(pairs, saved)
+                return MapOf(self).read(pairs, context)
             case {"list": items}:
-                return tuple(ListOf(self).read(items, saved))
-        return LABEL.read(node, saved)
+                return tuple(ListOf(self).read(items, context))
+        return LABEL.read(node, context)
 
 
 LABELS = ListOf(LABEL)

@@ -117,7 +117,7 @@ class TensorFile:
         return cls(outline.kind, outline.header, arrays, outline.version)
 
 
-def header_of(path: str | PathLike[str]) -> TensorFile:
+def read_header(path: str | PathLike[str]) -> TensorFile:
     """The header alone, without any array; the checksum is not looked at."""
     with open_file(path) as file:
         outline = _outline(file, path)

@@ -71,7 +71,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 @dataclass(frozen=True, eq=False)
-class Partial:
+class PartialFile:
     """A file that is not yet whole, and is locked.
 
     Parameters
@@ -102,7 +102,7 @@ class Partial:
 
 
 @contextmanager
-def partial_file(path: Path) -> Iterator[Partial]:
+def partial_file(path: Path) -> Iterator[PartialFile]:
     """A file beside a path, gone unless it is kept; what killed processes left there is removed."""
     _clear(path)
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
@@ -119,7 +119,7 @@ def partial_file(path: Path) -> Iterator[Partial]:
                 # Another may have taken it for left behind before it was locked.
                 if lock(file.fileno()) is False or not is_at(partial, file.fileno()):
                     continue
-                yield Partial(partial, file, mode)
+                yield PartialFile(partial, file, mode)
                 return
         finally:
             partial.unlink(missing_ok=True)
@@ -139,7 +139,7 @@ def _clear_one(left: Path) -> None:
     # For writing: network drives lock no other.
     with left.open("r+b") as file:
         if lock(file.fileno()) and is_at(left, file.fileno()):
-            shutil.rmtree(Partial(left, file).folder, ignore_errors=True)
+            shutil.rmtree(PartialFile(left, file).folder, ignore_errors=True)
             left.unlink()
 
 
