@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skdare.bench import Given, Plan, Settings, bench_plan
-from skdare.datasets import MANIFEST, DomainData, read, read_fine_tuned, store_info
+from skdare.datasets import DomainData, read, read_fine_tuned, store_info
+from skdare.datasets._manifest import MANIFEST
 
 if TYPE_CHECKING:
     from skdare.features import Backbone, Examples, Job, Recipe, Source, TrainingRecord

@@ -216,7 +216,8 @@ def test_a_table_whose_rows_do_not_agree_is_refused_before_it_is_streamed(folder
 
 
 def test_a_file_becomes_a_store_some_rows_at_a_time(folder, parts):
-    from skdare.datasets import fingerprint, read
+    from skdare.datasets import read
+    from skdare.datasets._domain_data import fingerprint
 
     for name in [name for name in in_every_form(parts[0]) if name.startswith("t.")]:
         ok("features", "convert", name, f"{name}-store")
@@ -733,7 +734,7 @@ def test_a_full_disk_is_a_failure_and_no_mistake(folder, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device", "p.csv")
 
-    monkeypatch.setattr(_row_writer._Csv, "write", full)
+    monkeypatch.setattr(_row_writer.CsvRowWriter, "write", full)
     result = run("predict", "head.safetensors", "ward7.npz", "--out", "p.csv")
     assert result.exit_code == 1
     assert "no space left" in result.stderr

@@ -18,7 +18,6 @@ from skdare.datasets import (
     DomainData,
     StoreWriter,
     append_rows,
-    fingerprint,
     read,
     read_chunks,
     read_features,
@@ -28,6 +27,7 @@ from skdare.datasets import (
     write,
     write_store,
 )
+from skdare.datasets._domain_data import fingerprint
 
 N, D = 23, 4
 DTYPES = ("float64", "float32", "float16", "uint8")
@@ -223,7 +223,10 @@ def test_names_grow_as_they_come_unless_they_are_given(tmp_path):
         ({"labels": [["a"], ["b"]]}, r"labels has shape \(2, 1\)"),
         ({"domains": [0.5, 1.0]}, "domains are numbers; name them by strings or whole numbers"),
         ({"domains": [1, 2]}, "domains are whole numbers, but those of the store are text"),
-        ({"split": None}, "the store has split, and these lack them; all rows or none do"),
+        (
+            {"split": None},
+            "the store has split, and these lack them; give them for all rows or for none",
+        ),
         ({"split": [0, 1]}, "True marks the reserved rows"),
         ({"ids": ["a", "b"]}, "the store lacks ids, and these have them"),
         ({"domains": np.array([2**63, 1], np.uint64)}, "beyond 64-bit whole numbers"),
@@ -280,9 +283,9 @@ def test_chunks_of_nothing_and_rows_that_are_not_there_are_refused(tmp_path):
     write_store(tmp_path / "table", table())
     with pytest.raises(ValueError, match="rows is 0"):
         read_chunks(tmp_path / "table", 0)
-    with pytest.raises(ValueError, match=r"rows 3 to 24 are asked for, but .* has 23"):
+    with pytest.raises(ValueError, match=r"start is 3 and stop is 24, but .* has 23 rows"):
         read_features(tmp_path / "table", 3, 24)
-    with pytest.raises(ValueError, match=r"a\.npz is no feature store"):
+    with pytest.raises(ValueError, match=r"a\.npz is not a feature store"):
         read_chunks(tmp_path / "a.npz")
 
 
@@ -643,7 +646,7 @@ def test_every_kind_of_file_is_read_back(named, labels, suffix, tmp_path):
 @pytest.mark.parametrize(
     ("name", "change", "options", "message"),
     [
-        ("a.pt", {}, {}, r"\.pt is only read"),
+        ("a.pt", {}, {}, r"cannot write a table to .*a\.pt: choose a name that ends in \.npz, "),
         ("a.npz", {}, {"dtype": "uint8"}, "dtype is 'uint8'"),
         ("a.csv", {"feature_names": list("abcy")}, {}, "'y', which cannot name a column"),
         ("a.parquet", {"feature_names": list("aabc")}, {}, "the same name twice"),
@@ -737,12 +740,15 @@ def test_verify_lists_every_bad_file_and_exits_with_one(store):
     ("arguments", "message"),
     [
         (["convert", "a.npz", "b", "--dtype", "float16"], "float16 ends at 65504"),
-        (["convert", "a.npz", "b.csv", "--dtype", "uint8"], "float64, float32 or float16 fit"),
-        (["convert", "a.npz", "b.pt"], ".pt is only read"),
+        (
+            ["convert", "a.npz", "b.csv", "--dtype", "uint8"],
+            "such a file holds float64, float32 or float16",
+        ),
+        (["convert", "a.npz", "b.pt"], "cannot write a table to b.pt"),
         (["convert", "a.npz", "b", "--target", "class"], "no 'class' for target"),
         (["convert", "c.npz", "b"], "does not exist"),
         (["info", "c.npz"], "does not exist"),
-        (["verify", "a.npz"], "is no feature store"),
+        (["verify", "a.npz"], "is not a feature store"),
     ],
 )
 def test_a_mistake_exits_with_two_and_leaves_nothing(arguments, message, tmp_path, monkeypatch):

@@ -245,12 +245,12 @@ def test_a_file_that_was_cleared_away_before_it_was_locked_is_begun_anew(tmp_pat
 
 @posix
 def test_a_store_that_fails_leaves_nothing(tmp_path, monkeypatch):
-    from skdare.datasets import _store_files
+    from skdare.datasets import _store_writer
 
     def fail(*_):
         raise RuntimeError("halfway")
 
-    monkeypatch.setattr(_store_files._Hashed, "write", fail)
+    monkeypatch.setattr(_store_writer._HashedFile, "write", fail)
     with pytest.raises(RuntimeError, match="halfway"):
         write_store(tmp_path / "store", DATA)
     assert _names(tmp_path) == []

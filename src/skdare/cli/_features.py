@@ -135,7 +135,7 @@ def verify_store(path: str, as_json: bool) -> None:
 
 def _stores(path: Path) -> list[Path]:
     """The store, or those in a folder of them."""
-    from skdare.datasets import MANIFEST
+    from skdare.datasets._manifest import MANIFEST
 
     if (path / MANIFEST).exists() or not path.is_dir():
         return [path]

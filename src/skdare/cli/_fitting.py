@@ -20,7 +20,9 @@ from skdare.cli._options import read_table, set_options
 from skdare.cli._preparing import check_whole, large_enough, preparation_of
 from skdare.cli._saved import Saved, size
 from skdare.cli._table_options import option_name, table_keys
-from skdare.datasets import MANIFEST, DomainData, PreparedRows, guess_task, open_table
+from skdare.datasets import DomainData, guess_task, open_table
+from skdare.datasets._lazy_rows import PreparedRows
+from skdare.datasets._manifest import MANIFEST
 
 
 @dataclass(eq=False)

@@ -167,7 +167,7 @@ def _of_run(run: str, moved: str | None, given: dict[str, Any], watcher: Watcher
 
 
 def _of_backbone(source: str, out: str | None, given: dict[str, Any], watcher: Watcher) -> Path:
-    from skdare.datasets import MANIFEST
+    from skdare.datasets._manifest import MANIFEST
     from skdare.features import Extractor
 
     target = Path(out or f"{name_of(source)}.features")

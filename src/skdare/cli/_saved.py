@@ -13,7 +13,7 @@ from skdare.cli._table_options import spelled
 if TYPE_CHECKING:
     import numpy as np
 
-    from skdare.datasets import RowChunk, RowSource
+    from skdare.datasets._row_source import RowChunk, RowSource
 
 # What files of every version of skdare begin with, and within how many bytes: a later version says
 # so too, which `inspect_file` refuses like a file that is none of ours.
@@ -87,7 +87,7 @@ class Saved:
 
     def sources(self, places: Sequence[str], key: str | None, **beside: Any) -> list[RowSource]:
         """The rows of these files, refused where they are not of this head's features."""
-        from skdare.datasets import RowSource
+        from skdare.datasets._row_source import RowSource
 
         try:
             found = [RowSource(place, names=self.names, key=key, **beside) for place in places]

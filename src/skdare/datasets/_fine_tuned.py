@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from skdare.datasets._domain_data import DomainData
 from skdare.datasets._manifest import MANIFEST
 from skdare.datasets._read import read
-from skdare.datasets._table import DomainData
 
 Place = tuple[str, int]  # held-out domain, trial
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from skdare.arrays import chunks
-from skdare.datasets._table import DomainData
+from skdare.datasets._domain_data import DomainData
 
 NAMES = {
     "features": ("x", "features", "embeddings", "embedding", "feats"),

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdare.datasets._domain_data import DomainData, guess_task
 from skdare.datasets._natural import natural
 from skdare.datasets._roles import decode
-from skdare.datasets._table import DomainData, guess_task
 
 _MASK = -1  # skada's mark of a row whose class is not known; of a number, it is NaN
 Label = int | str

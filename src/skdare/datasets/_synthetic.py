@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skdare.datasets._table import DomainData
+from skdare.datasets._domain_data import DomainData
 
 
 def make_latent_domains(

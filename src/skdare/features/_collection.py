@@ -14,7 +14,7 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from skdare.datasets import natural
+from skdare.datasets._natural import natural
 from skdare.datasets._roles import MISSING
 from skdare.persist import open_file
 

@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
 from skdare._validation import check_choice
-from skdare.datasets import natural
 from skdare.datasets._contents import reading
+from skdare.datasets._natural import natural
 from skdare.features._collection import IMAGE_SUFFIXES, Collection, ImageFile, Row, listed
 from skdare.features._tables import TABLES, read_table
 from skdare.persist import open_file

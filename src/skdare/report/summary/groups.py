@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdare.bench import ABLATION, LABELS, METRICS, NETWORK, Record
-from skdare.datasets import natural
+from skdare.datasets._natural import natural
 from skdare.report.summary.grid import Grid, Line, Sweep, gather, sweep
 from skdare.report.summary.standing import Standing, stand
 

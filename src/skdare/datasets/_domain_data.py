@@ -91,7 +91,8 @@ def fingerprint(data: DomainData) -> str:
 
     Examples
     --------
-    >>> from skdare.datasets import fingerprint, make_latent_domains
+    >>> from skdare.datasets import make_latent_domains
+    >>> from skdare.datasets._domain_data import fingerprint
     >>> data = make_latent_domains(random_state=0)
     >>> fingerprint(data) == fingerprint(make_latent_domains(random_state=0))
     True
