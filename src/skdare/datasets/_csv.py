@@ -329,8 +329,11 @@ class _BlockParser:
         self._before = max((j + 1 for j in apart if 2 * j < self.width), default=0)
         self._after = max((self.width - j for j in apart if 2 * j >= self.width), default=0)
         between = range(self._before, self.width - self._after)
-        self._first_numbers = [j for j in numeric if j < self._before]
-        self._last_numbers = [j for j in numeric if j >= between.stop]
+        # A line becomes the cells before, all numbers between as one, and the cells after.
+        pieces = [*range(self._before), None, *range(between.stop, self.width)]
+        place = {j: i for i, j in enumerate(pieces)}
+        self._text_places = [place[j] for j in text]
+        self._number_places = [i for i, j in enumerate(pieces) if j is None or j in wanted]
         near = max(self._before, self._after) <= _NEAR_THE_END
         self._cuts_lines = near and len(between) > 0
 
@@ -366,25 +369,22 @@ class _BlockParser:
         """Cut lines at their ends only; None where they need more care."""
         delimiter = self.table.delimiter.encode()
         numbers: list[bytes] = []
-        text: dict[int, list[bytes]] = {j: [] for j in self.text}
+        text: list[list[bytes]] = [[] for _ in self.text]
         for line in lines:
             if line.count(delimiter) != self.width - 1:
                 return None
-            *first, rest = line.split(delimiter, self._before)
-            between, *last = rest.rsplit(delimiter, self._after)
-            ends = dict(enumerate(first)) | dict(enumerate(last, self.width - self._after))
-            for j in self.text:
-                text[j].append(ends[j])
+            pieces = line.split(delimiter, self._before)
+            pieces += pieces.pop().rsplit(delimiter, self._after)
+            for place, column in zip(self._text_places, text, strict=True):
+                column.append(pieces[place])
             if self.numeric:
-                numbers += [ends[j] for j in self._first_numbers]
-                numbers.append(between)
-                numbers += [ends[j] for j in self._last_numbers]
+                numbers += [pieces[place] for place in self._number_places]
         count = len(lines) * len(self.numeric)
         values = _plain_numbers(delimiter.join(numbers), delimiter, count)
         if values is None:
             return None
         try:
-            cells = [[cell.decode("utf-8").strip() for cell in text[j]] for j in self.text]
+            cells = [[cell.decode("utf-8").strip() for cell in column] for column in text]
         except UnicodeDecodeError:
             return None
         return self._block(values, cells, len(lines))
