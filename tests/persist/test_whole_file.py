@@ -254,3 +254,17 @@ def test_a_store_that_fails_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="halfway"):
         write_store(tmp_path / "store", DATA)
     assert _names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError(errno.ENOENT, "No such file or directory", "input.npy"),
+        ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"),
+    ],
+)
+def test_an_error_of_something_else_is_not_blamed_on_the_file(error, tmp_path):
+    with pytest.raises(type(error)) as raised, whole_file(tmp_path / "file"):
+        raise error
+    assert raised.value is error
+    assert _names(tmp_path) == []
