@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import small_tables
 from skdare.cli import main
 from skdare.datasets import (
     DomainData,
@@ -28,31 +29,9 @@ from skdare.datasets import (
     write_store,
 )
 from skdare.datasets._domain_data import fingerprint
+from small_stores import CODED, LABELS, MADE, D, N, begin, feed, rows_of, table
 
-N, D = 23, 4
 DTYPES = ("float64", "float32", "float16", "uint8")
-LABELS = {
-    "text": np.array(["cat", "dog", "élan"])[np.arange(N) % 3],
-    "whole": np.arange(N) % 3,
-    "many whole": np.arange(N) * 7,
-    "real": np.arange(N) / 8,
-    "few real": np.arange(N) % 3 * 1.0,
-    "bool": np.arange(N) % 3 == 0,
-}
-MADE = {"backbone": "resnet50", "held_out": None, "trial": 0, "sizes": [256, 224]}
-
-
-def table(labels: str = "text", dtype: str = "float32") -> DomainData:
-    """23 rows of 4 features that float16 holds exactly."""
-    X = ((np.arange(N * D).reshape(N, D) * 37) % 101 - 40).astype(dtype) / 4
-    domains = np.array(["north", "south, far"])[np.arange(N) // 2 % 2]
-    names = [f"f{j}" for j in range(D)]
-    return DomainData(X, LABELS[labels], domains, np.arange(N) % 5 == 0, "table", names, MADE)
-
-
-def rows_of(data: DomainData, rows: slice) -> DomainData:
-    split = None if data.split is None else data.split[rows]
-    return replace(data, X=data.X[rows], y=data.y[rows], domains=data.domains[rows], split=split)
 
 
 def joined(parts: list[DomainData]) -> DomainData:
@@ -68,19 +47,6 @@ def assert_same(back: DomainData, data: DomainData) -> None:
         np.testing.assert_array_equal(getattr(back, role), getattr(data, role))
         assert getattr(back, role).dtype.kind == getattr(data, role).dtype.kind
     assert (back.feature_names, back.made) == (data.feature_names, data.made)
-
-
-def begin(path: Path, **options) -> StoreWriter:
-    options = {"features": D, "rows_per_shard": 5, "made": MADE, **options}
-    return StoreWriter(path, **options)
-
-
-def feed(writer: StoreWriter, data: DomainData, step: int = 3, stop: int = N) -> None:
-    """The rows that are not on file yet, a few at a time."""
-    for start in range(writer.rows, stop, step):
-        part = rows_of(data, slice(start, min(start + step, stop)))
-        ids = [f"{start + i}.jpg" for i in range(len(part.X))]
-        writer.append(part.X, part.y, part.domains, part.split, ids)
 
 
 def files(store: Path) -> dict[str, bytes]:
@@ -291,12 +257,11 @@ def test_chunks_of_nothing_and_rows_that_are_not_there_are_refused(tmp_path):
 
 # Killed, and resumed
 
-CODED = {"dtype": "uint8", "rows_per_shard": 9}
 KILLED = """
 import os, signal, sys
-sys.path[:0] = [{tests!r}, {here!r}]
+sys.path.insert(0, {tests!r})
 from pathlib import Path
-from test_store import CODED, begin, feed, table
+from small_stores import CODED, begin, feed, table
 
 def die_at(moment):
     def counted(real):
@@ -326,9 +291,7 @@ sys.exit(status)
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_run_killed_at_any_moment_resumes_to_the_same_bytes(tmp_path):
-    script = KILLED.format(
-        tests=str(Path(__file__).parents[1]), here=str(Path(__file__).parent), folder=str(tmp_path)
-    )
+    script = KILLED.format(tests=str(Path(__file__).parents[1]), folder=str(tmp_path))
     subprocess.run([sys.executable, "-c", script], check=True)
     moments = sorted(int(path.name) for path in tmp_path.glob("[0-9]*"))
     whole = files(tmp_path / f"{moments[-1]}")
@@ -615,16 +578,13 @@ def test_a_manifest_that_is_none_is_refused_by_a_value_error(text, store):
 
 
 def test_version_1_reads_in_chunks_but_has_no_checksums_and_does_not_grow(tmp_path):
-    from test_read import table as first_table
-    from test_read import write_version_1
-
-    store = write_version_1(tmp_path, first_table())
+    store = small_tables.write_version_1(tmp_path, small_tables.table())
     assert_same(joined(list(read_chunks(store, 4))), read(store))
     assert store_info(store).version == 1
     with pytest.raises(ValueError, match="keeps no checksums"):
         verify(store)
     with pytest.raises(ValueError, match="cannot grow"):
-        append_rows(store, first_table())
+        append_rows(store, small_tables.table())
 
 
 # Files of other kinds
