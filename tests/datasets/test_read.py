@@ -310,6 +310,12 @@ def test_a_column_that_turns_into_text_late_is_text_throughout(text, monkeypatch
     assert a.tolist() == [1, 2, 3, 4, 5]
 
 
+def test_a_blank_line_and_a_cell_of_two_lines_count_as_lines_but_not_as_rows(text):
+    path = text('a,y,site\n\n1,0,"n\no"\n2,1\n')
+    with pytest.raises(ValueError, match=r"row 1 of .* \(line 5\) has 2 cells"):
+        read(path)
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
@@ -341,13 +347,13 @@ def test_parquet_lists_of_several_lengths_are_refused(tmp_path):
         read(tmp_path / "a.parquet")
 
 
-def test_missing_labels_in_parquet_are_refused(tmp_path):
+@pytest.mark.parametrize("values", [["a", None, "b"], [1, None, 2], [True, None, False]])
+def test_missing_labels_in_parquet_are_refused(values, tmp_path):
     pa, pq = parquet()
-    for values in (["a", None, "b"], [1, None, 2], [True, None, False]):
-        held = {"a": [1.0, 2.0, 3.0], "y": values, "site": ["a", "b", "b"]}
-        pq.write_table(pa.table(held), tmp_path / "a.parquet")
-        with pytest.raises(ValueError, match=r"target 'y' in .* in 1 of 3 rows.*row 1"):
-            read(tmp_path / "a.parquet")
+    columns = {"a": [1.0, 2.0, 3.0], "y": values, "site": ["a", "b", "b"]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"target 'y' in .* in 1 of 3 rows.*row 1"):
+        read(tmp_path / "a.parquet")
 
 
 # The feature store

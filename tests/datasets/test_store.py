@@ -90,14 +90,15 @@ def test_rows_that_come_one_by_one_are_read_back(labels, tmp_path):
     assert_same(read(tmp_path / "table"), data)
 
 
+@pytest.mark.parametrize("step", [2, 7, N])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_store_does_not_depend_on_how_rows_come(dtype, tmp_path):
+def test_the_store_does_not_depend_on_how_rows_come(dtype, step, tmp_path):
     data = table(dtype="float64")
     data = replace(data, X=np.sin(data.X))
-    for step in (1, 2, 7, N):
-        with begin(tmp_path / f"{step}", dtype=dtype) as writer:
-            feed(writer, data, step=step)
-        assert files(tmp_path / f"{step}") == files(tmp_path / "1")
+    for rows in (1, step):
+        with begin(tmp_path / f"{rows}", dtype=dtype) as writer:
+            feed(writer, data, step=rows)
+    assert files(tmp_path / f"{step}") == files(tmp_path / "1")
 
 
 @pytest.mark.parametrize("rows_per_shard", [None, 5])
@@ -569,12 +570,12 @@ def test_a_manifest_that_lies_is_refused_by_a_value_error(place, value, store):
         read(store)
 
 
+@pytest.mark.parametrize("reader", [read, verify, store_info, read_chunks])
 @pytest.mark.parametrize("text", ["", "null", "[]", "3", "{", '{"a": ' * 9999, "\udcff"])
-def test_a_manifest_that_is_none_is_refused_by_a_value_error(text, store):
+def test_a_manifest_of_another_kind_is_refused_by_a_value_error(text, reader, store):
     (store / "manifest.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    for reader in (read, verify, store_info, read_chunks):
-        with pytest.raises(ValueError, match=r"manifest\.json"):
-            reader(store)
+    with pytest.raises(ValueError, match=r"manifest\.json"):
+        reader(store)
 
 
 def test_version_1_reads_in_chunks_but_has_no_checksums_and_does_not_grow(tmp_path):

@@ -108,21 +108,21 @@ def as_read(path):
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\n\n"])
 @pytest.mark.parametrize("delimiter", [",", "\t"])
 @pytest.mark.parametrize("package", ["pyarrow", "numpy"])
-def test_quick_and_careful_readings_of_csv_agree(package, delimiter, ending, tmp_path, monkeypatch):
+@pytest.mark.parametrize("cell", CELLS)
+def test_quick_and_careful_readings_of_csv_agree(
+    cell, package, delimiter, ending, tmp_path, monkeypatch
+):
     if package == "pyarrow":
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    careful = pytest.MonkeyPatch()
-    for cell in CELLS:
-        path = tmp_path / "a.csv"
-        rows = [["a", "b", "y", "site"], ["1", cell, "0", "n"], ["2", "3", "1", "s"]]
-        path.write_text(ending.join(map(delimiter.join, rows)) + ending, newline="")
-        with monkeypatch.context() as patch:
-            if package == "numpy":
-                patch.setitem(sys.modules, "pyarrow", None)
-            quick = as_read(path)
-        with careful.context() as patch:
-            patch.setattr(_csv, "_plain_numbers", lambda *_: None)
-            assert quick == as_read(path), cell
+    path = tmp_path / "a.csv"
+    rows = [["a", "b", "y", "site"], ["1", cell, "0", "n"], ["2", "3", "1", "s"]]
+    path.write_text(ending.join(map(delimiter.join, rows)) + ending, newline="")
+    with monkeypatch.context() as patch:
+        if package == "numpy":
+            patch.setitem(sys.modules, "pyarrow", None)
+        quick = as_read(path)
+    monkeypatch.setattr(_csv, "_plain_numbers", lambda *_: None)
+    assert quick == as_read(path)
 
 
 def test_rows_that_are_quoted_further_down_are_read_on(tmp_path, monkeypatch):

@@ -95,15 +95,15 @@ def _names(folder: Path) -> list[str]:
 
 
 @posix
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
 @_writers(REPLACING)
-def test_a_private_file_stays_private(name, writer, tmp_path):
+def test_a_private_file_stays_private(name, writer, mode, tmp_path):
     path = tmp_path / name
     writer(path)
-    for mode in (0o600, 0o640, 0o666):
-        path.chmod(mode)
-        writer(path)
-        assert stat.S_IMODE(path.stat().st_mode) == mode
-        assert path.stat().st_size > 0
+    path.chmod(mode)
+    writer(path)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert path.stat().st_size > 0
 
 
 @posix
