@@ -617,7 +617,7 @@ MISTAKES = [
     (["predict", "head.safetensors", "empty.npz"], "has no features"),
     (["predict", "head.safetensors", "holes.npy"], "row 3 of holes.npy has no value for 'f2'"),
     (["predict", "head.safetensors", "infinite.npy"], "has infinity in row 1"),
-    (["predict", "head.safetensors", "ward7.npz", "--out", "p.xls"], "of no kind"),
+    (["predict", "head.safetensors", "ward7.npz", "--out", "p.xls"], "cannot write to p.xls"),
     (["predict", "head.safetensors", "ward7.npz", "--out", "absent/p.csv"], "cannot be written"),
     (["predict", "head.safetensors", "ward7.npz", "--out", "p.csv", "--json"], "--json writes"),
     (["predict", "head.safetensors", "ward7.npz", "--id", "name"], "no 'name' for id"),
