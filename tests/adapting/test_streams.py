@@ -378,7 +378,7 @@ def test_a_full_disk_leaves_the_file_that_was_there(saved, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     adapter = head.resume(path).partial_fit(rows_of_a_domain(50, 9))
-    with pytest.raises(OSError, match="what was there is as it was") as caught:
+    with pytest.raises(OSError, match="what was there is unchanged") as caught:
         adapter.save(path)
     assert caught.value.errno == errno.ENOSPC
     assert path.read_bytes() == before

@@ -217,7 +217,8 @@ def test_a_table_whose_rows_do_not_agree_is_refused_before_it_is_streamed(folder
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_becomes_a_store_some_rows_at_a_time(folder, parts, name):
-    from skdare.datasets import fingerprint, read
+    from skdare.datasets import read
+    from skdare.datasets._domain_data import fingerprint
 
     write_training_rows(name, parts[0])
     run_ok("features", "convert", name, "store")
@@ -631,7 +632,7 @@ MISTAKES = [
     (["predict", "head.safetensors", "empty.npz"], "has no features"),
     (["predict", "head.safetensors", "holes.npy"], "row 3 of holes.npy has no value for 'f2'"),
     (["predict", "head.safetensors", "infinite.npy"], "has infinity in row 1"),
-    (["predict", "head.safetensors", "ward7.npz", "--out", "p.xls"], "of no kind"),
+    (["predict", "head.safetensors", "ward7.npz", "--out", "p.xls"], "cannot write to p.xls"),
     (["predict", "head.safetensors", "ward7.npz", "--out", "absent/p.csv"], "cannot be written"),
     (["predict", "head.safetensors", "ward7.npz", "--out", "p.csv", "--json"], "--json writes"),
     (["predict", "head.safetensors", "ward7.npz", "--id", "name"], "no 'name' for id"),
@@ -776,7 +777,7 @@ def test_a_full_disk_is_a_failure_and_no_mistake(folder, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device", "p.csv")
 
-    monkeypatch.setattr(_row_writer._Csv, "write", full)
+    monkeypatch.setattr(_row_writer.CsvRowWriter, "write", full)
     result = run("predict", "head.safetensors", "ward7.npz", "--out", "p.csv")
     assert result.exit_code == 1
     assert "no space left" in result.stderr

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 import os
 import pickle
@@ -16,153 +14,14 @@ import numpy as np
 import pytest
 
 from skdare.datasets import (
-    DomainData,
-    _columns,
-    _csv_cells,
-    fingerprint,
+    _csv,
     guess_task,
     make_latent_domains,
     read,
     write_store,
 )
-
-N, D = 12, 3
-
-
-def table(task: str = "classification") -> DomainData:
-    """12 rows, 3 features that float16 holds exactly, one of them missing."""
-    X = (np.arange(N * D).reshape(N, D) - 7.5) / 4
-    X[2, 1] = np.nan
-    y = np.array(["cat", "dog", "élan"])[np.arange(N) % 3]
-    if task == "regression":
-        y = np.arange(N) / 8
-    elif task == "codes":
-        y = np.arange(N) % 3
-    domains = np.array(["north", "south, far"])[np.arange(N) % 2]
-    return DomainData(X, y, domains, np.arange(N) % 5 == 0, "table")
-
-
-def as_columns(data: DomainData) -> dict[str, list]:
-    X = {f"feat_{j}": data.X[:, j].tolist() for j in range(data.X.shape[1])}
-    labels = {"y": data.y.tolist(), "domain": data.domains.tolist()}
-    split = {} if data.split is None else {"split": data.split.tolist()}
-    return {"id": list(range(len(data.y))), **X, **labels, **split}
-
-
-def as_codes(data: DomainData) -> tuple[dict[str, np.ndarray], dict[str, list]]:
-    """Numbers only, and the names that integers stand for."""
-    arrays, names = {"X": data.X, "y": data.y}, {}
-    if data.y.dtype.kind == "U":
-        values, arrays["y"] = np.unique(data.y, return_inverse=True)
-        names["classes"] = values.tolist()
-    values, arrays["domain"] = np.unique(data.domains, return_inverse=True)
-    return {**arrays, "split": data.split}, {**names, "domains": values.tolist()}
-
-
-def write_npz(folder: Path, data: DomainData) -> Path:
-    path = folder / "table.npz"
-    np.savez(path, X=data.X, y=data.y, domain=data.domains, split=data.split)
-    return path
-
-
-def csv_writer(suffix: str, delimiter: str, encoding: str = "utf-8") -> Callable:
-    def write(folder: Path, data: DomainData) -> Path:
-        path = folder / f"table{suffix}"
-        columns = as_columns(data)
-        opener = gzip.open if suffix.endswith("gz") else open
-        with opener(path, "wt", encoding=encoding, newline="") as file:
-            writer = csv.writer(file, delimiter=delimiter)
-            writer.writerows([columns, *zip(*columns.values(), strict=True)])
-        return path
-
-    return write
-
-
-def write_parquet(folder: Path, data: DomainData) -> Path:
-    pa, pq = parquet()
-    pq.write_table(pa.table(as_columns(data)), folder / "table.parquet", row_group_size=5)
-    return folder / "table.parquet"
-
-
-def write_parquet_lists(folder: Path, data: DomainData, size: int = -1) -> Path:
-    pa, pq = parquet()
-    columns = {k: v for k, v in as_columns(data).items() if not k.startswith("feat_")}
-    columns["domain"] = pa.array(columns["domain"]).dictionary_encode()
-    columns["embedding"] = pa.array(data.X.tolist(), pa.list_(pa.float64(), size))
-    pq.write_table(pa.table(columns), folder / "table.parquet", row_group_size=5)
-    return folder / "table.parquet"
-
-
-def write_parquet_fixed_lists(folder: Path, data: DomainData) -> Path:
-    return write_parquet_lists(folder, data, D)
-
-
-def write_safetensors(folder: Path, data: DomainData) -> Path:
-    safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
-    arrays, names = as_codes(data)
-    path = folder / "table.safetensors"
-    safetensors.save_file(arrays, path, metadata={k: json.dumps(v) for k, v in names.items()})
-    return path
-
-
-def write_torch(folder: Path, data: DomainData) -> Path:
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    held = {"X": torch.tensor(data.X), "y": data.y.tolist(), "domain": data.domains.tolist()}
-    torch.save({**held, "split": torch.tensor(data.split), "epoch": 3}, folder / "table.pt")
-    return folder / "table.pt"
-
-
-def write_one_shard(folder: Path, data: DomainData) -> Path:
-    write_store(folder / "table", data)
-    return folder / "table"
-
-
-def write_two_shards(folder: Path, data: DomainData) -> Path:
-    write_store(folder / "table", data, rows_per_shard=7)
-    return folder / "table"
-
-
-def write_version_1(folder: Path, data: DomainData) -> Path:
-    """Two shards, as the first version had them: names of files, and no checksums."""
-    arrays, names = as_codes(data)
-    arrays = {"features": arrays["X"], "labels": arrays["y"], "domains": arrays["domain"]}
-    arrays["split"] = data.split
-    shards = []
-    for number, rows in enumerate((slice(0, 5), slice(5, N))):
-        shard = {key: f"{key}-{number}.npy" for key in arrays}
-        (folder / "table").mkdir(exist_ok=True)
-        for key, name in shard.items():
-            np.save(folder / "table" / name, arrays[key][rows])
-        shards.append({"rows": len(range(N)[rows]), **shard})
-    manifest = {"format": "skdare-features", "version": 1, "rows": N, "features": D}
-    manifest |= {"dtype": data.X.dtype.name, "classes": None, "feature_names": None}
-    manifest |= {"shards": shards, **names}
-    (folder / "table" / "manifest.json").write_text(json.dumps(manifest))
-    return folder / "table"
-
-
-WRITERS = {
-    "npz": write_npz,
-    "csv": csv_writer(".csv", ","),
-    "csv with semicolons": csv_writer(".csv", ";"),
-    "csv with tabs and a BOM": csv_writer(".CSV", "\t", "utf-8-sig"),
-    "csv.gz": csv_writer(".csv.gz", ","),
-    "parquet": write_parquet,
-    "parquet with lists": write_parquet_lists,
-    "parquet with fixed lists": write_parquet_fixed_lists,
-    "safetensors": write_safetensors,
-    "torch": write_torch,
-    "store": write_one_shard,
-    "store of two shards": write_two_shards,
-    "store of version 1": write_version_1,
-}
-
-
-def parquet():
-    return (
-        pytest.importorskip("pyarrow", reason="pyarrow is not installed"),
-        pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed"),
-    )
+from skdare.datasets._domain_data import fingerprint
+from small_tables import WRITERS, D, N, parquet, table, write_one_shard
 
 
 @pytest.fixture
@@ -258,7 +117,7 @@ def test_a_path_that_leads_nowhere_or_to_an_unknown_kind_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"a\.npz does not exist"):
         read(tmp_path / "a.npz")
     (tmp_path / "a.xlsx").write_text("x")
-    with pytest.raises(ValueError, match=r"a\.xlsx is of no known kind; skdare reads \.npz"):
+    with pytest.raises(ValueError, match=r"cannot read .*a\.xlsx: its name must end in \.npz, "):
         read(tmp_path / "a.xlsx")
 
 
@@ -443,12 +302,18 @@ def test_labels_in_text_are_numbers_only_where_all_are(cells, kind, text):
 
 
 def test_a_column_that_turns_into_text_late_is_text_throughout(text, monkeypatch):
-    monkeypatch.setattr(_csv_cells, "_BYTES_AT_A_TIME", 8)
+    monkeypatch.setattr(_csv, "_BYTES_AT_A_TIME", 8)
     path = text("a,code,y,site\n1,01,0,n\n2,02,1,s\n3,03,1,s\n4,x4,0,n\n5,05,1,n\n")
-    contents = _columns.read_csv(path, lambda name: name in ("y", "site"))
+    contents = _csv.read_csv(path, lambda name: name in ("y", "site"))
     a, code = contents.load(["a", "code"])
     assert code.tolist() == ["01", "02", "03", "x4", "05"]
     assert a.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_a_blank_line_and_a_cell_of_two_lines_count_as_lines_but_not_as_rows(text):
+    path = text('a,y,site\n\n1,0,"n\no"\n2,1\n')
+    with pytest.raises(ValueError, match=r"row 1 of .* \(line 5\) has 2 cells"):
+        read(path)
 
 
 @pytest.mark.parametrize(
@@ -457,7 +322,7 @@ def test_a_column_that_turns_into_text_late_is_text_throughout(text, monkeypatch
         ("1,2,3\n4,5,6\n", "starts with numbers; a header"),
         ("a,,y\n1,2,3\n", "column 1 of .* has no name"),
         ("a,a,y\n1,2,3\n", "2 columns called 'a'"),
-        ("a,y,site\n1,2,n\n1,2\n", "row 1 of .* has 2 cells, but the header has 3"),
+        ("a,y,site\n1,2,n\n1,2\n", r"row 1 of .* \(line 3\) has 2 cells, but the header has 3"),
         ("a,y,site\n1,0,n\n2,,s\n", r"target 'y' in .* in 1 of 2 rows.*row 1"),
         ("a,y,site\n", "no rows"),
         ("site,y\nn,1\ns,2\n", r"no features found in .*: it has site \(2,\) str, y \(2,\) int64"),
@@ -482,13 +347,13 @@ def test_parquet_lists_of_several_lengths_are_refused(tmp_path):
         read(tmp_path / "a.parquet")
 
 
-def test_missing_labels_in_parquet_are_refused(tmp_path):
+@pytest.mark.parametrize("values", [["a", None, "b"], [1, None, 2], [True, None, False]])
+def test_missing_labels_in_parquet_are_refused(values, tmp_path):
     pa, pq = parquet()
-    for values in (["a", None, "b"], [1, None, 2], [True, None, False]):
-        held = {"a": [1.0, 2.0, 3.0], "y": values, "site": ["a", "b", "b"]}
-        pq.write_table(pa.table(held), tmp_path / "a.parquet")
-        with pytest.raises(ValueError, match=r"target 'y' in .* in 1 of 3 rows.*row 1"):
-            read(tmp_path / "a.parquet")
+    columns = {"a": [1.0, 2.0, 3.0], "y": values, "site": ["a", "b", "b"]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"target 'y' in .* in 1 of 3 rows.*row 1"):
+        read(tmp_path / "a.parquet")
 
 
 # The feature store

@@ -13,14 +13,14 @@ import pytest
 import skdare
 from skdare.datasets import (
     DomainData,
-    RowSource,
-    _csv_cells,
+    _csv,
     read,
     read_unlabelled,
     stream_table,
     write,
     write_store,
 )
+from skdare.datasets._row_source import RowSource
 
 WIDE = 200_000
 ROWS = 4
@@ -108,25 +108,25 @@ def as_read(path):
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\n\n"])
 @pytest.mark.parametrize("delimiter", [",", "\t"])
 @pytest.mark.parametrize("package", ["pyarrow", "numpy"])
-def test_quick_and_careful_readings_of_csv_agree(package, delimiter, ending, tmp_path, monkeypatch):
+@pytest.mark.parametrize("cell", CELLS)
+def test_quick_and_careful_readings_of_csv_agree(
+    cell, package, delimiter, ending, tmp_path, monkeypatch
+):
     if package == "pyarrow":
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    careful = pytest.MonkeyPatch()
-    for cell in CELLS:
-        path = tmp_path / "a.csv"
-        rows = [["a", "b", "y", "site"], ["1", cell, "0", "n"], ["2", "3", "1", "s"]]
-        path.write_text(ending.join(map(delimiter.join, rows)) + ending, newline="")
-        with monkeypatch.context() as patch:
-            if package == "numpy":
-                patch.setitem(sys.modules, "pyarrow", None)
-            quick = as_read(path)
-        with careful.context() as patch:
-            patch.setattr(_csv_cells, "_plain_numbers", lambda *_: None)
-            assert quick == as_read(path), cell
+    path = tmp_path / "a.csv"
+    rows = [["a", "b", "y", "site"], ["1", cell, "0", "n"], ["2", "3", "1", "s"]]
+    path.write_text(ending.join(map(delimiter.join, rows)) + ending, newline="")
+    with monkeypatch.context() as patch:
+        if package == "numpy":
+            patch.setitem(sys.modules, "pyarrow", None)
+        quick = as_read(path)
+    monkeypatch.setattr(_csv, "_plain_numbers", lambda *_: None)
+    assert quick == as_read(path)
 
 
 def test_rows_that_are_quoted_further_down_are_read_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(_csv_cells, "_BYTES_AT_A_TIME", 16)
+    monkeypatch.setattr(_csv, "_BYTES_AT_A_TIME", 16)
     rows = "".join(f"{i},{i / 4},{i % 2},n\n" for i in range(20))
     (tmp_path / "a.csv").write_text(f'a,b,y,site\n{rows}20,"5",0,"s, t"\n21,5.25,1,s\n')
     data = read(tmp_path / "a.csv")

@@ -301,7 +301,7 @@ def test_a_full_disk_leaves_a_store_as_it_was(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=r"as it was; make room.*store"):
+    with pytest.raises(OSError, match=r"is unchanged; make room.*store"):
         append_rows(folder, data)
     monkeypatch.undo()
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -53,7 +53,7 @@ def save(folder: Path) -> None:
 def store(folder: Path) -> None:
     """A store of some shards, taken up where it was left."""
     from skdare.datasets import store_info
-    from test_store import CODED, begin, feed, table
+    from small_stores import CODED, begin, feed, table
 
     path = folder / "table"
     if not ((path / "manifest.json").exists() and store_info(path).finished):
@@ -115,7 +115,7 @@ _NETWORKS = ("torch", "small_networks", "skdare.features")
 WORKS = {
     "bench": Work(bench, ("skdare.bench", "skdare.cli._bench", "skdare.report")),
     "save": Work(save, ("skdare.heads",)),
-    "store": Work(store, ("test_store",)),
+    "store": Work(store, ("small_stores",)),
     "convert": Work(convert, ("skdare.datasets", "skdare.cli._features", "skdare.cli._options")),
     "adapt": Work(adapt, ("skdare.heads", "skdare.datasets", "skdare.cli._adapt")),
     "train": Work(train, _NETWORKS),

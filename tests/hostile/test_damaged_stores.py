@@ -20,9 +20,8 @@ from skdare.datasets import (
     verify,
     write_store,
 )
-from test_damaged_tables import ROOM, assert_consistent
-from test_store import N, rows_of, table
-from watching import command, harmless, read_or_refuse, size_of
+from small_stores import N, rows_of, table
+from watching import LIBRARY_ROOM, assert_consistent, command, harmless, read_or_refuse, size_of
 
 READERS = {
     "read": read,
@@ -96,7 +95,7 @@ def test_a_spoiled_store_is_named_and_never_taken_for_whole(hunt, whole, another
             store = case.folder / "table"
             shutil.copytree(whole, store)
             changed = spoil(store, another, case.rng)
-            with harmless(size_of(store), room=ROOM, allowed=("compile", "exec")):
+            with harmless(size_of(store), room=LIBRARY_ROOM, allowed=("compile", "exec")):
                 found = {name: read_or_refuse(look, store) for name, look in READERS.items()}
             if found["read"] is not None:
                 assert_consistent(found["read"])

@@ -18,12 +18,10 @@ import pytest
 import skdare
 from damage import damaged, forged, spoiled_json
 from skdare.datasets import DomainData, make_latent_domains, read, read_unlabelled
-from test_read import WRITERS, table
-from watching import command, harmless, read_or_refuse, size_of
+from small_tables import WRITERS, table
+from watching import LIBRARY_ROOM, assert_consistent, command, harmless, read_or_refuse, size_of
 
 FORMS = [form for form in WRITERS if "store" not in form]
-# Libraries open files with buffers of their own, whatever the file's size.
-ROOM = 24 << 20
 # NumPy parses the header of an array with Python's own parser; zipfile, pyarrow and torch are
 # imported when they are needed, and compile patterns.
 ALLOWED = ("compile", "exec")
@@ -44,23 +42,9 @@ def whole_table(rng: np.random.Generator) -> DomainData:
     return data if rng.random() < 0.3 else replace(data, X=np.nan_to_num(data.X))
 
 
-def assert_consistent(data: DomainData) -> None:
-    """Rows of everything agree, there are some, and no value is infinite."""
-    n = len(data.y)
-    assert n > 0
-    assert data.X.ndim == 2
-    assert data.X.dtype.kind == "f"
-    assert len(data.X) == len(data.domains) == n
-    assert data.split is None or (len(data.split) == n and data.split.dtype == bool)
-    assert not np.isinf(np.asarray(data.X)).any()
-    assert len(set(data.domains.tolist())) > 1
-    assert data.y.dtype.kind != "f" or np.isfinite(data.y).all()
-    assert data.feature_names is None or len(data.feature_names) == data.X.shape[1]
-
-
 def obeys_the_law(path: Path, head: Path, rng: np.random.Generator) -> None:
     """Read, read without labels, and by commands: consistent, or refused with the file's name."""
-    with harmless(size_of(path), room=ROOM, allowed=ALLOWED):
+    with harmless(size_of(path), room=LIBRARY_ROOM, allowed=ALLOWED):
         data = read_or_refuse(read, path)
         rows = read_or_refuse(read_unlabelled, path)
     if data is not None:

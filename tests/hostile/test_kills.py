@@ -15,7 +15,8 @@ import pytest
 import skdare
 from killing import CALLS, CAN_KILL, ROWS, Mortal
 from skdare.bench import Log
-from skdare.datasets import fingerprint, make_latent_domains, read, store_info, verify, write
+from skdare.datasets import make_latent_domains, read, store_info, verify, write
+from skdare.datasets._domain_data import fingerprint
 from small_bench import results, table
 
 pytestmark = pytest.mark.skipif(not CAN_KILL, reason="there is no fork")

@@ -14,13 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import array_api_compat.numpy  # noqa: F401 (runs code when it is imported, so before we watch)
+import numpy as np
 from click.testing import CliRunner, Result
 
 import skdare
 from skdare.cli import main
+from skdare.datasets import DomainData
 
 # Text and headers become Python objects, some tens of bytes for each of theirs.
 TIMES, ROOM = 40, 1 << 20
+# Libraries open files with buffers of their own, whatever the file's size.
+LIBRARY_ROOM = 24 << 20
 FORBIDDEN = ("compile", "exec", "os.system", "os.exec", "os.posix_spawn", "subprocess.Popen")
 FORBIDDEN += ("socket.connect", "ctypes.dlopen", "pickle.find_class", "os.remove", "shutil.rmtree")
 # Where the code of a module that is imported late comes from.
@@ -84,3 +88,17 @@ def command(*arguments: object) -> Result:
     if result.exit_code == 2:
         assert "error: " in result.stderr.lower(), result.stderr
     return result
+
+
+def assert_consistent(data: DomainData) -> None:
+    """Rows of everything agree, there are some, and no value is infinite."""
+    n = len(data.y)
+    assert n > 0
+    assert data.X.ndim == 2
+    assert data.X.dtype.kind == "f"
+    assert len(data.X) == len(data.domains) == n
+    assert data.split is None or (len(data.split) == n and data.split.dtype == bool)
+    assert not np.isinf(np.asarray(data.X)).any()
+    assert len(set(data.domains.tolist())) > 1
+    assert data.y.dtype.kind != "f" or np.isfinite(data.y).all()
+    assert data.feature_names is None or len(data.feature_names) == data.X.shape[1]

@@ -95,15 +95,15 @@ def _names(folder: Path) -> list[str]:
 
 
 @posix
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
 @_writers(REPLACING)
-def test_a_private_file_stays_private(name, writer, tmp_path):
+def test_a_private_file_stays_private(name, writer, mode, tmp_path):
     path = tmp_path / name
     writer(path)
-    for mode in (0o600, 0o640, 0o666):
-        path.chmod(mode)
-        writer(path)
-        assert stat.S_IMODE(path.stat().st_mode) == mode
-        assert path.stat().st_size > 0
+    path.chmod(mode)
+    writer(path)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert path.stat().st_size > 0
 
 
 @posix
@@ -245,12 +245,26 @@ def test_a_file_that_was_cleared_away_before_it_was_locked_is_begun_anew(tmp_pat
 
 @posix
 def test_a_store_that_fails_leaves_nothing(tmp_path, monkeypatch):
-    from skdare.datasets import _store_files
+    from skdare.datasets import _store_writer
 
     def fail(*_):
         raise RuntimeError("halfway")
 
-    monkeypatch.setattr(_store_files._Hashed, "write", fail)
+    monkeypatch.setattr(_store_writer._HashedFile, "write", fail)
     with pytest.raises(RuntimeError, match="halfway"):
         write_store(tmp_path / "store", DATA)
+    assert _names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError(errno.ENOENT, "No such file or directory", "input.npy"),
+        ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"),
+    ],
+)
+def test_an_error_of_something_else_is_not_blamed_on_the_file(error, tmp_path):
+    with pytest.raises(type(error)) as raised, whole_file(tmp_path / "file"):
+        raise error
+    assert raised.value is error
     assert _names(tmp_path) == []

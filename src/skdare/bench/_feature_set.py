@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from skdare._validation import check_choice, check_count, check_finite_targets
-from skdare.datasets import DomainData, fingerprint, guess_task, natural
+from skdare.datasets import DomainData, guess_task
+from skdare.datasets._domain_data import fingerprint
+from skdare.datasets._natural import natural
 
 TASKS = ("classification", "regression")
 Data = DomainData | Mapping[str, DomainData] | Mapping[tuple[str, int], DomainData]

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any, Self
 
 from skdare.bench._record import Record
-from skdare.datasets import natural
+from skdare.datasets._natural import natural
 from skdare.persist import lock, open_file, parse_json, read_json, whole_file
 
 RECORDS = "records.jsonl"

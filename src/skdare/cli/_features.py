@@ -138,7 +138,7 @@ def verify_store(path: str, as_json: bool) -> None:
 
 def _stores(path: Path) -> list[Path]:
     """The store at this path, or all stores in the folder."""
-    from skdare.datasets import MANIFEST
+    from skdare.datasets._manifest import MANIFEST
 
     if (path / MANIFEST).exists() or not path.is_dir():
         return [path]

@@ -23,7 +23,9 @@ from skdare.cli._training_rows import (
     preparation_of,
     without_small_domains,
 )
-from skdare.datasets import MANIFEST, DomainData, PreparedRows, guess_task, open_table
+from skdare.datasets import DomainData, guess_task, open_table
+from skdare.datasets._lazy_rows import PreparedRows
+from skdare.datasets._manifest import MANIFEST
 
 Steps = Sequence[tuple[str, Any]]
 

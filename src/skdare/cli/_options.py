@@ -182,8 +182,8 @@ def _tables(places: Sequence[str], options: dict[str, Any]) -> Data:
 
 def _has_stores(place: str) -> bool:
     """Whether a path is a folder of feature stores, and not a table itself."""
-    from skdare.datasets import MANIFEST
     from skdare.datasets._hugging_face import is_hugging_face
+    from skdare.datasets._manifest import MANIFEST
 
     path = Path(place)
     return path.is_dir() and not (path / MANIFEST).exists() and not is_hugging_face(path)

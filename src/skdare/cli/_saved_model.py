@@ -13,7 +13,7 @@ from skdare._input_error import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-    from skdare.datasets import RowChunk, RowSource
+    from skdare.datasets._row_source import RowChunk, RowSource
 
 # Files of every version of skdare have this in their first bytes. A file of a later version has it
 # too, and `inspect_file` refuses that one as it does foreign files.
@@ -88,7 +88,7 @@ class SavedModel:
 
     def sources(self, places: Sequence[str], key: str | None, **beside: Any) -> list[RowSource]:
         """Sources of the rows in these files; they must have as many features as the head."""
-        from skdare.datasets import RowSource
+        from skdare.datasets._row_source import RowSource
 
         sources = [RowSource(place, names=self.names, key=key, **beside) for place in places]
         for source in sources:

@@ -39,7 +39,7 @@ def without_small_domains(table: DomainData, min_rows: int) -> DomainData:
     import numpy as np
 
     from skdare.arrays import RowReader
-    from skdare.datasets import PreparedRows
+    from skdare.datasets._lazy_rows import PreparedRows
 
     labels, counts = np.unique(table.domains, return_counts=True)
     rows = np.flatnonzero(np.isin(table.domains, labels[counts >= min_rows]))

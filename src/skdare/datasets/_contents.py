@@ -1,4 +1,4 @@
-"""What a file holds before its arrays are loaded: named entries with shapes and dtypes."""
+"""What a file holds before its arrays are loaded: names with shapes and dtypes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from typing import Any
 import numpy as np
 
 _LISTED = 20
-# An entry by its name, or columns of a table side by side, as one matrix.
+# An array by its name, or columns of a table side by side, as one matrix.
 Key = str | tuple[str, ...]
+Load = Callable[[list[Any]], list[np.ndarray]]
 Stream = Callable[[list[Any], int], Iterator[list[np.ndarray]]]
+# What is written to a file, by the names it has there: X, then labels and names.
+TableArrays = dict[str, Any]
+LABEL_KEYS = ("y", "domain", "split", "id")
 
 
 @dataclass(frozen=True)
-class Entry:
-    """The looks of one array or column."""
+class ArrayInfo:
+    """The shape and dtype of an array or column that is not loaded."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -34,25 +38,40 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """The entries of a file, and how to load some of them.
+    """The arrays of a file, and how to load some of them.
 
-    In a table (``tabular``) the features may be spread over many entries, and a tuple of names asks
-    for these columns side by side. ``names`` gives, by
-    role, the labels that integer codes stand for; ``made`` says how the features were made.
-    ``stream`` visits entries some rows at a time, where the file can be read so.
+    Parameters
+    ----------
+    path : Path
+        The file, as messages name it.
+    entries : dict
+        The shape and dtype of each array or column, by name.
+    load : callable
+        From a list of keys to their arrays.
+    stream : callable, optional
+        From a list of keys and a number of rows to an iterator over that many rows of each array.
+        Default: ``load``, and slices of what it gives.
+    tabular : bool
+        Whether this is a table, whose features may be spread over many columns; a key that is a
+        tuple of names then asks for these columns side by side.
+    names : mapping from role to sequence
+        The labels that integer codes stand for.
+    feature_names : list of str, optional
+    made : mapping, optional
+        How the features were made.
     """
 
     path: Path
-    entries: dict[str, Entry]
-    load: Callable[[list[Any]], list[np.ndarray]]
+    entries: dict[str, ArrayInfo]
+    load: Load
+    stream: Stream | None = None
     tabular: bool = False
     names: Mapping[str, Sequence[Any] | None] = field(default_factory=dict)
     feature_names: list[str] | None = None
     made: Mapping[str, Any] | None = None
-    stream: Stream | None = None
 
     def visit(self, keys: list[Any], rows: int) -> Iterator[list[np.ndarray]]:
-        """So many rows of these entries at a time, in order."""
+        """All rows of these arrays in order, at most ``rows`` at a time."""
         if self.stream is not None:
             yield from self.stream(keys, rows)
             return
@@ -61,24 +80,24 @@ class Contents:
             yield [values[start : start + rows] for values in loaded]
 
     def listing(self) -> str:
-        """The entries with shapes and dtypes, for errors."""
+        """The names with shapes and dtypes, for errors."""
         shown = [f"{key} {entry}" for key, entry in islice(self.entries.items(), _LISTED)]
         more = len(self.entries) - _LISTED
         return (", ".join(shown) or "nothing") + (f" and {more} more" if more > 0 else "")
 
 
 @contextmanager
-def reading(what: Path, kind: str) -> Iterator[None]:
+def reading(path: Path, kind: str) -> Iterator[None]:
     """Turn whatever a library raises on a broken file into one sentence that names the file."""
     try:
         yield
     except (MemoryError, ImportError, PermissionError):
         raise
     except FileNotFoundError as error:
-        raise ValueError(f"{what} is missing; it was there when its folder was written") from error
+        raise ValueError(f"{path} is missing; it was there when its folder was written") from error
     except Exception as error:
         raise ValueError(
-            f"{what} cannot be read as {kind}; it is truncated, or something else"
+            f"{path} cannot be read as {kind}; it is truncated, or something else"
         ) from error
 
 

@@ -1,32 +1,36 @@
-"""Which entry of a file is which: features, target, domains, split."""
+"""Which array or column of a file is which: features, target, domains, split."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
 
 from skdare._validation import InputError, warn
-from skdare.datasets._contents import Contents, Key
+from skdare.datasets._contents import Contents, Key, TableArrays
 from skdare.datasets._roles import NAMES
 
 LABELS = ("target", "domains", "split")
 LABEL_NAMES = {name for role in LABELS for name in NAMES[role]}
-_WILD = frozenset("*?[")
-IDS = {"id", "index", "unnamed: 0", "__index_level_0__"}
+_WILDCARDS = frozenset("*?[")
+_ROW_NUMBERS = {"id", "index", "unnamed: 0", "__index_level_0__"}
 
 
 def choose(contents: Contents, named: dict[str, str | None]) -> dict[str, list[str]]:
-    """The entries of each role."""
+    """The entries of each role: those that ``named`` gives, and guesses for the others."""
     main = _main(contents, named)
     keys = {}
     for role in LABELS:
         key = named[role]
         if key is None:
-            called = _called(contents, role, named)
-            agree = [k for k in called if not main or _rows(contents, k) == _rows(contents, main)]
-            key = _only(contents, role, agree) or next(iter(called), None)
+            candidates = _called(contents, role, named)
+            agree = [
+                k for k in candidates if not main or _rows(contents, k) == _rows(contents, main)
+            ]
+            key = _only(contents, role, agree) or next(iter(candidates), None)
         if key or role != "split":
             keys[role] = [named_entry(contents, role, key)]
     used = {key for chosen in keys.values() for key in chosen}
@@ -44,8 +48,8 @@ def called(contents: Contents, role: str) -> list[str]:
 
 
 def is_label(name: str, named: dict[str, str | None]) -> bool:
-    """Whether a column is a label: as ``named`` says, or by its name."""
-    return name.lower() in LABEL_NAMES or name in {named[role] for role in LABELS}
+    """Whether a column is a label by its name, or because ``named`` gives it a role."""
+    return name.lower() in LABEL_NAMES or name in {named.get(role) for role in LABELS}
 
 
 def places(keys: dict[str, list[str]], path: Path) -> dict[str, str]:
@@ -77,11 +81,10 @@ def _rows(contents: Contents, key: str) -> tuple[int, ...]:
 
 def _called(contents: Contents, role: str, named: dict[str, str | None]) -> list[str]:
     """Entries that go by a name of the role, in the order of those names; no scalars."""
-    places = {name: place for place, name in enumerate(NAMES[role])}
+    order = {name: place for place, name in enumerate(NAMES[role])}
     taken = set(named.values())
-    free = [k for k, e in contents.entries.items() if e.shape and k not in taken]
-    called = [key for key in free if key.lower() in places]
-    return sorted(called, key=lambda key: places[key.lower()])
+    free = [key for key, entry in contents.entries.items() if entry.shape and key not in taken]
+    return sorted((k for k in free if k.lower() in order), key=lambda key: order[key.lower()])
 
 
 def _only(contents: Contents, role: str, candidates: list[str]) -> str | None:
@@ -96,12 +99,12 @@ def _only(contents: Contents, role: str, candidates: list[str]) -> str | None:
 
 
 def named_entry(contents: Contents, role: str, key: str | None) -> str:
-    """The key itself, refused where nothing is called so."""
+    """The key itself, refused where no entry has that name."""
     if key is not None and key in contents.entries:
         return key
-    found = f"no {role} found" if key is None else f"no {key!r} for {role}"
+    absent = f"no {role} found" if key is None else f"no {key!r} for {role}"
     raise InputError(
-        f"{found} in {contents.path}: it has {contents.listing()}",
+        f"{absent} in {contents.path}: it has {contents.listing()}",
         f"name one with {role}=",
         argument=role,
     )
@@ -114,7 +117,7 @@ def columns_of(contents: Contents, pattern: str | None, used: set[str]) -> list[
     chosen: dict[str, None] = {}
     for part in map(str.strip, pattern.split(",")):
         matching = []
-        if not _WILD.isdisjoint(part):
+        if not _WILDCARDS.isdisjoint(part):
             matching = [k for k in contents.entries if fnmatchcase(k, part) and k not in used]
         chosen |= dict.fromkeys(matching or [named_entry(contents, "features", part)])
     text = [key for key in chosen if not contents.entries[key].numeric]
@@ -123,8 +126,19 @@ def columns_of(contents: Contents, pattern: str | None, used: set[str]) -> list[
     return list(chosen)
 
 
+def named_columns(contents: Contents, names: Sequence[str]) -> list[str]:
+    """The columns of a table that have the names of the training rows' features."""
+    absent = next((name for name in names if name not in contents.entries), None)
+    if absent is not None:
+        raise ValueError(
+            f"{contents.path} has no column {absent!r}, which the training rows have; it has "
+            f"{contents.listing()}"
+        )
+    return list(names)
+
+
 def _numeric_columns(contents: Contents, used: set[str]) -> list[str]:
-    others = [k for k in contents.entries if k not in used and k.lower() not in IDS]
+    others = [k for k in contents.entries if k not in used and k.lower() not in _ROW_NUMBERS]
     # A second label among the features would give the answer away, so it has to be asked for.
     chosen = [
         key
@@ -142,6 +156,28 @@ def _numeric_columns(contents: Contents, used: set[str]) -> list[str]:
             "the features, being text or labels; name columns with features= to choose"
         )
     return chosen
+
+
+def column_names(arrays: TableArrays, path: Path) -> list[str]:
+    """Names of the features as columns of a file, refused where `read` would mistake them."""
+    names = arrays.get("feature_names") or [f"feat_{j}" for j in range(arrays["X"].shape[1])]
+    taken = {name for name in names if name.strip().lower() in LABEL_NAMES | _ROW_NUMBERS}
+    odd = {name for name in names if not name.strip() or set(name) & set(',;\t"\r\n')}
+    if taken or odd or len(set(names)) < len(names):
+        wrong = min(taken | odd, default="the same name twice")
+        raise ValueError(
+            f"the features have {wrong!r}, which cannot name a column of {path}; rename it, or "
+            "write .npz or a feature store"
+        )
+    return names
+
+
+def distinct(names: list[str], path: Path) -> list[str]:
+    """The names themselves, refused where two are alike."""
+    name, times = Counter(names).most_common(1)[0] if names else ("", 0)
+    if times > 1:
+        raise ValueError(f"{path} has {times} columns called {name!r}; rename all but one")
+    return names
 
 
 def load_entries(contents: Contents, keys: list[str]) -> np.ndarray:

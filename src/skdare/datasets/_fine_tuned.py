@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from skdare.datasets._domain_data import DomainData
 from skdare.datasets._manifest import MANIFEST
 from skdare.datasets._read import read
-from skdare.datasets._table import DomainData
 
-Place = tuple[str, int]  # held-out domain, trial
+Cell = tuple[str, int]  # held-out domain, trial
 
 
-def read_fine_tuned(folder: str | Path) -> dict[Place, DomainData]:
+def read_fine_tuned(folder: str | Path) -> dict[Cell, DomainData]:
     """Read the feature stores in a folder, each of one held-out domain and one trial.
 
-    Sub-folders may have any names: which domain was held out, and in which trial, is told by
-    the stores themselves. Hidden ones, and those without ``manifest.json``, are not looked at.
+    Sub-folders may have any names: the stores themselves say which domain was held out, and in
+    which trial. Hidden ones, and those without ``manifest.json``, are passed over.
 
     Parameters
     ----------
@@ -49,40 +49,41 @@ def read_fine_tuned(folder: str | Path) -> dict[Place, DomainData]:
             f"{folder} has no {MANIFEST}, and no folder in it has one; give a feature store, or "
             "a folder of them"
         )
-    found: dict[Place, tuple[Path, DomainData]] = {}
+    name = folder.resolve().name
+    stores: dict[Cell, Path] = {}
+    tables: dict[Cell, DomainData] = {}
     for path in paths:
-        data = read(path)
-        place = _place(path, data)
-        if place in found:
+        data = replace(read(path), name=name)
+        cell = _cell(path, data)
+        if cell in stores:
             raise ValueError(
-                f"{found[place][0]} and {path} both hold out {place[0]!r} in trial {place[1]}; "
+                f"{stores[cell]} and {path} both hold out {cell[0]!r} in trial {cell[1]}; "
                 "move one of them out of the folder"
             )
-        found[place] = path, data
-        _refuse_mixed(paths[0], found, path, data)
-    name = folder.resolve().name
-    return {place: replace(found[place][1], name=name) for place in sorted(found)}
+        stores[cell] = path
+        tables[cell] = data
+        _refuse_other_run(paths[0], next(iter(tables.values())), path, data)
+    return dict(sorted(tables.items(), key=lambda item: item[0]))
 
 
-def _refuse_mixed(
-    first: Path, found: dict[Place, tuple[Path, DomainData]], path: Path, data: DomainData
-) -> None:
+def _refuse_other_run(first_path: Path, first: DomainData, path: Path, data: DomainData) -> None:
     """Refuse features of other rows, or of another network, than those of the first store."""
-    before = next(iter(found.values()))[1]
     for what in ("examples", "backbone", "weights"):
-        one, other = (dict(table.made or {}).get(what) for table in (before, data))
-        if one != other:
+        before = (first.made or {}).get(what)
+        now = (data.made or {}).get(what)
+        if before != now:
             raise ValueError(
-                f"{first} and {path} are of different runs: {what} {one} and {other}; keep one "
-                "folder for each"
+                f"{first_path} and {path} are of different runs: {what} {before} and {now}; keep "
+                "one folder for each"
             )
 
 
-def _place(path: Path, data: DomainData) -> Place:
+def _cell(path: Path, data: DomainData) -> Cell:
     """The domain that was held out when the features were made, and the trial."""
     made = data.made or {}
-    held_out, trial = made.get("held_out"), made.get("trial")
-    absent = [k for k in ("held_out", "trial") if made.get(k) is None]
+    held_out = made.get("held_out")
+    trial = made.get("trial")
+    absent = [key for key in ("held_out", "trial") if made.get(key) is None]
     if absent:
         raise ValueError(
             f"{path} does not say in which trial and without which domain it was made (it lacks "

@@ -1,4 +1,7 @@
-"""The manifest of a feature store: what it says, and whether it can be believed."""
+"""The manifest of a feature store: the JSON file that says what the store holds.
+
+A manifest may be broken, or written to do harm, so every value in it is checked before it is used.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +14,29 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any
 
-from skdare.persist import parse_json, read_json
+from skdare.persist import parse_json, read_json, whole_file
 
 MANIFEST = "manifest.json"
 DTYPES = ("float64", "float32", "float16", "uint8")
+# The dtype of features that are stored as 8-bit codes; the codebook gives their values.
 CODES = "uint8"
-# Files of a shard: these always, those where rows have them, the last where features are codes.
-NEEDED, OPTIONAL, CODEBOOK = ("features", "labels", "domains"), ("split", "ids"), "codebook"
+# The files of a shard: always, where rows have them, and where features are codes.
+NEEDED = ("features", "labels", "domains")
+OPTIONAL = ("split", "ids")
+CODEBOOK = "codebook"
 
-_FORMAT, _VERSION = "skdare-features", 2
+_FORMAT = "skdare-features"
+_VERSION = 2
 _KEYS = ("rows", "features", "dtype", "domains", "shards")
 # Beyond any disk, and far from where products of two counts overflow.
 _ABSURD = 1 << 48
-_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """One file: its plain name, and (from version 2 on) its size and checksum."""
+    """A file of a shard: its plain name, and (from version 2 on) its size and checksum."""
 
     name: str
     bytes: int | None = None
@@ -38,7 +45,7 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class Shard:
-    """Some rows: one file for each of features, labels, domains and what else there is."""
+    """Some rows: one file each for features, labels, domains and whatever else they have."""
 
     rows: int
     files: Mapping[str, StoredFile]
@@ -60,7 +67,7 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """Rows that are safely on file."""
+        """Rows that are safely on disk."""
         return sum(shard.rows for shard in self.shards)
 
     @property
@@ -69,74 +76,91 @@ class Manifest:
         return [file for shard in self.shards for file in shard.files.values()]
 
     def to_json(self) -> str:
-        """As text; the same store gives the same text."""
-        own = {name: getattr(self, name) for name in ("finished", "features", "dtype", "classes")}
-        own |= {name: getattr(self, name) for name in ("domains", "feature_names", "made")}
-        shards = [asdict(shard) for shard in self.shards]
-        head = {"format": _FORMAT, "version": self.version, "rows": self.rows}
-        return json.dumps({**head, **own, "shards": shards}, indent=1, allow_nan=False)
+        """The text of the file; the same store gives the same text."""
+        document = {
+            "format": _FORMAT,
+            "version": self.version,
+            "rows": self.rows,
+            "finished": self.finished,
+            "features": self.features,
+            "dtype": self.dtype,
+            "classes": self.classes,
+            "domains": self.domains,
+            "feature_names": self.feature_names,
+            "made": self.made,
+            "shards": [asdict(shard) for shard in self.shards],
+        }
+        return json.dumps(document, indent=1, allow_nan=False)
+
+    def checked(self, path: Path) -> Manifest:
+        """The manifest as it would be read back, refused where it could not be."""
+        try:
+            text = self.to_json()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(
+                f"made cannot be written as JSON ({error}); use plain values"
+            ) from error
+        return _parse(parse_json(text), path)
+
+    def write(self, folder: Path) -> None:
+        """Replace the manifest in one step; until then the store is what it was."""
+        with whole_file(folder / MANIFEST) as file:
+            file.write(self.to_json().encode("utf-8"))
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a store; a ValueError says what is wrong with it."""
-    where = folder / MANIFEST
+    """Read the manifest of a store; a ValueError says what is wrong with it."""
+    path = folder / MANIFEST
     if not folder.is_dir():
-        raise ValueError(f"{folder} is no feature store; a folder with {MANIFEST} is needed")
-    if not where.is_file():
+        raise ValueError(f"{folder} is not a feature store; pass a folder with {MANIFEST}")
+    if not path.is_file():
         raise ValueError(f"{folder} is a folder without {MANIFEST}; a feature store has one")
-    found = read_json(where, remedy="it is truncated or altered, so write the store again")
-    return _believed(found, where)
+    document = read_json(path, remedy="it is truncated or altered, so write the store again")
+    return _parse(document, path)
 
 
-def checked(manifest: Manifest, path: Path) -> Manifest:
-    """A manifest as it would be read back, refused where it could not be."""
+def _parse(document: dict[str, Any], path: Path) -> Manifest:
     try:
-        text = manifest.to_json()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"made cannot be written as JSON ({error}); use plain values") from error
-    return _believed(parse_json(text), path)
-
-
-def _believed(found: dict[str, Any], where: Path) -> Manifest:
-    try:
-        return _parsed(found)
+        return _manifest(document)
     except ValueError as error:
-        raise ValueError(f"{where} {error}") from error
+        raise ValueError(f"{path} {error}") from error
 
 
-def _parsed(found: dict[str, Any]) -> Manifest:
-    """Every value is checked: a manifest may be broken, or written to do harm."""
-    version = _version(found)
-    absent = [key for key in (*_KEYS, *("finished",)[: version - 1]) if key not in found]
+def _manifest(document: dict[str, Any]) -> Manifest:
+    version = _version(document)
+    needed = _KEYS if version == 1 else (*_KEYS, "finished")
+    absent = [key for key in needed if key not in document]
     if absent:
         raise ValueError(f"lacks {', '.join(absent)}; write the store again")
-    features, dtype = _count(found["features"], "features", 1), found["dtype"]
+    features = _count(document["features"], "features", 1)
+    dtype = document["dtype"]
     if dtype not in DTYPES:
         raise ValueError(f"has dtype {short(dtype)}; one of {', '.join(DTYPES)} is needed")
     parse = _shard if version > 1 else _first_shard
-    shards = _shards(found["shards"], lambda shard: parse(shard, dtype == CODES))
+    shards = _shards(document["shards"], lambda shard: parse(shard, dtype == CODES))
+    classes = document.get("classes")
     manifest = Manifest(
         features,
         dtype,
-        None if found.get("classes") is None else _names(found["classes"], "classes"),
-        _names(found["domains"], "domains", (str, int)),
-        _feature_names(found.get("feature_names"), features),
-        _of_kind(found, "made", dict),
+        None if classes is None else _names(classes, "classes"),
+        _names(document["domains"], "domains", (str, int)),
+        _feature_names(document.get("feature_names"), features),
+        _typed(document, "made", dict),
         shards,
-        version == 1 or bool(_of_kind(found, "finished", bool)),
+        version == 1 or bool(_typed(document, "finished", bool)),
         version,
     )
     if manifest.finished and not shards:
         raise ValueError("is finished and has no rows; it needs shards")
-    if found["rows"] != manifest.rows:
-        raise ValueError(f"has {short(found['rows'])} rows, but its shards have {manifest.rows}")
+    if document["rows"] != manifest.rows:
+        raise ValueError(f"has {short(document['rows'])} rows, but its shards have {manifest.rows}")
     return manifest
 
 
-def _version(found: dict[str, Any]) -> int:
-    if found.get("format") != _FORMAT:
-        raise ValueError(f"has format {short(found.get('format'))}; {_FORMAT!r} is needed")
-    version = found.get("version")
+def _version(document: dict[str, Any]) -> int:
+    if document.get("format") != _FORMAT:
+        raise ValueError(f"has format {short(document.get('format'))}; {_FORMAT!r} is needed")
+    version = document.get("version")
     if type(version) is not int or version < 1:
         raise ValueError(f"has version {short(version)}; a whole number up to {_VERSION} is needed")
     if version > _VERSION:
@@ -146,8 +170,8 @@ def _version(found: dict[str, Any]) -> int:
     return version
 
 
-def _of_kind(found: dict[str, Any], key: str, kind: type) -> Any:
-    value = found.get(key)
+def _typed(document: dict[str, Any], key: str, kind: type) -> Any:
+    value = document.get(key)
     if value is not None and not isinstance(value, kind):
         raise ValueError(f"has {key} {short(value)}; a JSON {kind.__name__} is needed")
     return value
@@ -160,15 +184,15 @@ def _count(value: Any, what: str, least: int = 0) -> int:
 
 
 def _names(values: Any, what: str, kinds: tuple[type, ...] = (str, bool, int, float)) -> list[Any]:
-    """Names of one kind, each once; whole numbers must fit into 64 bits."""
+    """Names of one type, each once; whole numbers must fit into 64 bits."""
     if not isinstance(values, list):
-        raise ValueError(f"has {what} {short(values)}; a JSON list is needed, one name a code")
-    found = {type(value) for value in values}
-    if len(found) > 1 or not found <= set(kinds):
-        told = ", ".join(sorted(kind.__name__ for kind in found))
-        raise ValueError(f"has {what} of type {told}; names are of one type, text or numbers")
+        raise ValueError(f"has {what} {short(values)}; a JSON list is needed, one name per code")
+    types = {type(value) for value in values}
+    if len(types) > 1 or not types <= set(kinds):
+        listed = ", ".join(sorted(kind.__name__ for kind in types))
+        raise ValueError(f"has {what} of type {listed}; names are of one type, text or numbers")
     if not all(map(_fits, values)):
-        raise ValueError(f"has {what} that are no 64-bit numbers; name them otherwise")
+        raise ValueError(f"has {what} that do not fit into 64-bit numbers; rename them")
     if len(set(values)) < len(values):
         raise ValueError(f"has {what} of which some are alike; each needs a name of its own")
     return values
@@ -183,9 +207,9 @@ def _fits(value: Any) -> bool:
 def _feature_names(values: Any, features: int) -> list[str] | None:
     if values is None:
         return None
-    named = isinstance(values, list) and all(isinstance(value, str) for value in values)
-    if not named or len(values) != features:
-        raise ValueError(f"needs feature_names that are {features} strings, one a feature")
+    are_text = isinstance(values, list) and all(isinstance(value, str) for value in values)
+    if not are_text or len(values) != features:
+        raise ValueError(f"needs feature_names that are {features} strings, one per feature")
     return values
 
 
@@ -201,35 +225,35 @@ def _shards(values: Any, parse: Callable[[dict[str, Any]], Shard]) -> tuple[Shar
     return shards
 
 
-def _shard(found: dict[str, Any], coded: bool) -> Shard:
-    files = _of_kind(found, "files", dict) or {}
-    parsed = {}
-    for key, file in files.items():
+def _shard(document: dict[str, Any], coded: bool) -> Shard:
+    files = {}
+    for key, file in (_typed(document, "files", dict) or {}).items():
         if not isinstance(file, dict) or not {"name", "bytes", "sha256"} <= file.keys():
             raise ValueError(f"has a file of {short(key)} without name, bytes and sha256")
         if not isinstance(file["sha256"], str) or not _SHA256.fullmatch(file["sha256"]):
             raise ValueError(f"has the sha256 {short(file['sha256'])}; 64 digits are needed")
         size = _count(file["bytes"], f"a file of {short(key)} with bytes")
-        parsed[key] = StoredFile(_plain(file["name"]), size, file["sha256"])
-    return _whole(found, parsed, coded)
+        files[key] = StoredFile(_plain_name(file["name"]), size, file["sha256"])
+    return _whole_shard(document, files, coded)
 
 
-def _first_shard(found: dict[str, Any], coded: bool) -> Shard:
-    """Version 1 names its files, and no more."""
-    files = {key: StoredFile(_plain(name)) for key, name in found.items() if key != "rows"}
-    return _whole(found, files, coded)
+def _first_shard(document: dict[str, Any], coded: bool) -> Shard:
+    """A shard of version 1, which has names of files and nothing else."""
+    names = {key: name for key, name in document.items() if key != "rows"}
+    files = {key: StoredFile(_plain_name(name)) for key, name in names.items()}
+    return _whole_shard(document, files, coded)
 
 
-def _whole(found: dict[str, Any], files: dict[str, StoredFile], coded: bool) -> Shard:
+def _whole_shard(document: dict[str, Any], files: dict[str, StoredFile], coded: bool) -> Shard:
     needed = {*NEEDED, *([CODEBOOK] if coded else [])}
     if not needed <= files.keys() <= needed | set(OPTIONAL):
-        told = short(sorted(files))
-        raise ValueError(f"needs shards, each with {', '.join(sorted(needed))}; one has {told}")
-    return Shard(_count(found.get("rows"), "a shard with rows", 1), files)
+        listed = short(sorted(files))
+        raise ValueError(f"needs shards, each with {', '.join(sorted(needed))}; one has {listed}")
+    return Shard(_count(document.get("rows"), "a shard with rows", 1), files)
 
 
-def _plain(name: Any) -> str:
-    """A name inside the folder: no way leads out of it."""
-    if not isinstance(name, str) or not _PLAIN.fullmatch(name) or name == MANIFEST:
+def _plain_name(name: Any) -> str:
+    """A name inside the folder: no path leads out of it."""
+    if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name) or name == MANIFEST:
         raise ValueError(f"names the file {short(name)}; plain names inside the folder are needed")
     return name

@@ -1,40 +1,38 @@
-"""From a path to features, targets and domains: which reader, and which entry is which."""
+"""From a path to features, targets and domains: all in memory, or features some rows at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from skdare.datasets._arrays import read_npy, read_npz, read_safetensors, read_torch
-from skdare.datasets._columns import read_csv, read_parquet
 from skdare.datasets._contents import Contents
+from skdare.datasets._csv import typed_labels
+from skdare.datasets._domain_data import DomainData
 from skdare.datasets._entries import (
-    LABELS,
     choose,
     columns_of,
     feature_names_of,
     is_label,
     load_entries,
     main_entry,
+    named_columns,
     places,
+    side_by_side,
 )
-from skdare.datasets._hugging_face import is_hugging_face, read_hugging_face
-from skdare.datasets._roles import assemble, decode, features_alone
-from skdare.datasets._store import read_store
-from skdare.datasets._table import DomainData
-from skdare.persist import open_file
-
-_READERS = {
-    ".npz": read_npz,
-    ".parquet": read_parquet,
-    ".safetensors": read_safetensors,
-    ".pt": read_torch,
-    ".pth": read_torch,
-}
-_CSV = (".csv.gz", ".csv")
+from skdare.datasets._formats import is_csv, open_contents, open_stream, stem
+from skdare.datasets._lazy_rows import ChunkedRows
+from skdare.datasets._roles import (
+    assemble,
+    decode,
+    features_alone,
+    features_matrix,
+    refuse_infinity,
+)
+from skdare.datasets._row_source import rows_at_a_time
 
 
 def read(
@@ -50,7 +48,7 @@ def read(
     ``.npz``, ``.parquet``, ``.csv``, ``.csv.gz``, ``.safetensors``, ``.pt``, ``.pth``, or a
     folder made by ``write_store``, by ``StoreWriter``, or by ``save_to_disk`` of Hugging Face.
     Names that are not given are guessed, and a guess between two candidates is refused. Features
-    stay in the float type they have, integers and 8-bit codes become float32; NaN is left in,
+    stay in their float type, integers and 8-bit codes become float32; NaN is left in,
     infinity is refused. A store of one shard stays on disk, several shards are loaded into one
     array (``read_chunks`` loads none of them).
 
@@ -86,7 +84,7 @@ def read(
     """
     path = Path(path)
     named = {"features": features, "target": target, "domains": domains, "split": split}
-    contents = _open(path, named)
+    contents = open_contents(path, lambda name: is_label(name, named))
     keys = choose(contents, named)
     where = places(keys, path)
     arrays = {}
@@ -94,8 +92,7 @@ def read(
         arrays[role] = load_entries(contents, chosen)
         if (names := contents.names.get(role)) is not None:
             arrays[role] = decode(arrays[role], names, where[role])
-    names_of_features = feature_names_of(contents, keys["features"])
-    data = assemble(arrays, where, stem(path), names_of_features)
+    data = assemble(arrays, where, stem(path), feature_names_of(contents, keys["features"]))
     return replace(data, made=contents.made)
 
 
@@ -120,55 +117,93 @@ def read_unlabelled(
     array of shape (n, d)
     """
     path = Path(path)
-    where = f"features in {path}"
-    contents = opened(path)
+    contents = open_contents(path, lambda name: is_label(name, {}))
     main = main_entry(contents, key)
     if main is not None:
-        return features_alone(load_entries(contents, [main]), where)
-    if names is not None:
-        missing = [name for name in names if name not in contents.entries]
-        if missing:
-            raise ValueError(
-                f"{path} has no column {missing[0]!r}, which the training rows have; it has "
-                f"{contents.listing()}"
-            )
-        return features_alone(load_entries(contents, list(names)), where)
-    return features_alone(load_entries(contents, columns_of(contents, key, set())), where)
+        columns = [main]
+    elif names is not None:
+        columns = named_columns(contents, names)
+    else:
+        columns = columns_of(contents, key, set())
+    return features_alone(load_entries(contents, columns), f"features in {path}")
 
 
-def opened(path: Path) -> Contents:
-    """What a file or a store holds, where no entry is named; an ``.npy`` file holds features."""
-    if path.suffix.lower() == ".npy" and path.is_file():
-        return read_npy(path)
-    return _open(path, dict.fromkeys(LABELS))
+def stream_table(
+    path: str | Path,
+    *,
+    features: str | None = None,
+    target: str | None = None,
+    domains: str | None = None,
+    split: str | None = None,
+) -> DomainData:
+    """Read a table like `read`, but leave its features in the file.
+
+    They are read again in every pass, chunk after chunk: to fit a head to a table that is larger
+    than memory, convert it to a feature store first, which is read much faster.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that `read` takes; ``.pt`` is loaded.
+    features, target, domains, split : str, optional
+        As for `read`.
+
+    Returns
+    -------
+    DomainData
+        Whose ``X`` is `ChunkedRows`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from skdare.datasets import make_latent_domains, stream_table, write
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(f"{folder}/latent.csv", make_latent_domains(n_rows=5, random_state=0))
+    ...     stream_table(f"{folder}/latent.csv").X[:3].shape
+    (3, 8)
+    """
+    path = Path(path)
+    named = {"features": features, "target": target, "domains": domains, "split": split}
+    contents = open_stream(path, lambda name: is_label(name, named))
+    keys = choose(contents, named)
+    where = places(keys, path)
+    labels = {
+        role: _labels(contents, role, chosen[0], where)
+        for role, chosen in keys.items()
+        if role != "features"
+    }
+    columns = keys["features"]
+    feature_names = feature_names_of(contents, columns)
+    n = len(labels["target"])
+    # Labels are checked beside zeros, one for each row of features. How many rows of text there
+    # are only reading all of them tells, and each has a cell for every column.
+    shape = contents.entries[columns[0]].shape
+    rows = n if is_csv(path) else int(np.prod(shape[:1]))
+    zeros = np.broadcast_to(np.float32(0), (rows, 1))
+    data = assemble({"features": zeros, **labels}, where, stem(path))
+    width = shape[1] if len(shape) == 2 else len(columns)
+    key = side_by_side(contents, columns)
+
+    def matrices() -> Iterator[np.ndarray]:
+        start = 0
+        for (values,) in contents.visit([key], rows_at_a_time(width)):
+            X = features_matrix(values, where["features"])
+            refuse_infinity(X, where["features"], feature_names, start)
+            yield X
+            start += len(X)
+
+    dtypes = {contents.entries[column].dtype for column in columns}
+    dtype = features_matrix(np.zeros((1, 1), np.result_type(*dtypes)), where["features"]).dtype
+    X: Any = ChunkedRows(matrices, n, width, dtype)
+    return replace(data, X=X, feature_names=feature_names)
 
 
-def is_csv(path: Path) -> bool:
-    """Whether the name is that of a CSV file."""
-    return _suffix(path) in _CSV
-
-
-def _open(path: Path, named: dict[str, str | None]) -> Contents:
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; give the path of a file or a store")
-    if path.is_dir():
-        return read_hugging_face(path) if is_hugging_face(path) else read_store(path)
-    suffix = _suffix(path)
-    if not suffix:
-        known = ", ".join((*_READERS, *_CSV))
-        raise ValueError(f"{path} is of no known kind; skdare reads {known} and feature stores")
-    open_file(path).close()
-    if not path.stat().st_size:
-        raise ValueError(f"{path} is empty; write it again")
-    if suffix in _CSV:
-        return read_csv(path, lambda name: is_label(name, named))
-    return _READERS[suffix](path)
-
-
-def _suffix(path: Path) -> str:
-    return next((s for s in (*_CSV, *_READERS) if path.name.lower().endswith(s)), "")
-
-
-def stem(path: Path) -> str:
-    """What a file or store is called, without its suffix."""
-    return path.resolve().name if path.is_dir() else path.name[: -len(_suffix(path))]
+def _labels(contents: Contents, role: str, key: str, where: dict[str, str]) -> np.ndarray:
+    parts = [values for (values,) in contents.visit([key], rows_at_a_time(1))]
+    if not parts:
+        raise ValueError(f"{contents.path} has no rows; there is nothing to learn from")
+    labels = np.concatenate(parts)
+    if is_csv(contents.path):
+        return typed_labels(labels.tolist())
+    names = contents.names.get(role)
+    return labels if names is None else decode(labels, names, where[role])

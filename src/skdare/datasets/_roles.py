@@ -9,7 +9,7 @@ import numpy as np
 
 from skdare._validation import InputError
 from skdare.arrays import chunks
-from skdare.datasets._table import DomainData
+from skdare.datasets._domain_data import DomainData
 
 NAMES = {
     "features": ("x", "features", "embeddings", "embedding", "feats"),
@@ -33,7 +33,7 @@ def assemble(
     name: str = "",
     feature_names: list[str] | None = None,
 ) -> DomainData:
-    """Checked data from one array a role; ``where`` is what errors call each of them."""
+    """Checked data from one array per role; ``where`` is what errors call each of them."""
     X = features_matrix(arrays["features"], where["features"])
     labels = {role: _labels(arrays[role], where[role]) for role in arrays if role != "features"}
     rows = {where["features"]: len(X)} | {where[role]: len(v) for role, v in labels.items()}
@@ -62,9 +62,9 @@ def features_alone(X: np.ndarray, what: str) -> np.ndarray:
 def decode(codes: np.ndarray, names: Sequence[Any], what: str) -> np.ndarray:
     """The labels that integer codes stand for."""
     if not isinstance(names, list):
-        raise ValueError(f"{what} has names {names!r}; a JSON list is needed, one name a code")
+        raise ValueError(f"{what} has names {names!r}; a JSON list is needed, one name per code")
     if codes.dtype.kind not in "biu":
-        raise ValueError(f"{what} has dtype {codes.dtype}; codes that stand for names are whole")
+        raise ValueError(f"{what} has dtype {codes.dtype}; codes must be whole numbers")
     wrong = np.flatnonzero((codes < 0) | (codes >= len(names)))
     if len(wrong):
         raise ValueError(
@@ -140,12 +140,12 @@ def _split(values: np.ndarray, what: str) -> np.ndarray:
 
 
 def refuse_infinity(X: np.ndarray, what: str, names: list[str] | None, before: int = 0) -> None:
-    """Say where the first one is; ``before`` is how many rows came before these."""
+    """Refuse infinity, and say where it is; ``before`` rows came before these."""
     for place, rows in chunks(X, slice(0, len(X))):
         if np.isinf(rows).any():
             row, column = np.argwhere(np.isinf(rows))[0]
-            called = repr(names[column]) if names else column
+            name = repr(names[column]) if names else column
             raise ValueError(
-                f"{what} has infinity in row {before + place.start + row}, column {called}; "
-                "mend or drop that row"
+                f"{what} has infinity in row {before + place.start + row}, column {name}; "
+                "correct or drop that row"
             )

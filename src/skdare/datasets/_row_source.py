@@ -1,28 +1,28 @@
-"""Rows on their way to a head that is fitted already: a file of any size, some at a time."""
+"""The rows of a file of any size, some at a time, for a head that is fitted already."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from skdare.datasets._contents import Contents
-from skdare.datasets._csv_stream import STDIN, stream_csv
 from skdare.datasets._entries import (
     called,
     columns_of,
     feature_names_of,
     main_entry,
+    named_columns,
     named_entry,
     side_by_side,
 )
-from skdare.datasets._read import is_csv, opened
+from skdare.datasets._formats import is_csv, open_stream
 from skdare.datasets._roles import decode, features_matrix, refuse_infinity
 
-# Features of a chunk take about as many bytes; of very many features more, as each column of a
-# chunk takes its time however few rows it has.
+# Features of a chunk take about this many bytes; with very many features they take more, as each
+# column of a chunk takes its time however few rows it has.
 _CHUNK_BYTES = 1 << 24
 _MOST_ROWS = 1 << 14
 _LEAST_ROWS = 128
@@ -38,7 +38,7 @@ class RowChunk:
         How many rows of the source came before.
     X : array of shape (m, d)
     beside : dict
-        What was asked for beside the features, by role, one value a row.
+        What was asked for beside the features, by role, one value per row.
     """
 
     start: int
@@ -74,7 +74,7 @@ class RowSource:
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from skdare.datasets import RowSource
+    >>> from skdare.datasets._row_source import RowSource
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(f"{folder}/new.npy", np.ones((5, 3)))
     ...     source = RowSource(f"{folder}/new.npy")
@@ -92,76 +92,69 @@ class RowSource:
     ) -> None:
         self.path = path
         wanted = dict(beside or {})
-        self._contents = opened_rows(path, lambda name: name in wanted.values())
-        self._beside = {role: _beside(self._contents, role, k) for role, k in wanted.items()}
+        contents = open_stream(path, lambda name: name in wanted.values())
+        self._contents = contents
+        self._beside = {role: _beside(contents, role, name) for role, name in wanted.items()}
         self._keys = self._features(names, key)
-        entries = [self._contents.entries[k] for k in self._keys]
-        self._wide = len(entries) == 1 and len(entries[0].shape) == 2
-        self._order = self._by_name(names) if self._wide else None
-        width = entries[0].shape[1] if self._wide else len(entries)
+        shape = contents.entries[self._keys[0]].shape
+        # Whether one array has all features, and not a column each.
+        self._is_matrix = len(self._keys) == 1 and len(shape) == 2
+        self._order = self._by_name(names) if self._is_matrix else None
+        width = shape[1] if self._is_matrix else len(self._keys)
         self.features = width if self._order is None else len(self._order)
         if not self.features:
-            raise ValueError(
-                f"{self._contents.path} has no features; give rows of at least 1 feature"
-            )
-        self.rows = None if _is_csv(path) else entries[0].shape[0]
+            raise ValueError(f"{contents.path} has no features; give rows of at least 1 feature")
+        self.rows = None if is_csv(path) else shape[0]
         self._check_rows()
 
     def __repr__(self) -> str:
         return f"RowSource({str(self.path)!r}, {self.features} features)"
 
     def _features(self, names: Sequence[str] | None, key: str | None) -> list[str]:
-        contents = self._contents
-        main = main_entry(contents, key)
+        main = main_entry(self._contents, key)
         if main is not None:
             return [main]
-        if names is None:
-            return columns_of(contents, key, set(self._beside.values()))
-        missing = [name for name in names if name not in contents.entries]
-        if missing:
-            raise ValueError(
-                f"{contents.path} has no column {missing[0]!r}, which the training rows have; it "
-                f"has {contents.listing()}"
-            )
-        return list(names)
+        if names is not None:
+            return named_columns(self._contents, names)
+        return columns_of(self._contents, key, set(self._beside.values()))
 
     def _by_name(self, names: Sequence[str] | None) -> np.ndarray | None:
-        """Which columns of a matrix are asked for, where the file names them in its own way."""
-        own = feature_names_of(self._contents, self._keys)
-        if names is None or own is None or list(names) == list(own):
+        """Which columns of a matrix to take, where the file names them in another order."""
+        in_file = feature_names_of(self._contents, self._keys)
+        if names is None or in_file is None or list(names) == list(in_file):
             return None
-        place = {name: j for j, name in enumerate(own)}
-        missing = [name for name in names if name not in place]
-        if missing:
+        place = {name: j for j, name in enumerate(in_file)}
+        absent = next((name for name in names if name not in place), None)
+        if absent is not None:
+            listed = ", ".join(map(str, in_file[:5])) + " and others" * (len(in_file) > 5)
             raise ValueError(
-                f"{self._contents.path} has no feature {missing[0]!r}, which the training rows "
-                f"have; it has {', '.join(map(str, own[:5]))}{' and others' * (len(own) > 5)}"
+                f"{self._contents.path} has no feature {absent!r}, which the training rows have; "
+                f"it has {listed}"
             )
         return np.array([place[name] for name in names])
 
     def _check_rows(self) -> None:
-        """Every row has all that is asked for."""
+        """Refuse values beside the features that are not one per row."""
         for role, key in self._beside.items():
             shape = self._contents.entries[key].shape
             if self.rows is not None and shape != (self.rows,):
                 raise ValueError(
                     f"{role} {key!r} in {self._contents.path} has shape {shape} and the features "
-                    f"{self.rows} rows; one value a row is needed"
+                    f"{self.rows} rows; one value per row is needed"
                 )
 
     def chunks(self, rows: int | None = None) -> Iterator[RowChunk]:
-        """All rows, so many at a time; by default about 16 MB."""
-        n = rows or rows_at_a_time(self.features)
-        features = side_by_side(self._contents, self._keys)
-        keys, start = [features, *self._beside.values()], 0
-        for found, *others in self._contents.visit(keys, n):
-            what = f"features in {self._contents.path}"
-            X = features_matrix(found, what)
+        """All rows, at most ``rows`` at a time; by default about 16 MB."""
+        keys = [side_by_side(self._contents, self._keys), *self._beside.values()]
+        what = f"features in {self._contents.path}"
+        start = 0
+        for values, *others in self._contents.visit(keys, rows or rows_at_a_time(self.features)):
+            X = features_matrix(values, what)
             X = X if self._order is None else X[:, self._order]
-            refuse_infinity(X, what, None if self._wide else self._keys, start)
+            refuse_infinity(X, what, None if self._is_matrix else self._keys, start)
             beside = {
-                role: self._named(role, values)
-                for role, values in zip(self._beside, others, strict=True)
+                role: self._named(role, column)
+                for role, column in zip(self._beside, others, strict=True)
             }
             yield RowChunk(start, X, beside)
             start += len(X)
@@ -181,17 +174,6 @@ class RowSource:
 def rows_at_a_time(features: int) -> int:
     """How many rows a chunk has."""
     return max(_LEAST_ROWS, min(_MOST_ROWS, _CHUNK_BYTES // (8 * features)))
-
-
-def _is_csv(path: str | Path) -> bool:
-    return str(path) == STDIN or is_csv(Path(path))
-
-
-def opened_rows(path: str | Path, is_text: Callable[[str], bool]) -> Contents:
-    """What a file holds; of CSV, only the first rows are looked at, and some columns are text."""
-    if not _is_csv(path) or (str(path) != STDIN and not Path(path).is_file()):
-        return opened(Path(path))
-    return stream_csv(Path(path), is_text)
 
 
 def _beside(contents: Contents, role: str, key: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Rows as skada has them: source and target domains told apart by the sign of a number."""
+"""Conversion to and from the rows of skada, whose domain numbers are negative for targets."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdare.datasets._domain_data import DomainData, guess_task
 from skdare.datasets._natural import natural
 from skdare.datasets._roles import decode
-from skdare.datasets._table import DomainData, guess_task
 
-_MASK = -1  # skada's mark of a row whose class is not known; of a number, it is NaN
+_MASK = -1  # skada's class of a row that has no label; a measured target is NaN there
 Label = int | str
 
 
@@ -64,7 +64,7 @@ def from_skada(
     domain_names: Mapping[Any, int] | None = None,
     classes: Sequence[Any] | np.ndarray | None = None,
 ) -> SourcesAndTargets:
-    """Tell the source and target domains of skada's rows apart.
+    """Split skada's rows into source and target domains.
 
     A domain with a number of zero or more is a source, one with a negative number a target.
     Labels of target rows, masked or not, are left out; those of source rows must be there.
@@ -83,6 +83,8 @@ def from_skada(
     Returns
     -------
     SourcesAndTargets
+        ``sources``, a `DomainData` to fit a head to, and ``targets``, a dict from domain to an
+        array of rows to adapt it to.
 
     Examples
     --------
@@ -97,7 +99,9 @@ def from_skada(
     >>> head.adapt(rows.targets[-3]).predict(rows.targets[-3]).shape
     (300,)
     """
-    X, y, codes = np.asarray(X), np.asarray(y), np.asarray(sample_domain)
+    X = np.asarray(X)
+    y = np.asarray(y)
+    codes = np.asarray(sample_domain)
     _check_rows(X, y, codes)
     source = codes >= 0
     if not source.any():
@@ -114,7 +118,7 @@ def from_skada(
 
 
 def to_skada(data: DomainData, targets: Sequence[Any], *, mask: bool = True) -> SkadaRows:
-    """Number domains by skada's convention, some as targets, and mask the labels of those.
+    """Number domains by skada's convention, some as targets, and mask the targets' labels.
 
     Domains are numbered from 1 in natural order, as skada's ``pack`` does it; the number of a
     target is negative. The table is untouched.
@@ -130,6 +134,8 @@ def to_skada(data: DomainData, targets: Sequence[Any], *, mask: bool = True) -> 
     Returns
     -------
     SkadaRows
+        ``X``, ``y`` and ``sample_domain`` for an estimator of skada; ``domain_names`` and
+        ``classes`` say what their numbers stand for.
 
     Examples
     --------
@@ -140,15 +146,15 @@ def to_skada(data: DomainData, targets: Sequence[Any], *, mask: bool = True) -> 
     >>> set(rows.y[rows.sample_domain < 0].tolist())
     {-1}
     """
-    found = sorted(np.unique(data.domains).tolist(), key=lambda label: natural(str(label)))
+    domains = sorted(np.unique(data.domains).tolist(), key=lambda label: natural(str(label)))
     chosen = [targets] if isinstance(targets, str) else list(targets)
-    absent = [target for target in chosen if target not in found]
-    if absent or not chosen or len(set(chosen)) == len(found):
+    absent = [target for target in chosen if target not in domains]
+    if absent or not chosen or len(set(chosen)) == len(domains):
         raise ValueError(
-            f"targets is {targets!r}, and the domains are {', '.join(map(repr, found))}; name "
+            f"targets is {targets!r}, and the domains are {', '.join(map(repr, domains))}; name "
             "some of them, not all"
         )
-    numbers = {d: -(i + 1) if d in chosen else i + 1 for i, d in enumerate(found)}
+    numbers = {d: -i if d in chosen else i for i, d in enumerate(domains, 1)}
     labels, place = np.unique(data.domains, return_inverse=True)
     codes = np.array([numbers[label] for label in labels.tolist()])[place]
     measured = guess_task(data.y) == "regression"
@@ -170,7 +176,7 @@ def _check_rows(X: np.ndarray, y: np.ndarray, codes: np.ndarray) -> None:
 
 
 def _check_labelled(y: np.ndarray) -> None:
-    """Refuse source rows that carry a mask; a measured target may well be -1."""
+    """Refuse source rows whose label is masked; a measured target may well be -1."""
     hidden = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
     if not hidden.any() and y.dtype.kind in "if" and guess_task(y) == "classification":
         hidden = y == _MASK
@@ -182,24 +188,24 @@ def _check_labelled(y: np.ndarray) -> None:
 
 
 def _labels(y: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """What numbers of classes stand for; skada may have made floats of them."""
+    """The classes that numbers stand for; skada may have made floats of them."""
     whole = y.dtype.kind == "f" and np.array_equal(y, np.round(y))
     return decode(y.astype(np.int64) if whole else y, np.asarray(classes).tolist(), "y")
 
 
-def _names(codes: np.ndarray, given: Mapping[Any, int] | None) -> dict[int, Label]:
-    """What each number of a domain is called."""
-    found = [int(code) for code in np.unique(codes)]
-    if given is None:
-        return {code: code for code in found}
-    names = {number: name for name, number in given.items()}
-    absent = [code for code in found if code not in names]
+def _names(codes: np.ndarray, domain_names: Mapping[Any, int] | None) -> dict[int, Label]:
+    """The name of each domain by its number."""
+    present = [int(code) for code in np.unique(codes)]
+    if domain_names is None:
+        return {code: code for code in present}
+    names = {number: name for name, number in domain_names.items()}
+    absent = [code for code in present if code not in names]
     if absent:
         raise ValueError(
             f"domain_names has no name for domain {absent[0]}; it names "
-            f"{', '.join(map(str, given.values()))}"
+            f"{', '.join(map(str, domain_names.values()))}"
         )
-    return {code: names[code] for code in found}
+    return {code: names[code] for code in present}
 
 
 def _named(codes: np.ndarray, names: dict[int, Label]) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skdare.datasets._table import DomainData
+from skdare.datasets._domain_data import DomainData
 
 
 def make_latent_domains(
@@ -20,8 +20,9 @@ def make_latent_domains(
 ) -> DomainData:
     """Sample the paper's model: ``x = A_e (ε₀ + b_e)`` and ``y`` a function of ``βᵀ(ε₀ + b_e)``.
 
-    Every ``A_e`` is symmetric and its own; the means ``b_e`` vary in a subspace of dimension
-    ``mean_rank``. The latents are standard normal about ``b_e``, the same β serves all domains.
+    Every domain has a symmetric ``A_e`` of its own; the means ``b_e`` vary in a subspace of
+    dimension ``mean_rank``. The latents are standard normal about ``b_e``; β is the same in all
+    domains.
 
     Parameters
     ----------
@@ -69,8 +70,8 @@ def make_latent_domains(
 def load_digit_domains(n_classes: int = 10) -> DomainData:
     """scikit-learn's 1,797 digits in four styles: each image belongs to one domain only.
 
-    ``plain`` as they are; ``tilted`` turned by 20 degrees; ``faint`` at low contrast on a grey
-    ground; ``bold`` blurred and saturated. 64 features in [0, 1], dealt to domains in turn.
+    ``plain`` is unchanged; ``tilted`` is turned by 20 degrees; ``faint`` has low contrast on a
+    grey ground; ``bold`` is blurred and saturated. 64 features in [0, 1], dealt to domains in turn.
 
     Parameters
     ----------

@@ -1,26 +1,22 @@
-"""From a table to a path: the kinds of files that `read` understands."""
+"""From a table, or rows as they come, to a path: whole or not at all."""
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
-from skdare.datasets._contents import needing
-from skdare.datasets._entries import IDS, LABEL_NAMES
+from skdare.datasets._contents import TableArrays
+from skdare.datasets._domain_data import DomainData
+from skdare.datasets._formats import FORMATS, format_of, suffixes
 from skdare.datasets._manifest import CODES, DTYPES
-from skdare.datasets._row_writer import encoded
-from skdare.datasets._store_codes import blocks, refuse_beyond
-from skdare.datasets._store_table import checked_table, write_store
-from skdare.datasets._store_writer import refuse_existing
-from skdare.datasets._table import DomainData
+from skdare.datasets._row_writer import RowWriter, SpreadsheetSafe, encoded
+from skdare.datasets._store_encoding import refuse_beyond
+from skdare.datasets._store_writer import checked_table, refuse_existing, write_store
 from skdare.persist import whole_file
-
-Table = dict[str, Any]
 
 
 def write(path: str | Path, data: DomainData, *, dtype: str | None = None, ids: Any = None) -> None:
@@ -35,7 +31,7 @@ def write(path: str | Path, data: DomainData, *, dtype: str | None = None, ids: 
     path : str or Path
     data : DomainData
     dtype : {"float64", "float32", "float16", "uint8"}, optional
-        How features are kept; "uint8", 8-bit codes, in a feature store only. Default: as they are.
+        How features are stored; "uint8", 8-bit codes, in a feature store only. Default: their own.
     ids : n str, optional
         What rows are called; not kept in ``.safetensors``.
 
@@ -50,20 +46,24 @@ def write(path: str | Path, data: DomainData, *, dtype: str | None = None, ids: 
     """
     path = Path(path)
     refuse_existing(path)
-    suffix = _suffix(path)
-    if suffix is None:
-        return write_store(path, data, dtype=dtype, ids=ids)
-    if suffix in _UNWRITTEN:
-        raise ValueError(f"{suffix} is only read; write .safetensors, or a feature store")
-    table = _arrays(data, dtype, ids)
+    kind = format_of(path)
+    if kind is None:
+        write_store(path, data, dtype=dtype, ids=ids)
+        return
+    if kind.write is None:
+        written = suffixes(k for k in FORMATS if k.write)
+        raise ValueError(
+            f"cannot write a table to {path}: choose a name that ends in {written}, or one "
+            "without a suffix for a feature store"
+        )
+    arrays = _arrays(data, dtype, ids)
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as file:
-        _WRITERS[suffix](file, table, path)
-    return None
+        kind.write(file, arrays, path)
 
 
 def is_store_name(path: str | Path) -> bool:
-    """Whether `write` makes a feature store of a path: where its suffix is that of no file.
+    """Whether `write` makes a feature store of a path: where its name is not that of a file.
 
     Parameters
     ----------
@@ -75,89 +75,97 @@ def is_store_name(path: str | Path) -> bool:
     >>> is_store_name("features"), is_store_name("features.npz")
     (True, False)
     """
-    return _suffix(Path(path)) is None
+    return format_of(Path(path)) is None
 
 
-def _suffix(path: Path) -> str | None:
-    known = (*_WRITERS, *_UNWRITTEN)
-    return next((suffix for suffix in known if path.name.lower().endswith(suffix)), None)
-
-
-def _arrays(data: DomainData, dtype: str | None, ids: Any) -> Table:
-    """What there is, by the names that files give it, the features first."""
+def _arrays(data: DomainData, dtype: str | None, ids: Any) -> TableArrays:
+    """The arrays of a table that it has, by the names that files give them."""
     data = checked_table(data)
+    X = data.X
     if dtype is not None:
         if dtype == CODES or dtype not in DTYPES:
-            raise ValueError(f"dtype is {dtype!r}; float64, float32 or float16 fit such a file")
-        refuse_beyond(data.X, dtype)
-    X = data.X if dtype is None else data.X.astype(dtype, copy=False)
-    held: Table = {"X": X, "y": data.y, "domain": data.domains, "split": data.split}
-    held |= {"feature_names": data.feature_names, "id": None if ids is None else np.asarray(ids)}
-    return {key: values for key, values in held.items() if values is not None}
+            raise ValueError(
+                f"dtype is {dtype!r}; such a file holds float64, float32 or float16 features"
+            )
+        refuse_beyond(X, dtype)
+        X = X.astype(dtype, copy=False)
+    arrays = {
+        "X": X,
+        "y": data.y,
+        "domain": data.domains,
+        "split": data.split,
+        "feature_names": data.feature_names,
+        "id": None if ids is None else np.asarray(ids),
+    }
+    return {key: values for key, values in arrays.items() if values is not None}
 
 
-def _npz(file: BinaryIO, table: Table, path: Path) -> None:
-    np.savez(file, **table)
+@contextmanager
+def rows_to(
+    target: str | Path | IO[str] | IO[bytes],
+    *,
+    kind: str | None = None,
+    spreadsheet_safe: bool = False,
+) -> Iterator[RowWriter]:
+    """Open a writer of rows to a file, which appears whole or not at all, or to an open stream.
+
+    Its method ``write`` takes a dict of columns, arrays of equal length, as often as it is called.
+
+    Parameters
+    ----------
+    target : str, Path or stream
+        A file, which is replaced where it exists; its suffix says what is written: ``.csv``,
+        ``.csv.gz``, ``.jsonl`` or ``.parquet``. A stream, of bytes for Parquet and of text for
+        the others, stays open.
+    kind : suffix, optional
+        What to write to a stream: ``".csv"``, the default, ``".jsonl"`` or ``".parquet"``.
+    spreadsheet_safe : bool, default=False
+        In CSV, put an apostrophe before text that begins with ``=``, ``+``, ``-``, ``@``, a tab or
+        the end of a line, which a spreadsheet would run as a formula. Numbers are not changed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from skdare.datasets import rows_to
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with rows_to(f"{folder}/out.csv") as writer:
+    ...         writer.write({"id": np.arange(2), "prediction": np.array(["a", "b"])})
+    ...     print(Path(f"{folder}/out.csv").read_text())
+    id,prediction
+    0,a
+    1,b
+    <BLANKLINE>
+    """
+    writers = {k.suffix: k.row_writer for k in FORMATS if k.row_writer is not None}
+    if not isinstance(target, str | Path):
+        streamed = {suffix: w for suffix, w in writers.items() if not suffix.endswith(".gz")}
+        suffix = ".csv" if kind is None else kind
+        if suffix not in streamed:
+            raise ValueError(
+                f"kind is {kind!r}, and a stream cannot have it; choose {', '.join(streamed)}"
+            )
+        _check_spreadsheet_safe(spreadsheet_safe, suffix)
+        with closing(streamed[suffix](target, None)) as writer:
+            yield SpreadsheetSafe(writer) if spreadsheet_safe else writer
+        return
+    path = Path(target)
+    found = format_of(path)
+    if found is None or found.row_writer is None:
+        written = suffixes(k for k in FORMATS if k.row_writer)
+        raise ValueError(f"cannot write to {path}: its name must end in {written}")
+    _check_spreadsheet_safe(spreadsheet_safe, found.suffix)
+    # Closed in this order, also after an error: a Parquet writer that lives on would write to a
+    # file that is gone.
+    with (
+        whole_file(path) as raw,
+        encoded(raw, path) as file,
+        closing(found.row_writer(file, path)) as writer,
+    ):
+        yield SpreadsheetSafe(writer) if spreadsheet_safe else writer
 
 
-def _csv(file: BinaryIO, table: Table, path: Path) -> None:
-    labels = [key for key in ("y", "domain", "split", "id") if key in table]
-    with encoded(file, path) as text:
-        writer = csv.writer(text)
-        writer.writerow([*_column_names(table, path), *labels])
-        for start, rows in blocks(table["X"]):
-            beside = (table[key][start : start + len(rows)].tolist() for key in labels)
-            writer.writerows([*x, *rest] for x, *rest in zip(rows.tolist(), *beside, strict=True))
-
-
-def _parquet(file: BinaryIO, table: Table, path: Path) -> None:
-    with needing("parquet", path):
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    X = table["X"]
-    if "feature_names" in table:
-        columns = {name: pa.array(X[:, j]) for j, name in enumerate(_column_names(table, path))}
-    else:
-        flat = pa.array(np.ascontiguousarray(X).ravel())
-        columns = {"features": pa.FixedSizeListArray.from_arrays(flat, X.shape[1])}
-    labels = {k: pa.array(table[k]) for k in ("y", "domain", "split", "id") if k in table}
-    pq.write_table(pa.table(columns | labels), file)
-
-
-def _safetensors(file: BinaryIO, table: Table, path: Path) -> None:
-    """Numbers only: text becomes codes, and its names metadata."""
-    with needing("safetensors", path):
-        from safetensors.numpy import save
-    arrays = {k: np.ascontiguousarray(v) for k, v in table.items() if k in ("X", "split")}
-    names = {}
-    for key, called in (("y", "classes"), ("domain", "domains")):
-        arrays[key] = np.ascontiguousarray(table[key])
-        if arrays[key].dtype.kind == "U":
-            present, arrays[key] = np.unique(table[key], return_inverse=True)
-            names[called] = json.dumps(present.tolist())
-    # Not save_file, which puts a file of its own, with a mode of its own, in the place of this one.
-    file.write(save(arrays, metadata=names))
-
-
-def _column_names(table: Table, path: Path) -> list[str]:
-    """The names of the features, refused where they could not be told from others again."""
-    names = table.get("feature_names") or [f"feat_{j}" for j in range(table["X"].shape[1])]
-    taken = {name for name in names if name.strip().lower() in LABEL_NAMES | IDS}
-    odd = {name for name in names if not name.strip() or set(name) & set(',;\t"\r\n')}
-    if taken or odd or len(set(names)) < len(names):
-        told = min(taken | odd, default="the same name twice")
-        raise ValueError(
-            f"the features have {told!r}, which cannot name a column of {path}; rename it, or "
-            "write .npz or a feature store"
-        )
-    return names
-
-
-_WRITERS: dict[str, Callable[[BinaryIO, Table, Path], None]] = {
-    ".npz": _npz,
-    ".csv": _csv,
-    ".csv.gz": _csv,
-    ".parquet": _parquet,
-    ".safetensors": _safetensors,
-}
-_UNWRITTEN = (".pt", ".pth")
+def _check_spreadsheet_safe(asked: bool, suffix: str) -> None:
+    if asked and not suffix.startswith(".csv"):
+        raise ValueError(f"spreadsheet_safe is for CSV, and this is {suffix}; leave it out")

@@ -1,4 +1,4 @@
-"""Files without code: arrays and a header, written whole or not at all, checked when read."""
+"""Files that hold no code, are written whole or not at all, and are checked when they are read."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a header may hold, and how values become JSON and arrays and come back checked.
+"""Values that a file header may hold, written as JSON and arrays, and checked when read back.
 
-Every field writes a value as something that JSON can hold, putting arrays of numbers aside under
-a name, and reads it back; what does not fit is refused with the name of the field. Nothing but the
-classes named in a field is ever made.
+A field writes a value as something that JSON can hold, and puts arrays of numbers aside under a
+name. Reading, it refuses what does not fit, with the name of the field. It makes no objects but
+those of the classes that it names.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ from typing import Any
 
 import numpy as np
 
-# Text arrays take the longest entry's room for each, as they did where they were made; beyond this
-# they must not exceed by much what the file has of them.
-_ROOM, _TIMES = 1 << 28, 64
+# A text array takes the room of its longest entry for each. Beyond this many bytes it may take no
+# more than this many times what the file has, or a small file would fill the memory.
+_TEXT_BYTES = 1 << 28
+_TEXT_FACTOR = 64
 _DEEPEST = 40
 
 
 class FieldError(ValueError):
-    """A value that a field cannot have, and which one."""
+    """A value that a field cannot hold."""
 
 
 @dataclass
 class HeaderArrays:
-    """Arrays put aside while a header is written: each once, however often it is named."""
+    """Arrays put aside while a header is written: each once, however often it occurs."""
 
     named: dict[str, np.ndarray] = field(default_factory=dict)
-    _known: dict[int, str] = field(default_factory=dict)
+    _names: dict[int, str] = field(default_factory=dict)
 
     def put(self, name: str, array: np.ndarray) -> str:
-        """The name that an array has in the file."""
-        name = self._known.setdefault(id(array), name)
+        """Put an array aside, and return the name it has in the file."""
+        name = self._names.setdefault(id(array), name)
         if self.named.setdefault(name, array) is not array:
             raise FieldError(
                 f"two arrays would be called {name!r}; rename the step of the pipeline"
@@ -45,39 +46,44 @@ class HeaderArrays:
 
 @dataclass(frozen=True)
 class ReadContext:
-    """What is known while a header is read: the arrays, and the sizes that shapes must have."""
+    """The arrays of a file whose header is read, the sizes of axes so far, and where we are.
+
+    ``sizes`` are by the letters that `ArrayOf` gives its axes; ``path`` leads to the value that is
+    read, for messages.
+    """
 
     arrays: Mapping[str, np.ndarray]
     sizes: dict[str, int]
-    at: str = ""
+    path: str = ""
     depth: int = 0
 
     def inside(self, name: str) -> ReadContext:
-        """The same, one step deeper."""
+        """The context of a value inside this one."""
         if self.depth > _DEEPEST:
             raise FieldError("its values are nested too deeply")
-        return replace(self, at=f"{self.at}.{name}" if self.at else name, depth=self.depth + 1)
+        path = f"{self.path}.{name}" if self.path else name
+        return replace(self, path=path, depth=self.depth + 1)
 
     def refuse(self, needed: str) -> FieldError:
-        """The error for what is here."""
-        return FieldError(f"{self.at} is not {needed}")
+        """The error for a value that is not what is needed."""
+        return FieldError(f"{self.path} is not {needed}")
 
 
 class Field(ABC):
-    """A kind of value."""
+    """A kind of value, written to JSON and read back."""
 
     @abstractmethod
     def write(self, value: Any, arrays: HeaderArrays, name: str) -> Any:
-        """As JSON; arrays go aside under names that begin with ``name``."""
+        """The value as JSON; arrays are put aside under names that begin with ``name``."""
 
     @abstractmethod
     def read(self, node: Any, context: ReadContext) -> Any:
-        """Back again, or `FieldError`."""
+        """The value that was written, or `FieldError`."""
 
 
 @dataclass(frozen=True)
 class _Plain(Field):
-    """A number, text or flag; floats that are not finite, where they may be, as words."""
+    """A number, text or flag; NaN and infinity, where they are allowed, are words."""
 
     kinds: tuple[type, ...]
     called: str
@@ -85,12 +91,12 @@ class _Plain(Field):
 
     def write(self, value: Any, arrays: HeaderArrays, name: str) -> Any:
         value = value.item() if isinstance(value, np.generic) else value
-        endless = type(value) is float and not math.isfinite(value)
-        if type(value) not in self.kinds or (endless and self.finite):
+        is_word = type(value) is float and not math.isfinite(value)
+        if type(value) not in self.kinds or (is_word and self.finite):
             raise FieldError(
                 f"{name} is {value!r}, which cannot be saved; it must be {self.called}"
             )
-        return str(value) if endless else value
+        return str(value) if is_word else value
 
     def read(self, node: Any, context: ReadContext) -> Any:
         if not self.finite and node in ("nan", "inf", "-inf"):
@@ -102,7 +108,7 @@ class _Plain(Field):
 
 @dataclass(frozen=True)
 class AxisSize(Field):
-    """A size that is known, by its letter."""
+    """The size of an axis, by its letter."""
 
     letter: str
 
@@ -133,7 +139,7 @@ class _Label(Field):
                 f"{name} has the label {value!r}, a {type(value).__name__}, which cannot be saved; "
                 "use text or numbers"
             )
-        return {"number": str(value)} if value != value or value in _ENDLESS else value
+        return {"number": str(value)} if value != value or value in _INFINITIES else value
 
     def read(self, node: Any, context: ReadContext) -> Any:
         if node is None or type(node) in (bool, int, float, str):
@@ -175,7 +181,7 @@ def _dated(text: str, read: Callable[[str], Any], context: ReadContext) -> Any:
         raise context.refuse("a date") from None
 
 
-_ENDLESS = (math.inf, -math.inf)
+_INFINITIES = (math.inf, -math.inf)
 _SCALARS = {
     "bool",
     *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
@@ -183,7 +189,7 @@ _SCALARS = {
 }
 
 
-# Dates and lengths of time of NumPy, which are whole numbers of a unit.
+# NumPy's dates and time spans, which are whole numbers of a unit.
 _INSTANTS = {
     f"{kind}64[{unit}]"
     for kind in ("datetime", "timedelta")
@@ -192,7 +198,7 @@ _INSTANTS = {
 
 
 def _counted(values: Any) -> Any:
-    """Dates and lengths of time as whole numbers; other values as they are."""
+    """Dates and time spans as whole numbers; other values unchanged."""
     return values.astype(np.int64) if values.dtype.kind in "mM" else values
 
 
@@ -202,7 +208,7 @@ def _word(number: Any) -> Any:
 
 @dataclass(frozen=True)
 class ArrayOf(Field):
-    """An array of numbers, its shape given by letters: a size that is known, or the same one."""
+    """An array of numbers; its shape has a letter for each axis, equal letters for equal sizes."""
 
     shape: str
 
@@ -262,8 +268,9 @@ class _Values(Field):
             return objects
         if dtype == "str" and all(type(value) is str for value in values):
             return _text(values, context)
-        known = dtype in _SCALARS or dtype in _INSTANTS
-        if not known or not all(self._fits(value, dtype) for value in values):
+        if dtype not in _SCALARS | _INSTANTS or not all(
+            self._fits(value, dtype) for value in values
+        ):
             raise context.refuse("a list of values of one kind")
         try:
             if dtype in _INSTANTS:
@@ -282,8 +289,8 @@ class _Values(Field):
 
 
 def _text(values: list[str], context: ReadContext) -> np.ndarray:
-    room = 4 * len(values) * max(map(len, values), default=0)
-    if room > max(_ROOM, _TIMES * sum(map(len, values))):
+    size = 4 * len(values) * max(map(len, values), default=0)
+    if size > max(_TEXT_BYTES, _TEXT_FACTOR * sum(map(len, values))):
         raise context.refuse("text of about the same length")
     return np.array(values, dtype=str)
 

@@ -1,7 +1,7 @@
-"""JSON that somebody else may have written: of the shape it should have, or refused in a sentence.
+"""JSON that somebody else may have written, checked to have the shape it should.
 
 A shape is a type (``str``, ``int``, ``float``, ``bool``, ``list``, ``dict``) or a union of types;
-``[shape]`` is a list of such values, ``{"key": shape}`` an object that has at least these keys, and
+``[shape]`` is a list of such values, ``{"key": shape}`` an object with at least these keys, and
 ``{str: shape}`` one with any keys. A whole number will do for ``float``, and must fit 64 bits.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from skdare.persist._open_file import open_file
 
-# Files of ours have a tenth of this; Python itself ends at about a thousand.
+# Our own files have a tenth of this; Python itself fails at about a thousand.
 _DEEPEST = 100
 _CALLED = {
     dict: "an object",
@@ -30,7 +30,7 @@ _CALLED = {
 
 
 def parse_json(text: str | bytes, shape: Any = dict, *, finite: bool = True) -> Any:
-    """What a JSON text holds.
+    """Parse a JSON text.
 
     Parameters
     ----------
@@ -38,17 +38,18 @@ def parse_json(text: str | bytes, shape: Any = dict, *, finite: bool = True) -> 
     shape : type, list or dict
         What is needed; see the module.
     finite : bool
-        Whether NaN and infinity, which JSON does not have and Python writes, are refused.
+        Whether to refuse NaN and infinity, which JSON does not have and Python writes.
 
     Raises
     ------
     ValueError
-        Says what is wrong, in words that go on from the name of the file.
+        With a message that continues a sentence which begins with the name of the file.
     """
-    constant, number = (_refuse, _finite) if finite else (float, float)
+    parse_constant = _refuse if finite else float
+    parse_float = _finite if finite else float
     try:
-        found = json.loads(text, parse_constant=constant, parse_float=number)
-        if _is_deeper(found, _DEEPEST):
+        value = json.loads(text, parse_constant=parse_constant, parse_float=parse_float)
+        if _is_deeper(value, _DEEPEST):
             raise RecursionError
     except _NotFinite:
         raise
@@ -58,14 +59,14 @@ def parse_json(text: str | bytes, shape: Any = dict, *, finite: bool = True) -> 
         raise ValueError("is not text in UTF-8") from None
     except ValueError as error:
         raise ValueError(f"is not JSON ({error})") from None
-    check_shape(found, shape)
-    return found
+    check_shape(value, shape)
+    return value
 
 
 def read_json(
     path: str | PathLike[str], shape: Any = dict, *, remedy: str, finite: bool = True
 ) -> Any:
-    """What a JSON file holds; the error names the file, and ends with the remedy."""
+    """Read a JSON file; an error names the file, and ends with the remedy."""
     with open_file(path) as file:
         text = file.read()
     try:
@@ -74,31 +75,31 @@ def read_json(
         raise ValueError(f"{path} {error}; {remedy}") from error
 
 
-def check_shape(found: Any, shape: Any, at: str = "") -> None:
-    """Refuse a value that is of another shape; ``at`` is where it stands."""
-    within = f"{at}." if at else ""
+def check_shape(value: Any, shape: Any, path: str = "") -> None:
+    """Refuse a value of another shape; ``path`` says where in the document it is."""
+    prefix = f"{path}." if path else ""
     if isinstance(shape, dict):
-        _check_kind(found, (dict,), at)
+        _check_type(value, (dict,), path)
         for key, inner in shape.items():
-            if key is not str and key not in found:
-                raise ValueError(f"lacks {within}{key}")
-            for name in found if key is str else [key]:
-                check_shape(found[name], inner, f"{within}{name}")
+            if key is not str and key not in value:
+                raise ValueError(f"lacks {prefix}{key}")
+            for name in value if key is str else [key]:
+                check_shape(value[name], inner, f"{prefix}{name}")
     elif isinstance(shape, list):
-        _check_kind(found, (list,), at)
-        for place, item in enumerate(found):
-            check_shape(item, shape[0], f"{within}{place}")
+        _check_type(value, (list,), path)
+        for place, item in enumerate(value):
+            check_shape(item, shape[0], f"{prefix}{place}")
     else:
-        _check_kind(found, get_args(shape) or (shape,), at)
+        _check_type(value, get_args(shape) or (shape,), path)
 
 
-def _check_kind(found: Any, kinds: tuple[type, ...], at: str) -> None:
-    whole = type(found) is int and found.bit_length() < 64
-    if type(found) in kinds and (whole or type(found) is not int):
+def _check_type(value: Any, types: tuple[type, ...], path: str) -> None:
+    is_whole = type(value) is int and value.bit_length() < 64
+    if type(value) in types and (is_whole or type(value) is not int):
         return
-    if not (whole and float in kinds):
-        needed = " or ".join(_CALLED[kind] for kind in kinds)
-        raise ValueError(f"has {f'{at} ' if at else ''}{short(found)}, and {needed} is needed")
+    if not (is_whole and float in types):
+        needed = " or ".join(_CALLED[kind] for kind in types)
+        raise ValueError(f"has {f'{path} ' if path else ''}{short(value)}, and {needed} is needed")
 
 
 class _NotFinite(ValueError):
@@ -114,11 +115,11 @@ def _finite(digits: str) -> float:
     return value if math.isfinite(value) else _refuse(digits)
 
 
-def _is_deeper(found: Any, most: int) -> bool:
-    level = [found] if isinstance(found, dict | list) else []
+def _is_deeper(value: Any, most: int) -> bool:
+    level = [value] if isinstance(value, dict | list) else []
     for _ in range(most):
-        inside = (node.values() if isinstance(node, dict) else node for node in level)
-        level = [item for items in inside for item in items if isinstance(item, dict | list)]
+        children = (node.values() if isinstance(node, dict) else node for node in level)
+        level = [item for items in children for item in items if isinstance(item, dict | list)]
         if not level:
             return False
     return True

@@ -1,6 +1,6 @@
-"""Locks on files and folders, which the system lets go of however a process ends.
+"""Locks on files and folders, which the system releases however a process ends.
 
-Where the system has no such locks (Windows, some network drives) nothing is held: two processes
+Where the system has no such locks (Windows, some network drives) nothing is locked: two processes
 that write the same run, store or stream at once are not kept apart there.
 """
 
@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_MOMENT, _PAUSE = 1.0, 0.05
+# Seconds before a caller is told that it waits, and between two attempts.
+_PATIENCE = 1.0
+_PAUSE = 0.05
 
 
 def lock(descriptor: int) -> bool | None:
-    """Hold an open file until it is closed; False: another does, None: there are no locks here."""
+    """Lock an open file until it is closed; False if another has it, None if there are no locks."""
     try:
         import fcntl
     except ImportError:
@@ -30,7 +32,7 @@ def lock(descriptor: int) -> bool | None:
 
 
 def is_at(path: Path, descriptor: int) -> bool:
-    """Whether an open file is the one that has this name."""
+    """Whether this path still leads to an open file."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     except FileNotFoundError:
@@ -38,7 +40,7 @@ def is_at(path: Path, descriptor: int) -> bool:
 
 
 def lock_folder(folder: Path) -> int | None:
-    """A descriptor that holds a folder until it is closed; None where there are no locks."""
+    """Lock a folder until the returned descriptor is closed; None where there are no locks."""
     if os.name != "posix":  # elsewhere a folder cannot be opened
         return None
     descriptor = os.open(folder, os.O_RDONLY)
@@ -51,42 +53,43 @@ def lock_folder(folder: Path) -> int | None:
 
 
 @contextmanager
-def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Within, no other process that takes turns at a file has its turn; they wait.
+def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Keep other processes that lock the same path out of a ``with`` block; they wait.
 
-    The file may be replaced, so what is locked is another beside it, ``.NAME.lock``. It is gone
+    The file may be replaced, so another beside it is locked, ``.NAME.lock``, which is removed
     once nobody needs it.
 
     Parameters
     ----------
     path : Path
-        It need not be there.
-    waiting : callable
-        Called once where another process does not end within a second.
+        It need not exist.
+    on_wait : callable
+        Called once if another process has the lock for longer than a second.
     """
     if os.name != "posix":
         yield
         return
     path = Path(os.path.realpath(path))
-    place = path.with_name(f".{path.name}.lock")
-    began, told = time.monotonic(), False
-    while (descriptor := _taken(place)) is None:
-        if not told and time.monotonic() - began > _MOMENT:
-            waiting()
-            told = True
+    lock_path = path.with_name(f".{path.name}.lock")
+    deadline = time.monotonic() + _PATIENCE
+    called = False
+    while (descriptor := _acquire(lock_path)) is None:
+        if not called and time.monotonic() > deadline:
+            on_wait()
+            called = True
         time.sleep(_PAUSE)
     try:
         yield
     finally:
-        # Before it is let go of: who has opened it meanwhile sees that it is gone.
-        place.unlink(missing_ok=True)
+        # Removed before it is unlocked: a process that opened it meanwhile sees that it is gone.
+        lock_path.unlink(missing_ok=True)
         os.close(descriptor)
 
 
-def _taken(place: Path) -> int | None:
-    """A descriptor of the file, if it is ours, or nobody can tell."""
-    descriptor = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
-    if lock(descriptor) is not False and is_at(place, descriptor):
+def _acquire(path: Path) -> int | None:
+    """A descriptor of the file once it is locked, or nobody can tell; None while another has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    if lock(descriptor) is not False and is_at(path, descriptor):
         return descriptor
     os.close(descriptor)
     return None

@@ -1,4 +1,4 @@
-"""Opening a file that somebody else put there."""
+"""Opening files that somebody else put there."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import BinaryIO
 
 
 def open_file(path: str | PathLike[str]) -> BinaryIO:
-    """A file to be read; a pipe or a device, of which the bytes may never end, is not opened."""
+    """Open a file to read it; refuse a pipe or a device, whose bytes may never end."""
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise ValueError(f"{path} is a pipe or a device; a file is needed")
+        raise ValueError(f"{path} is a pipe or a device; give a file")
     return open(path, "rb")

@@ -1,4 +1,4 @@
-"""Lists, mappings and objects of known classes, made of other fields."""
+"""Fields that are made of other fields: lists, mappings, and objects of named classes."""
 
 from __future__ import annotations
 
@@ -106,17 +106,17 @@ class EnumMember(Field):
 
 @dataclass(frozen=True)
 class ObjectOf(Field):
-    """An object of a known class, made from its fields.
+    """An object of one class, made from its fields.
 
     Parameters
     ----------
     cls : class
-    fields : mapping
-        By the names of the constructor's arguments. One that a file lacks has its default.
-    attributes : mapping
-        Names of attributes that differ from those of the arguments.
+    fields : mapping from str to Field
+        By the names of the constructor's arguments. Where a file lacks one, its default is taken.
+    attributes : mapping from str to str
+        The attribute of an argument, where it has another name.
     is_valid : callable, optional
-        Whether the values go together.
+        Whether the values of all fields go together.
     """
 
     cls: type
@@ -134,22 +134,20 @@ class ObjectOf(Field):
     def read(self, node: Any, context: ReadContext) -> Any:
         if type(node) is not dict or not set(node) <= set(self.fields):
             raise context.refuse(f"of type {self.cls.__name__}")
-        # Letters of shapes that are not sizes of the head hold within one record.
-        own = replace(context, sizes=dict(context.sizes))
-        values = {key: self.fields[key].read(item, own.inside(key)) for key, item in node.items()}
+        # Letters of axes that are new here hold within this object only.
+        inner = replace(context, sizes=dict(context.sizes))
+        values = {key: self.fields[key].read(item, inner.inside(key)) for key, item in node.items()}
         try:
-            fits = self.is_valid(values)
-            return self.cls(**values) if fits else self._refuse(context)
+            if self.is_valid(values):
+                return self.cls(**values)
         except (TypeError, KeyError) as error:  # a field that has no default is missing
             raise context.refuse(f"a whole {self.cls.__name__}") from error
-
-    def _refuse(self, context: ReadContext) -> Any:
         raise context.refuse(f"of type {self.cls.__name__} with parts that fit together")
 
 
 @dataclass(frozen=True)
 class OneOf(Field):
-    """An object of one of several classes, by name."""
+    """An object of one of several classes, by the name of the choice."""
 
     choices: Mapping[str, ObjectOf]
 

@@ -1,9 +1,12 @@
 """Arrays and a JSON header in one safetensors file, with a checksum of every byte.
 
 The layout is that of safetensors: eight bytes that give the length of a JSON text, the text, which
-says where each array lies, and the arrays. Its metadata hold our header as a string, and a SHA-256
+says where each array is, and the arrays. Its metadata hold our header as a string, and a SHA-256
 of the whole file, taken with zeros in its own place. The checksum finds damage; it is no signature:
-who can write the file can write another checksum, so everything in it is checked as well.
+whoever can write the file can write another checksum, so everything in it is checked as well.
+
+The safetensors package is not used: it has no checksum, so that files would be read twice, and it
+would become a dependency of every install.
 """
 
 from __future__ import annotations
@@ -25,7 +28,10 @@ from skdare.persist._open_file import open_file
 from skdare.persist._whole_file import whole_file
 
 VERSION = 2
-_FORMAT, _METADATA, _DIGEST, _HEADER = "skdare", "__metadata__", "sha256", "header"
+_FORMAT = "skdare"
+_METADATA = "__metadata__"
+_DIGEST = "sha256"
+_HEADER = "header"
 _UNSIGNED = "0" * 64
 _DTYPES = {
     **{f"F{8 * n}": f"<f{n}" for n in (2, 4, 8)},
@@ -34,27 +40,27 @@ _DTYPES = {
     "BOOL": "|b1",
 }
 _NAMES = {np.dtype(kind): name for name, kind in _DTYPES.items()}
-# As in the safetensors library: a text longer than this is no header.
+# The limit of the safetensors library: no header is longer.
 _LONGEST = 100_000_000
 _CHUNK = 1 << 22
-# More than any file has bytes, and few enough that a shape with a zero in it is one.
+# More than the bytes of any file. It also bounds the other sizes of a shape that has a zero.
 _MOST = 1 << 40
 
 
 @dataclass(frozen=True, eq=False)
 class TensorFile:
-    """What a file holds.
+    """A header and arrays, as one file holds them.
 
     Parameters
     ----------
     kind : str
         Such as "head".
     header : mapping
-        Of what JSON can hold.
-    arrays : mapping of arrays by name
-        Of numbers or booleans.
+        Values that JSON can hold.
+    arrays : mapping from name to array
+        Arrays of numbers or booleans.
     version : int
-        Of the format.
+        Version of the format.
     """
 
     kind: str
@@ -65,26 +71,26 @@ class TensorFile:
     def write(
         self, path: str | PathLike[str], check: Callable[[TensorFile], object] | None = None
     ) -> None:
-        """Replace the file in one step; where that fails, what was there stays.
+        """Replace the file in one step; if that fails, what was there stays.
 
         Parameters
         ----------
         path : str or path
         check : callable, optional
-            Called before the file takes its name with what reading it will give; what it raises
-            is raised.
+            Called with what reading the file will give, before the file takes its name; if it
+            raises, nothing is written.
         """
         # Wide numbers first, so that all of them are aligned.
         widest = sorted(self.arrays.items(), key=lambda item: -item[1].itemsize)
         arrays = {name: _portable(array) for name, array in widest}
         text = _text(self._metadata(), arrays)
         with whole_file(Path(path)) as file:
-            digest, at = hashlib.sha256(), text.index(_UNSIGNED.encode())
-            begin = memoryview(len(text).to_bytes(8, "little") + text)
-            for part in (begin, *map(_bytes, arrays.values())):
+            digest = hashlib.sha256()
+            start = memoryview(len(text).to_bytes(8, "little") + text)
+            for part in (start, *map(_bytes, arrays.values())):
                 file.write(part)
                 digest.update(part)
-            file.seek(8 + at)
+            file.seek(8 + text.index(_UNSIGNED.encode()))
             file.write(digest.hexdigest().encode())
             if check is not None:
                 # The header from the file; the arrays are those whose bytes were just written.
@@ -94,13 +100,13 @@ class TensorFile:
                 check(TensorFile(outline.kind, outline.header, arrays, outline.version))
 
     def _metadata(self) -> dict[str, str]:
-        about = {"kind": self.kind, "version": self.version, **self.header}
-        header = json.dumps(about, allow_nan=False)
+        document = {"kind": self.kind, "version": self.version, **self.header}
+        header = json.dumps(document, allow_nan=False)
         return {"format": _FORMAT, _DIGEST: _UNSIGNED, _HEADER: header}
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> TensorFile:
-        """A file that skdare wrote; one that is not, or is damaged, or newer, is refused."""
+        """Read a file that skdare wrote; refuse any other, a damaged or a newer one."""
         with open_file(path) as file:
             outline = _outline(file, path)
             digest = hashlib.sha256(len(outline.text).to_bytes(8, "little") + outline.unsigned)
@@ -111,14 +117,14 @@ class TensorFile:
                 arrays[name] = array.astype(dtype.newbyteorder("="), copy=False)
         if digest.hexdigest() != outline.digest:
             raise ValueError(
-                f"{path} was altered: its checksum is not the one it was written with; take "
+                f"{path} was altered: its checksum is not the one it was written with; get "
                 "another copy of it, or make it again"
             )
         return cls(outline.kind, outline.header, arrays, outline.version)
 
 
 def read_header(path: str | PathLike[str]) -> TensorFile:
-    """The header alone, without any array; the checksum is not looked at."""
+    """Read the header alone, without arrays; the checksum is not computed."""
     with open_file(path) as file:
         outline = _outline(file, path)
     return TensorFile(outline.kind, outline.header, {}, outline.version)
@@ -126,7 +132,7 @@ def read_header(path: str | PathLike[str]) -> TensorFile:
 
 @dataclass(frozen=True)
 class _Outline:
-    """What the text of a file says of the rest of it."""
+    """What the text at the start of a file says."""
 
     text: bytes
     header: dict[str, Any]
@@ -137,12 +143,12 @@ class _Outline:
 
     @property
     def unsigned(self) -> bytes:
-        """The text as it was before it had its checksum."""
+        """The text with zeros in the place of the checksum."""
         return self.text.replace(self.digest.encode(), _UNSIGNED.encode(), 1)
 
 
 def _outline(file: BinaryIO, path: str | PathLike[str]) -> _Outline:
-    """Read and check the text; the arrays it names are as long as the rest of the file."""
+    """Read the text, and check that its arrays fill the rest of the file."""
     try:
         size = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(8), "little")
@@ -152,11 +158,13 @@ def _outline(file: BinaryIO, path: str | PathLike[str]) -> _Outline:
         entries = _parsed(text)
         metadata = entries.pop(_METADATA, None)
         if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:
-            raise _NotOurs("it is none of skdare's")
-        digest, header = metadata.get(_DIGEST), _parsed(metadata[_HEADER])
+            raise _NotOurs("skdare did not write it")
+        digest = metadata.get(_DIGEST)
+        header = _parsed(metadata[_HEADER])
         if not isinstance(digest, str) or len(digest) != 64:
             raise _NotOurs("its header is not whole")
-        kind, version = header.pop("kind"), header.pop("version")
+        kind = header.pop("kind")
+        version = header.pop("version")
         if not isinstance(kind, str) or type(version) is not int or version < 2:
             raise _NotOurs("its header is not whole")
         if version > VERSION:
@@ -164,7 +172,7 @@ def _outline(file: BinaryIO, path: str | PathLike[str]) -> _Outline:
                 f"{path} has version {version} of the format, and this skdare reads up to "
                 f"{VERSION}; update skdare"
             )
-        arrays = list(_placed(entries, size - 8 - length))
+        arrays = list(_arrays(entries, size - 8 - length))
     except _Newer:
         raise
     except (ValueError, KeyError, TypeError, OverflowError) as error:
@@ -190,43 +198,44 @@ class _Newer(ValueError):
     """A file of a later version."""
 
 
-def _placed(entries: dict[str, Any], rest: int) -> Iterator[tuple[str, np.dtype, tuple[int, ...]]]:
-    """Name, dtype and shape of the arrays, which lie one after the other up to the end."""
-    at = 0
+def _arrays(entries: dict[str, Any], size: int) -> Iterator[tuple[str, np.dtype, tuple[int, ...]]]:
+    """Name, dtype and shape of the arrays, which follow one another and fill ``size`` bytes."""
+    position = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
-        dtype, shape = np.dtype(_DTYPES[entry["dtype"]]), entry["shape"]
-        begin, end = entry["data_offsets"]
-        sizes = (*shape, begin, end)
-        if any(type(n) is not int or not 0 <= n < _MOST for n in sizes) or len(shape) > 8:
-            raise _NotOurs(f"array {name!r} has no proper shape")
-        if begin != at or end - begin != dtype.itemsize * math.prod(shape):
+        dtype = np.dtype(_DTYPES[entry["dtype"]])
+        shape = entry["shape"]
+        start, stop = entry["data_offsets"]
+        numbers = (*shape, start, stop)
+        if any(type(n) is not int or not 0 <= n < _MOST for n in numbers) or len(shape) > 8:
+            raise _NotOurs(f"array {name!r} has an impossible shape")
+        if start != position or stop - start != dtype.itemsize * math.prod(shape):
             raise _NotOurs(f"array {name!r} is not where it should be")
-        at = end
+        position = stop
         yield name, dtype, tuple(shape)
-    if at != rest:
-        cut = "it was cut off" if at > rest else "it has more bytes than its header tells"
-        raise _NotOurs(cut)
+    if position != size:
+        raise _NotOurs(
+            "it was cut off" if position > size else "it has more bytes than its header says"
+        )
 
 
 def _portable(array: np.ndarray) -> np.ndarray:
-    """In C order and little-endian, as the file has it."""
+    """The array in C order and little-endian, as the file holds it."""
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
 
 
 def _text(metadata: dict[str, str], arrays: Mapping[str, np.ndarray]) -> bytes:
     """The JSON text, padded so that arrays begin at a multiple of eight bytes."""
     entries: dict[str, Any] = {_METADATA: metadata}
-    at = 0
+    position = 0
     for name, array in arrays.items():
         if name == _METADATA or array.dtype not in _NAMES:
             raise TypeError(f"array {name!r} is {array.dtype}; a file holds numbers and booleans")
-        place = [at, at + array.nbytes]
         entries[name] = {
             "dtype": _NAMES[array.dtype],
             "shape": list(array.shape),
-            "data_offsets": place,
+            "data_offsets": [position, position + array.nbytes],
         }
-        at = place[1]
+        position += array.nbytes
     text = json.dumps(entries, separators=(",", ":")).encode()
     if len(text) > _LONGEST:
         raise ValueError(
@@ -241,7 +250,7 @@ def _bytes(array: np.ndarray) -> memoryview:
 
 
 def _fill(file: BinaryIO, array: np.ndarray, digest: Any) -> None:
-    """The next bytes of a file, which are known to be there."""
+    """Fill an array with the next bytes of a file, and hash them."""
     view = _bytes(array)
     for start in range(0, len(view), _CHUNK):
         part = view[start : start + _CHUNK]

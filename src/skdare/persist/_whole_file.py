@@ -1,7 +1,7 @@
-"""Files and folders that are there whole, or as they were before.
+"""Files and folders that are written whole, or stay what they were.
 
-What is written lies beside its place under a passing name, ``NAME.<32 digits>.partial``, and takes
-its name in one step. While it is written it is locked. A process that is killed leaves it behind
+What is written has a passing name beside its place, ``NAME.<32 digits>.partial``, and takes its
+own name in one step. While it is written it is locked. A process that is killed leaves it behind
 without a lock, and the next one that writes there removes it; where the system has no locks it
 stays.
 """
@@ -27,11 +27,11 @@ PARTIAL = ".partial"
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that has its name only once it is whole on disk; nothing of it is left otherwise.
+    """Open a file to write that has its name only once it is whole on disk.
 
-    A link stays one, and what it points to is replaced. The mode of a file that is replaced is
-    kept. Several threads and processes may write the same file: each writes one of its own, and
-    the last one stays.
+    After an exception nothing of it is left. A link stays a link, and its target is replaced; a
+    file that is replaced passes its mode on. Several threads and processes may write the same
+    file: each writes one of its own, and the last one stays.
 
     Parameters
     ----------
@@ -39,25 +39,40 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
-        raise OSError(errno.EEXIST, "is no file, and is left as it is; choose another", str(path))
+        raise OSError(errno.EEXIST, "exists and is not a file; choose another path", str(path))
     if not path.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "its folder does not exist; make it", str(path))
+        raise FileNotFoundError(errno.ENOENT, "its folder does not exist; make it first", str(path))
     try:
         with partial_file(path) as partial:
             yield partial.file
             partial.keep(path)
     except OSError as error:
+        if _is_of_another_file(error, path):
+            raise
         raise OSError(
             error.errno,
-            f"not written ({error.strerror or error}), and what was there is as it was; make room, "
-            "or choose another folder",
+            f"not written ({error.strerror or error}), and what was there is unchanged; "
+            "make room, or choose another folder",
             str(path),
         ) from error
 
 
+def _is_of_another_file(error: OSError, path: Path) -> bool:
+    """Whether an error in a ``with`` block came from something else that the block did.
+
+    Errors of open files do not name them, so one without a name is taken for ours.
+    """
+    if isinstance(error, ConnectionError | TimeoutError):
+        return True
+    name = error.filename
+    if not isinstance(name, str | bytes):
+        return False
+    return not os.path.basename(os.fsdecode(name)).startswith(path.name)
+
+
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """A place to make a folder at, which then takes its name; nothing of it is left otherwise."""
+    """A path to make a folder at, which then takes its name; after an exception none is left."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with partial_file(path.with_name(f".{path.name}")) as partial:
         partial.folder.mkdir()
@@ -72,7 +87,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True, eq=False)
 class PartialFile:
-    """A file that is not yet whole, and is locked.
+    """A file that is not yet whole, and locked.
 
     Parameters
     ----------
@@ -86,16 +101,16 @@ class PartialFile:
 
     @property
     def folder(self) -> Path:
-        """A folder beside the file, for what is not yet whole; it is cleared away with the file."""
+        """A folder beside the file, for a folder that is not yet whole; it goes with the file."""
         return self.path.with_suffix("")
 
     def keep(self, path: Path) -> None:
-        """Give it a name in the same folder, on disk as well."""
+        """Give the file its name in the same folder, and wait until both are on disk."""
         self.file.flush()
         if self.mode is not None:
             os.chmod(self.path, self.mode)
         os.fsync(self.file.fileno())
-        if os.name != "posix":  # elsewhere no open file is renamed
+        if os.name != "posix":  # elsewhere an open file cannot be renamed
             self.file.close()
         os.replace(self.path, path)
         sync_folder(path.parent)
@@ -103,20 +118,20 @@ class PartialFile:
 
 @contextmanager
 def partial_file(path: Path) -> Iterator[PartialFile]:
-    """A file beside a path, gone unless it is kept; what killed processes left there is removed."""
-    _clear(path)
+    """A file beside a path, removed unless it is kept; so is what killed processes left there."""
+    _clear_leftovers(path)
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
 
     def opener(name: str, flags: int) -> int:
-        # To be written by its owner until it is kept: else nobody could lock what is left of it.
+        # Its owner may write it until it is kept: else nobody could lock what is left of it.
         return os.open(name, flags, 0o666 if mode is None else mode | stat.S_IWUSR)
 
     while True:
-        # A name that nobody can foresee: a link put there would be followed.
+        # A name that nobody can foresee: a link with that name would be followed.
         partial = path.with_name(f"{path.name}.{uuid4().hex}{PARTIAL}")
         try:
             with open(partial, "x+b", opener=opener) as file:
-                # Another may have taken it for left behind before it was locked.
+                # Another process may have removed it as a leftover before it was locked.
                 if lock(file.fileno()) is False or not is_at(partial, file.fileno()):
                     continue
                 yield PartialFile(partial, file, mode)
@@ -125,8 +140,8 @@ def partial_file(path: Path) -> Iterator[PartialFile]:
             partial.unlink(missing_ok=True)
 
 
-def _clear(path: Path) -> None:
-    """Remove what was to become this file, where nobody holds it; what cannot be removed stays."""
+def _clear_leftovers(path: Path) -> None:
+    """Remove what was to become this file, where nobody has it locked, as far as that works."""
     ours = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{32}}{re.escape(PARTIAL)}")
     with suppress(OSError), os.scandir(path.parent) as entries:
         for entry in entries:
@@ -135,20 +150,19 @@ def _clear(path: Path) -> None:
                     _clear_one(Path(entry.path))
 
 
-def _clear_one(left: Path) -> None:
-    # For writing: network drives lock no other.
-    with left.open("r+b") as file:
-        if lock(file.fileno()) and is_at(left, file.fileno()):
-            shutil.rmtree(PartialFile(left, file).folder, ignore_errors=True)
-            left.unlink()
+def _clear_one(leftover: Path) -> None:
+    # Opened for writing: network drives lock no other files.
+    with leftover.open("r+b") as file:
+        if lock(file.fileno()) and is_at(leftover, file.fileno()):
+            shutil.rmtree(PartialFile(leftover, file).folder, ignore_errors=True)
+            leftover.unlink()
 
 
 def sync_folder(folder: Path) -> None:
-    """Names in a folder as they are now, on disk, as far as the system can."""
+    """Put the names in a folder on disk, as far as the system can."""
     if os.name != "posix":  # elsewhere a folder cannot be opened, and renaming is synchronous
         return
-    # The names are as they should be whatever comes of it: no reason to say that nothing was
-    # written.
+    # The names are right even if this fails, so it is no reason to say that nothing was written.
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

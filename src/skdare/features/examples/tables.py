@@ -9,9 +9,9 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from skdare._validation import InputError
-from skdare.datasets._columns import cell_text, csv_header
+from skdare.datasets._arrow import cell_text
 from skdare.datasets._contents import needing, reading
-from skdare.datasets._csv_cells import csv_blocks
+from skdare.datasets._csv import CsvTable
 from skdare.datasets._roles import MISSING, NAMES
 from skdare.features.examples.collection import Collection, ImageFile, Row, listed
 
@@ -29,10 +29,10 @@ def read_table(path: Path, kind: str | None, named: Mapping[str, str | None]) ->
     if not path.stat().st_size:
         raise ValueError(f"{path} is empty; a header and rows are needed")
     is_csv = not path.name.lower().endswith(".parquet")
-    header = csv_header(path) if is_csv else _parquet_header(path)
+    header = CsvTable(path).header if is_csv else _parquet_header(path)
     columns = _choose_columns(path, header, kind, named)
     chosen = list(columns.values())
-    cells = _csv_cells(path, header, chosen) if is_csv else _parquet_cells(path, chosen)
+    cells = _csv_cells(path, chosen) if is_csv else _parquet_cells(path, chosen)
     by_role = {role: cells[column] for role, column in columns.items()}
     kind = "image" if "image" in columns else "text"
     if not by_role[kind]:
@@ -88,10 +88,8 @@ def _candidates(role: str, header: list[str], named: Mapping[str, str | None]) -
     return [c for c in header if c.lower() in _COLUMN_NAMES[role] and c not in named.values()]
 
 
-def _csv_cells(path: Path, header: list[str], columns: list[str]) -> dict[str, list[str]]:
-    blocks = list(csv_blocks(path, len(header), set(range(len(header)))))
-    places = {c: header.index(c) for c in columns}
-    return {c: [cell for b in blocks for cell in b.text[j]] for c, j in places.items()}
+def _csv_cells(path: Path, columns: list[str]) -> dict[str, list[str]]:
+    return dict(CsvTable(path).read(text=columns, numeric=()).text)
 
 
 def _parquet_header(path: Path) -> list[str]:

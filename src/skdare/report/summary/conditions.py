@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdare.bench import Record
-from skdare.datasets import natural
+from skdare.datasets._natural import natural
 
 
 @dataclass(frozen=True)

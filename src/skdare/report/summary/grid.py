@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdare.bench import Record
-from skdare.datasets import natural
+from skdare.datasets._natural import natural
 from skdare.report.summary.statistics import Interval, normal_interval, t_interval
 
 LOWER_IS_BETTER = ("rmse", "error")

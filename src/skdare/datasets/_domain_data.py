@@ -31,8 +31,8 @@ class DomainData:
         What to call the data in a report.
     feature_names : list of d str, optional
     made : dict, optional
-        How the features were made, as a feature store tells it: the backbone, and where it was
-        fine-tuned the domain held out (``held_out``) and the trial (``trial``) among other things.
+        How the features were made, as a feature store says: the backbone and, if it was
+        fine-tuned, the domain held out (``held_out``) and the trial (``trial``), among others.
     """
 
     X: np.ndarray
@@ -45,7 +45,7 @@ class DomainData:
 
 
 def guess_task(y: np.ndarray) -> str:
-    """Whether y names classes or measures something.
+    """Guess whether y names classes or measures something.
 
     Strings and booleans are classes. Numbers with a fractional part are measurements. Whole
     numbers are classes if they take at most 20 values, or, stored as integers, at most √n: codes
@@ -75,11 +75,10 @@ def guess_task(y: np.ndarray) -> str:
 
 
 def fingerprint(data: DomainData) -> str:
-    """A short name for what the data holds: 16 hexadecimal digits of a SHA-256.
+    """Short name for what the data holds: 16 hexadecimal digits of a SHA-256.
 
     Shapes, features at their precision, targets, domains and split count; the name and the file
-    format do not.
-    The features are visited in chunks, so a memory map is never loaded whole.
+    format do not. The features are visited in chunks, so a memory map is never loaded whole.
 
     Parameters
     ----------
@@ -91,7 +90,8 @@ def fingerprint(data: DomainData) -> str:
 
     Examples
     --------
-    >>> from skdare.datasets import fingerprint, make_latent_domains
+    >>> from skdare.datasets import make_latent_domains
+    >>> from skdare.datasets._domain_data import fingerprint
     >>> data = make_latent_domains(random_state=0)
     >>> fingerprint(data) == fingerprint(make_latent_domains(random_state=0))
     True
