@@ -34,9 +34,27 @@ OPERATIONS = (
 
 
 def surface(module: str) -> list[str]:
-    """The lines of one public module."""
-    held = import_module(module)
-    return [module, *(f"  {line}" for name in held.__all__ for line in _entry(held, name))]
+    """The lines of one public module; what its classes inherit from ours is listed once."""
+    contents = import_module(module)
+    lines = [line for name in contents.__all__ for line in _entry(contents, name)]
+    classes = [value for value in vars_of(contents).values() if inspect.isclass(value)]
+    for base in sorted({b for cls in classes for b in _shared_bases(cls)}, key=_name):
+        lines += _base(base)
+    return [module, *(f"  {line}" for line in lines)]
+
+
+def vars_of(module: Any) -> dict[str, Any]:
+    """Public names of a module, and what they stand for."""
+    return {name: getattr(module, name) for name in module.__all__}
+
+
+def _name(cls: type) -> str:
+    return cls.__name__
+
+
+def _shared_bases(cls: type) -> list[type]:
+    """Bases of a class that others share: their names do not begin with an underscore."""
+    return [base for base in _ours(cls) if base is not cls and not _name(base).startswith("_")]
 
 
 def accepted() -> dict[str, list[str]]:
@@ -74,13 +92,31 @@ def _class(name: str, cls: type) -> Iterator[str]:
         yield f"enum {name}"
         yield from (f"  member {name}.{member}" for member in cls.__members__)
         return
-    yield f"class {name}"
-    own = dict(_own(cls))
-    documented = {name for name in _attributes(inspect.getdoc(cls) or "") if name not in own}
-    members = [line for name, value in own.items() for line in _member(name, value)]
-    for line in (*_constructor(cls), *sorted([*members, *map("attribute {}".format, documented)])):
-        kind, rest = line.split(" ", 1)
-        yield f"  {kind} {name}.{rest}"  # the whole name, so that a diff can be read by itself
+    shared = _shared_bases(cls)
+    bases = ", ".join(map(_name, shared))
+    yield f"class {name}({bases})" if bases else f"class {name}"
+    yield from (_whole(name, line) for line in _constructor(cls))
+    members = dict(_own([base for base in _ours(cls) if base not in shared]))
+    inherited = dict(_own(_ours(cls)))
+    attributes = {a for a in _attributes(inspect.getdoc(cls) or "") if a not in inherited}
+    lines = [line for member, value in members.items() for line in _member(member, value)]
+    yield from (
+        _whole(name, line) for line in sorted([*lines, *map("attribute {}".format, attributes)])
+    )
+
+
+def _base(base: type) -> Iterator[str]:
+    """Members that every class with this base has."""
+    lines = [line for member, value in _own([base]) for line in _member(member, value)]
+    if lines:
+        yield f"base {_name(base)}"
+        yield from (_whole(_name(base), line) for line in sorted(lines))
+
+
+def _whole(name: str, line: str) -> str:
+    """The line of a member under its whole name, so that a diff can be read by itself."""
+    kind, rest = line.split(" ", 1)
+    return f"  {kind} {name}.{rest}"
 
 
 def _constructor(cls: type) -> Iterator[str]:
@@ -100,10 +136,10 @@ def _ours(cls: type) -> list[type]:
     return [base for base in cls.__mro__ if base.__module__.split(".")[0] == "skdare"]
 
 
-def _own(cls: type) -> Iterator[tuple[str, Any]]:
-    """Public members that this package defines, the most derived first."""
+def _own(bases: list[type]) -> Iterator[tuple[str, Any]]:
+    """Public members that these classes define, the most derived first."""
     seen: set[str] = set()
-    for base in _ours(cls):
+    for base in bases:
         for name, value in vars(base).items():
             if name not in seen and (not name.startswith("_") or name in OPERATIONS):
                 seen.add(name)

@@ -13,11 +13,12 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from skdare import DAREClassifier, DAREClassifierCV, DARERegressor, ReweightedClassifier
 from skdare.datasets import load_digit_domains, make_latent_domains
-from skdare.diagnosis import ACTIONS, Rehearsal, Rehearsed, effective_rank, eigengap
+from skdare.diagnosis import Rehearsal, effective_rank, eigengap
 from skdare.diagnosis._adjustment_finding import estimated_error
 from skdare.diagnosis._label_finding import label_finding
 from skdare.diagnosis._performance_finding import Outlook, loss_finding, outlook
-from skdare.diagnosis._recommendation import recommend
+from skdare.diagnosis._recommendation import ACTIONS, recommend
+from skdare.diagnosis._rehearsal import Rehearsed
 from skdare.diagnosis._score_scale import AccuracyScale
 from skdare.whitening.adjustment import adjustment_error
 from skdare.whitening.cache import DomainCache
