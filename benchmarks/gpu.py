@@ -22,8 +22,10 @@ import numpy as np
 import torch
 
 from skdare import DAREClassifier, ERMClassifier
+from skdare.objective.coordinates import Coordinates
 from skdare.objective.losses import SOFTMAX
-from skdare.objective.objective import DomainBlock, Objective, WeightedRows
+from skdare.objective.objective import Objective
+from skdare.objective.rows import DomainBlock, WeightedRows
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
 
@@ -87,7 +89,7 @@ class Data:
                 one = torch.full((1,), penalty / E, device=mean.device).double()
                 row = WeightedRows(mean, slice(0, 1), uniform, one, intercept=False)
                 blocks[-1] = DomainBlock(W, (*blocks[-1].rows, row))
-        return Objective(blocks, SOFTMAX, self.size.d, self.size.k, ridge)
+        return Objective(blocks, SOFTMAX, Coordinates(self.size.d, self.size.k), ridge)
 
 
 def seconds(function: Callable[[], object], repeats: int = 3) -> float:

@@ -28,8 +28,8 @@ TARGETS = {
     "binary": Classes(np.arange(2)),
     "regression": Numbers(0.0, 1.0),
 }
-INVARIANT = MeanTreatment(centered=False, mean_penalty=1.5, subtract=False)
-SHIFTED = MeanTreatment(centered=True, mean_penalty=0.7, subtract=False)
+INVARIANT = MeanTreatment(center_in_training=False, mean_penalty=1.5, subtract_in_use=False)
+SHIFTED = MeanTreatment(center_in_training=True, mean_penalty=0.7, subtract_in_use=False)
 
 
 def thin_data(seed=0, sizes=SIZES, d=D):

@@ -6,11 +6,12 @@ import pytest
 from oracle import inverse_root, second_moment, shrunk
 from skdare import DAREClassifier
 from skdare.whitening.adjustment import Adjustment, average
-from skdare.whitening.moments import Moments, ridge_of
+from skdare.whitening.moments import Moments
 from skdare.whitening.roots.eigen import Spectrum, inverse_sqrt
 from skdare.whitening.roots.few_rows import FewRowsSpectrum
 from skdare.whitening.roots.krylov import deflated_inverse_root
 from skdare.whitening.roots.newton_schulz import newton_schulz_inverse_root
+from skdare.whitening.shrinkage import ridge_of
 
 STRENGTHS = [0.0, 0.1, 0.5, 0.999, 1.0]
 

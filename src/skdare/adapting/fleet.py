@@ -23,7 +23,7 @@ from skdare.fitting.domain_fit import domain_fit_of, trust_in
 from skdare.objective.scores import class_numbers, linear_scores, probabilities
 from skdare.persist import LABELS, HeaderArrays, ReadContext
 from skdare.whitening.adjustment import Adjustment
-from skdare.whitening.moments import ridge_of
+from skdare.whitening.shrinkage import ridge_of
 
 # Sizes of features that float32 holds with all their digits, and sums of them.
 _HELD = 1e-30, 1e30

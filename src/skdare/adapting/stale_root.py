@@ -17,8 +17,9 @@ import numpy as np
 
 from skdare.fitting.domain_fit import Adaptation
 from skdare.whitening.adjustment import Adjustment
-from skdare.whitening.moments import Moments, ridge_of
+from skdare.whitening.moments import Moments
 from skdare.whitening.roots.eigen import Spectrum
+from skdare.whitening.shrinkage import ridge_of
 
 # Trapezoids in log t: 1 / (x + y) is then off by 0.5 % at most inside the range of the roots.
 _STEP = 1.25

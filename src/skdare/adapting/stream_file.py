@@ -116,8 +116,8 @@ def _described(formulation: Formulation) -> str:
     whitening = formulation.whitening
     means = formulation.means
     form = (
-        f"Form(centered={means.centered!r}, mean_penalty={means.mean_penalty!r}, "
-        f"subtract={means.subtract!r})"
+        f"Form(centered={means.center_in_training!r}, mean_penalty={means.mean_penalty!r}, "
+        f"subtract={means.subtract_in_use!r})"
     )
     rest = f"l2={formulation.l2!r}, by_rows={formulation.by_rows!r}"
     return f"Plan(whitening={whitening!r}, form={form}, {rest})"

@@ -1,6 +1,8 @@
 """The kinds of files that tables are read from and written to, in one place.
 
-To add one, write a module with its reader and its writer, and a line in `FORMATS`.
+To add one, write a module like `_parquet` with its reader, which returns `Contents` that load whole
+columns or stream rows, and its writer; add a writer of single rows to `_row_writer` if there is to
+be one; and add a line to `FORMATS`.
 """
 
 from __future__ import annotations
@@ -38,11 +40,11 @@ class Format:
     ----------
     suffix : str
     read : callable, optional
-        From a path to the `Contents` of the file, without loading what is not asked for.
+        From a path to the `Contents` of the file, which load columns or stream rows when asked.
     write : callable, optional
         Writes a table to an open file.
     row_writer : callable, optional
-        From an open file and its path (None for a stream) to a writer of rows, for `rows_to`.
+        From an open file and its path (None for a stream) to a writer of single rows.
     """
 
     suffix: str
@@ -52,7 +54,7 @@ class Format:
 
 
 def _typed(read: Callable[[Path], Contents]) -> Callable[[Path, IsLabel], Contents]:
-    """A reader of files that know the types of their columns."""
+    """A reader of files that know the types of their columns, so that it need not ask."""
     return lambda path, is_label: read(path)
 
 
@@ -70,7 +72,7 @@ FORMATS = (
 
 
 def format_of(path: Path) -> Format | None:
-    """The format that the name of a path tells; None where it tells none."""
+    """The format of a file by the end of its name, or None if it is not known."""
     name = path.name.lower()
     return next((kind for kind in FORMATS if name.endswith(kind.suffix)), None)
 

@@ -86,9 +86,9 @@ class CanonicalFit:
             Whether the head has an intercept.
         """
         treatment = self.formulation.means
-        if treatment.subtract:
+        if treatment.subtract_in_use:
             return self.raw_weights(guess, self.mean)
-        if not (treatment.centered and intercept):
+        if not (treatment.center_in_training and intercept):
             return self.raw_weights(guess)
         V, b = self.raw_weights(guess, self.mean)
         for W, mean, share in zip(self.adjustments, means, shares, strict=True):

@@ -103,7 +103,7 @@ def blended_shift(
     formulation: Formulation, training_mean: np.ndarray, mean: np.ndarray, trust: float
 ) -> np.ndarray | None:
     """What is subtracted from the rows of a domain with this mean, if anything is."""
-    if not formulation.means.subtract:
+    if not formulation.means.subtract_in_use:
         return None
     return trust * mean + (1.0 - trust) * training_mean
 

@@ -14,24 +14,26 @@ class MeanTreatment:
 
     Parameters
     ----------
-    centered : bool
-        Subtract each domain's mean in training.
+    center_in_training : bool
+        Subtract each domain's mean from its rows in training.
     mean_penalty : float or "exact"
-        Weight of the rows that ask for an uninformative prediction at every domain mean.
-    subtract : bool
-        Subtract a mean in use. With ``centered`` it is the new domain's, or the average of the
-        training means where that is unknown; without, always that average, in training too.
+        The paper's λ: weight of one more row for each domain, its mean, at which the prediction
+        should be uninformative. "exact": the prediction is uninformative there.
+    subtract_in_use : bool
+        Subtract a mean from the rows that are predicted. With ``center_in_training`` it is the new
+        domain's, or the average of the training means where that is unknown; without, it is always
+        that average, and is subtracted in training too.
     """
 
-    centered: bool
+    center_in_training: bool
     mean_penalty: float | str
-    subtract: bool
+    subtract_in_use: bool
 
 
-RAW = MeanTreatment(centered=False, mean_penalty=0.0, subtract=False)
-CENTERED = MeanTreatment(centered=True, mean_penalty=0.0, subtract=True)
+RAW = MeanTreatment(center_in_training=False, mean_penalty=0.0, subtract_in_use=False)
+CENTERED = MeanTreatment(center_in_training=True, mean_penalty=0.0, subtract_in_use=True)
 # Means stay in the rows, and where the features have their origin does not matter.
-FROM_MEAN = MeanTreatment(centered=False, mean_penalty=0.0, subtract=True)
+FROM_MEAN = MeanTreatment(center_in_training=False, mean_penalty=0.0, subtract_in_use=True)
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ def invariant_means(
     what its features are measured from must not matter, and with one W_e for each domain it would.
     """
     if targets.rows_are_centered:
-        return MeanTreatment(centered=True, mean_penalty=mean_penalty, subtract=False)
+        return MeanTreatment(
+            center_in_training=True, mean_penalty=mean_penalty, subtract_in_use=False
+        )
     if mean_penalty == 0 and centered and intercept:
         return FROM_MEAN
-    return MeanTreatment(centered=False, mean_penalty=mean_penalty, subtract=False)
+    return MeanTreatment(center_in_training=False, mean_penalty=mean_penalty, subtract_in_use=False)

@@ -1,10 +1,12 @@
 """The empirical Lagrangian of the paper's objectives, over some training domains.
 
-For classes, equation (1) of the paper; for numbers, equation (3), whose rows are centred:
+Equation (1), for classes:
 
-    1/|E| Σ_e [ 1/n_e Σ_i ℓ(Bᵀ W_e x_i, y_i) + λ ℓ(Bᵀ W_e μ_e, uninformative) ]
+    1/|E| Σ_e [ 1/n_e Σ_i ℓ(Bᵀ W_e x_i, y_i) + λ ℓ(Bᵀ W_e μ_e, 1/k) ]
 
-The constraint at the means is a penalty, one more row for each domain, or holds exactly.
+Equation (3), for numbers, has x_i - μ_e in place of x_i, the squared error, and asks for zero at
+the means. The constraint is this penalty, one more row for each domain; or, with
+``mean_penalty="exact"``, it holds as such: the solver's steps along the means are zero.
 
 Notation: B (d, k) canonical weights, W (d, d) adjustment, M (E, d) adjusted domain means.
 """
@@ -28,7 +30,8 @@ from skdare.objective.few_rows import FewRowsLoss, in_chunks
 from skdare.objective.objective import Objective
 from skdare.objective.rows import DomainBlock, WeightedRows
 from skdare.whitening.adjustment import Adjustment
-from skdare.whitening.moments import Moments, covariance_times, ridge_of
+from skdare.whitening.moments import Moments, covariance_times
+from skdare.whitening.shrinkage import ridge_of
 from skdare.whitening.whitening import Whitening
 
 # What stands out from noise is this much above its expected size.
@@ -48,8 +51,8 @@ def empirical_lagrangian(
     shares = dict(zip(chosen, _domain_shares(problem, chosen, formulation), strict=True))
     adjustment = dict(zip(chosen, adjustments, strict=True))
     few = [e for e in chosen if _visited_together(problem, e, adjustment[e], formulation)]
-    apart = set(few)
-    alone = [e for e in chosen if e not in apart]
+    together = set(few)
+    alone = [e for e in chosen if e not in together]
     overall_mean = statistics.mean(chosen)
     blocks = []
     for e in alone:
@@ -68,7 +71,7 @@ def empirical_lagrangian(
         in_order = [*alone, *few]
         noise = _MARGIN * sampling_noise(M, problem, statistics, in_order, formulation.whitening)
     span, gains = mean_directions(M.T, treatment.mean_penalty, noise)
-    origin = None if treatment.centered or treatment.subtract else M.mean(axis=0)
+    origin = None if treatment.center_in_training or treatment.subtract_in_use else M.mean(axis=0)
     return Objective(
         blocks,
         problem.loss,
@@ -106,9 +109,9 @@ def _rows_of(
     """The rows of a domain, and its mean as one more where that is penalised."""
     treatment = formulation.means
     shift = None
-    if treatment.centered:
+    if treatment.center_in_training:
         shift = mean
-    elif treatment.subtract:
+    elif treatment.subtract_in_use:
         shift = overall_mean
     rows = problem.domain_rows(e, share, shift)
     penalty = _numeric_penalty(formulation)
@@ -150,7 +153,7 @@ def _few_rows_loss(
         in_chunks(problem.X, domains),
         problem.loss,
         adjustment[few[0]].common,
-        formulation.means.centered,
+        formulation.means.center_in_training,
         _numeric_penalty(formulation),
     )
 
@@ -236,13 +239,14 @@ class _Shrunk:
 def mean_directions(
     M: np.ndarray, penalty: float | str, noise: float = 0.0
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The span of the adjusted means (columns of M), and by how much to slow the solver there.
+    """The span of the adjusted means (columns of M), and the solver's gains along it.
 
-    Along a left singular vector of M with singular value s the means add (1 + λ) s²/E to a
-    curvature of about one. On features with large means, L-BFGS needed 94 iterations with these
-    gains and had not converged after 1,000 without. Gains of zero are the exact constraint, which
-    holds where the means stand out from the noise of sampling them: what is below it is a random
-    direction, and giving that up would cost as much at any number of rows.
+    With ``penalty="exact"`` the gains are zero, which is the constraint Bᵀ W_e μ_e = 0, as far as
+    the means stand out from the noise of sampling them: what is below it is a random direction,
+    and giving that up would cost as much at any number of rows. With a number they only speed the
+    solver up: along a left singular vector of M with singular value s the means add (1 + λ) s²/E
+    to a curvature of about one. On features with large means, L-BFGS needed 94 iterations with
+    these gains and had not converged after 1,000 without.
     """
     if penalty == 0:
         return None, None

@@ -23,8 +23,8 @@ from skdare.heads._estimator import (
     check_shared_options,
     check_solver,
 )
-from skdare.whitening.moments import SHRINKAGE_RULES
-from skdare.whitening.whitening import SHRINKAGE_TARGETS, Whitening, check_strength
+from skdare.whitening.shrinkage import SHRINKAGE_RULES, SHRINKAGE_TARGETS, check_strength
+from skdare.whitening.whitening import Whitening
 
 
 class _DARECV(AdjustedHead):

@@ -105,7 +105,15 @@ _SOLUTION = ObjectOf(
 _WHITENING = ObjectOf(
     Whitening, {"adjust": FLAG, "centered": FLAG, "shrinkage": LABEL, "target": TEXT}
 )
-_MEANS = ObjectOf(MeanTreatment, {"centered": FLAG, "mean_penalty": LABEL, "subtract": FLAG})
+
+
+@dataclass(frozen=True)
+class StoredMeans:
+    """A `MeanTreatment` under the names that files have."""
+
+    centered: bool
+    mean_penalty: float | str
+    subtract: bool
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,7 @@ class StoredFormulation:
     """A `Formulation` under the names that files have."""
 
     whitening: Whitening
-    form: MeanTreatment
+    form: StoredMeans
     l2: float
     by_rows: bool = False
 
@@ -143,10 +151,10 @@ class StoredAdaptation:
         if adaptation is None:
             return None
         formulation = adaptation.formulation
+        means = formulation.means
+        stored = StoredMeans(means.center_in_training, means.mean_penalty, means.subtract_in_use)
         return cls(
-            StoredFormulation(
-                formulation.whitening, formulation.means, formulation.l2, formulation.by_rows
-            ),
+            StoredFormulation(formulation.whitening, stored, formulation.l2, formulation.by_rows),
             StoredFit(adaptation.B, adaptation.b, [], adaptation.mean, adaptation.solution),
             adaptation.guess,
         )
@@ -155,10 +163,13 @@ class StoredAdaptation:
         """What was read."""
         plan = self.plan
         fit = self.fitted
-        formulation = Formulation(plan.whitening, plan.form, plan.l2, plan.by_rows)
+        stored = plan.form
+        means = MeanTreatment(stored.centered, stored.mean_penalty, stored.subtract)
+        formulation = Formulation(plan.whitening, means, plan.l2, plan.by_rows)
         return Adaptation(formulation, fit.B, fit.b, fit.mean, fit.solution, self.guess)
 
 
+_MEANS = ObjectOf(StoredMeans, {"centered": FLAG, "mean_penalty": LABEL, "subtract": FLAG})
 _FORMULATION = ObjectOf(
     StoredFormulation, {"whitening": _WHITENING, "form": _MEANS, "l2": NUMBER, "by_rows": FLAG}
 )

@@ -10,10 +10,11 @@ import numpy as np
 from skdare.arrays import Array, Index, is_foreign, to_numpy, work_dtype
 from skdare.arrays.passes import RowPart, SpreadRows, visit_once
 from skdare.whitening.adjustment import Adjustment
-from skdare.whitening.moments import Moments, ridge_of
+from skdare.whitening.moments import Moments
 from skdare.whitening.roots.eigen import Spectrum
 from skdare.whitening.roots.few_rows import FewRowsSpectrum
 from skdare.whitening.roots.quick import quick_inverse_root
+from skdare.whitening.shrinkage import ridge_of
 from skdare.whitening.sums import FeatureMoments
 from skdare.whitening.whitening import Whitening, spectrum_of
 

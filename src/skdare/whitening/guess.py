@@ -10,8 +10,9 @@ import numpy as np
 from skdare._validation import check_domain_weights
 from skdare.arrays import identity
 from skdare.whitening.adjustment import Adjustment, average
-from skdare.whitening.moments import Moments, ridge_of, weighted_second_moment
+from skdare.whitening.moments import Moments, weighted_second_moment
 from skdare.whitening.roots.eigen import Spectrum
+from skdare.whitening.shrinkage import ridge_of
 from skdare.whitening.whitening import Whitening
 
 GuessRule = str | Mapping[Any, float]

@@ -27,6 +27,7 @@ from skdare.arrays import (
     take,
     to_numpy,
 )
+from skdare.whitening.shrinkage import SHRINKAGE_RULES
 from skdare.whitening.sums import (
     STACK,
     Powers,
@@ -40,7 +41,6 @@ from skdare.whitening.sums import (
 
 __all__ = ["Moments"]
 
-SHRINKAGE_RULES = ("ledoit-wolf", "oas")
 # The square of the share that one row must hold of the total variance to be called an outlier.
 _DOMINATED = 0.25
 _MANY_ROWS = 20
@@ -280,11 +280,6 @@ def warn_of_outliers(moments: Mapping[Hashable, Moments]) -> None:
 def covariance_times(moments: Moments, V: Array) -> Array:
     """Covariance times vectors; of few rows, through the rows."""
     return moments._scatter_times(V) / moments.n
-
-
-def ridge_of(rho: float, target: str, scale: float) -> float:
-    """What shrinkage adds to the diagonal of a second moment whose tr(S) / d is ``scale``."""
-    return rho * (1.0 if target == "identity" else scale)
 
 
 def pooled_second_moment(moments: Sequence[Moments], *, centered: bool = True) -> Array:

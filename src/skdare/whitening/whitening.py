@@ -11,11 +11,15 @@ import numpy as np
 from skdare._validation import check_choice, check_number
 from skdare.arrays import Array, like, namespace, rounding_unit, smallest_spread
 from skdare.whitening.adjustment import Adjustment
-from skdare.whitening.moments import SHRINKAGE_RULES, Moments, pooled_second_moment, ridge_of
+from skdare.whitening.moments import Moments, pooled_second_moment
 from skdare.whitening.roots.eigen import Spectrum, inverse_sqrt
 from skdare.whitening.roots.few_rows import FewRowsSpectrum
-
-SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
+from skdare.whitening.shrinkage import (
+    SHRINKAGE_RULES,
+    SHRINKAGE_TARGETS,
+    check_strength,
+    ridge_of,
+)
 
 
 class RowsAlike(ValueError):
@@ -34,6 +38,7 @@ class Whitening:
         Covariance, or the raw second moment.
     shrinkage : float, "ledoit-wolf" or "oas"
     target : "scaled", "identity" or "pooled"
+        See `skdare.whitening.shrinkage`.
     """
 
     adjust: bool
@@ -49,7 +54,7 @@ class Whitening:
     def can_invert(self, moments: Moments, X: Array | None = None) -> bool:
         """Whether the shrunk second moment has an inverse root that is more than rounding.
 
-        The raw identity is something to invert even where rows do not differ. X, the rows or
+        Shrunk towards the raw identity, it has one even where rows do not differ. X, the rows or
         others like them, says what rounding is.
         """
         centered = self.centered
@@ -90,13 +95,12 @@ class Whitening:
                 "rows that differ, so use the head as it is"
             )
         rho = moments.shrinkage(self.shrinkage, centered=centered)
-        target = "identity" if common is not None else self.target
         if rho == 1.0:
-            ridge = ridge_of(rho, target, moments.scale(centered=centered))
+            ridge = ridge_of(rho, self.target, moments.scale(centered=centered))
             return Adjustment(moments.d, ridge**-0.5, common=common)
         if spectrum is None:
             spectrum = spectrum_of(moments, centered=centered, common=common, dtype=dtype)
-        ridge = ridge_of(rho, target, spectrum.scale)
+        ridge = ridge_of(rho, self.target, spectrum.scale)
         if isinstance(spectrum, FewRowsSpectrum):
             return spectrum.inverse_root(rho, ridge, root_weight=root_weight)
         return replace(spectrum.inverse_root(rho, ridge), common=common)
@@ -137,12 +141,3 @@ def check_whitening(head: Any) -> None:
     check_strength(head.shrinkage, head.shrinkage_target)
     check_choice("centered", head.centered, (True, False))
     check_choice("adjust", head.adjust, (True, False))
-
-
-def check_strength(shrinkage: float | str, target: str) -> None:
-    """A rule is for the target that it was derived for."""
-    if isinstance(shrinkage, str) and target == "pooled":
-        raise ValueError(
-            f"shrinkage={shrinkage!r} is the best strength towards a multiple of the identity; "
-            "with shrinkage_target='pooled' use a number"
-        )

@@ -1,0 +1,35 @@
+"""Shrinkage of second moments: how strongly, and towards what.
+
+    (1 - ρ) S + ρ · target
+
+A target is a multiple of the identity, so that S and its shrunk form share eigenvectors; the pooled
+one is, too, in the coordinates in which the pool is the identity (see `Whitening.common`). The
+strength ρ is a number, or a rule that `Moments.shrinkage` estimates from the moments.
+"""
+
+from __future__ import annotations
+
+from skdare._validation import InputError
+
+SHRINKAGE_RULES = ("ledoit-wolf", "oas")
+# (tr S / d) I; the raw identity, as the paper prints it; the mean second moment of all domains.
+SHRINKAGE_TARGETS = ("scaled", "identity", "pooled")
+
+
+def ridge_of(rho: float, target: str, scale: float) -> float:
+    """What shrinkage adds to the diagonal of a second moment whose tr(S) / d is ``scale``.
+
+    Towards a pool, S is seen in the pool's coordinates, and the target there is the identity.
+    """
+    units = {"scaled": scale, "identity": 1.0, "pooled": 1.0}
+    return rho * units[target]
+
+
+def check_strength(shrinkage: float | str, target: str) -> None:
+    """Refuse a rule for a target that it was not derived for."""
+    if isinstance(shrinkage, str) and target == "pooled":
+        raise InputError(
+            f"shrinkage={shrinkage!r} is the best strength towards a multiple of the identity",
+            "with shrinkage_target='pooled' use a number",
+            argument="shrinkage",
+        )
