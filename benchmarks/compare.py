@@ -193,8 +193,9 @@ class Lagrangian:
         Z, y, means = [], [], []
         for e in np.unique(data.domains):
             X = data.X[data.domains == e].astype(np.float64)
-            S = Moments.of(X).covariance(RHO, "scaled", centered=False)
-            Z.append(X @ inverse_sqrt(S))
+            S = Moments.of(X).second_moment(centered=False)
+            d = len(S)
+            Z.append(X @ inverse_sqrt((1 - RHO) * S + RHO * np.trace(S) / d * np.eye(d)))
             y.append(data.y[data.domains == e])
             means.append(Z[-1].mean(axis=0))
         return cls(Z, y, means, int(data.y.max()) + 1)
