@@ -11,7 +11,7 @@ import numpy as np
 from skdare.arrays import work_dtype
 from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS
-from skdare.bench._scores import Measurement
+from skdare.bench._scores import TrialMeasurement
 from skdare.bench._settings import Settings
 from skdare.diagnosis._geometry import adjusted_variance
 from skdare.heads import fit_sharing
@@ -24,7 +24,7 @@ ALIGNMENTS = ("with adjustment", "without adjustment")
 
 def measure_adjustment(
     fold: Fold, which: str, options: Mapping[str, Any], settings: Settings
-) -> Measurement:
+) -> TrialMeasurement:
     """How far a guess is from the held-out domain's own adjustment (the paper's Table 2).
 
     The averaged adjustment, or the averaged multiple of the identity, which no whitening at all
@@ -46,7 +46,7 @@ def measure_adjustment(
         guess = Adjustment(guess.d, scale, common=guess.common)
     truth = _adjustment(fold, fold.held_out, whitening)
     notes = {"option:shrinkage": whitening.shrinkage, "option:shrinkage_target": whitening.target}
-    return Measurement(adjustment_error(guess, truth), "error", notes)
+    return TrialMeasurement(adjustment_error(guess, truth), "error", notes)
 
 
 def _adjustment(fold: Fold, domain: str, whitening: Whitening) -> Adjustment:
@@ -62,7 +62,7 @@ def _adjustment(fold: Fold, domain: str, whitening: Whitening) -> Adjustment:
 
 def measure_alignment(
     fold: Fold, which: str, options: Mapping[str, Any], settings: Settings
-) -> Measurement:
+) -> TrialMeasurement:
     """Mean cosine similarity of the training domains' own optimal heads (the paper's Table 3).
 
     Over all pairs of training domains and the classes that both have, their vectors measured from
@@ -88,7 +88,7 @@ def measure_alignment(
             "alignment compares two training domains, and there are not two to compare"
         )
     notes = {"option:l2": settings.ceiling_l2, "pairs": len(cosines)}
-    return Measurement(float(np.mean(cosines)), "cosine", notes)
+    return TrialMeasurement(float(np.mean(cosines)), "cosine", notes)
 
 
 def _spread(fold: Fold, domain: str, whitening: Whitening) -> float:

@@ -29,7 +29,7 @@ from skdare.bench._log import Log, Writer, finished
 from skdare.bench._paper_protocol import fit_paper
 from skdare.bench._plan import Plan
 from skdare.bench._record import LABELS, METRICS, NETWORK, NOTHING, UNLABELLED, Record
-from skdare.bench._scores import Measurement, evaluate
+from skdare.bench._scores import TrialMeasurement, evaluate
 from skdare.bench._trial import FoldKey, NetworkScore, Trial
 
 # Seconds after which the main thread looks up from waiting, so that Ctrl-C is heard.
@@ -233,7 +233,7 @@ class TrialRunner:
         scores = {"score": measured.score, "metric": measured.metric}
         return {"split": fold.split, **scores, **measured.notes}
 
-    def _measure(self, trial: Trial, fold: Fold) -> Measurement:
+    def _measure(self, trial: Trial, fold: Fold) -> TrialMeasurement:
         settings = self.plan.settings
         options = dict(trial.options)
         if trial.study == "adjustment":

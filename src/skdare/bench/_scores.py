@@ -26,7 +26,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class TrialMeasurement:
     """A number, what it measures, and notes for the record."""
 
     score: float
@@ -47,7 +47,7 @@ def score(task: str, y: np.ndarray, predicted: np.ndarray) -> float:
     return 1.0 - float(np.sum((y - predicted) ** 2)) / total
 
 
-def evaluate(fit: Fit, fold: Fold, tested_on: str) -> Measurement:
+def evaluate(fit: Fit, fold: Fold, tested_on: str) -> TrialMeasurement:
     """The metric on the held-out domain, by its shares, and on every training domain."""
     predicted = np.asarray(fit.predictor.predict(fold.test.X))
     shares = {
@@ -69,7 +69,7 @@ def evaluate(fit: Fit, fold: Fold, tested_on: str) -> Measurement:
     else:
         notes["rmse"] = float(np.sqrt(np.mean((y - predicted) ** 2))) if len(y) else float("nan")
     notes |= _validation_scores(fit.predictor, fold) | fit.notes
-    return Measurement(notes[f"score_{tested_on}"], METRICS[fold.task], notes)
+    return TrialMeasurement(notes[f"score_{tested_on}"], METRICS[fold.task], notes)
 
 
 def _validation_scores(predictor: Predictor, fold: Fold) -> dict[str, float]:

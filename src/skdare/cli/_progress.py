@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from skdare.bench._trial import Trial
 
 
-class Bar:
+class ProgressBar:
     """A progress bar on stderr with the time left; nothing where stderr is not a terminal.
 
     Parameters
@@ -55,7 +55,7 @@ class Bar:
         )
         self._task = self.progress.add_task(terminal_safe(what), total=total, completed=done)
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> ProgressBar:
         if self.progress is not None:
             self.progress.start()
             # A rate is taken between two moments: with this one, the first amount has one.
@@ -113,7 +113,7 @@ def follow(plan: Plan, log: Log, *, jobs: int, retry_failed: bool, quiet: bool) 
     done = on_file()
     if done and not quiet:
         say(f"{done} of {len(keys)} trials are on file in {log.folder}", err=True)
-    with Bar("fitting", len(keys), done=done, quiet=quiet) as bar:
+    with ProgressBar("fitting", len(keys), done=done, quiet=quiet) as bar:
 
         def started(trial: Trial) -> None:
             bar.describe(f"{trial.head}, {trial.held_out} held out")

@@ -13,7 +13,7 @@ from skdare._safe_text import terminal_safe
 from skdare.cli._commands import exit_code
 from skdare.cli._errors import mistakes
 from skdare.cli._output import say
-from skdare.cli._progress import Bar
+from skdare.cli._progress import ProgressBar
 
 if TYPE_CHECKING:
     from skdare.reproduce import Watcher
@@ -31,7 +31,9 @@ def watching(quiet: bool) -> Watcher:
             # Not click.echo, which writes past a bar that is being drawn, into its line.
             print(*map(terminal_safe, text.split("\n")), sep="\n", file=sys.stderr)
 
-    return Watcher(write, lambda what, unit, total: Bar(what, total, unit=unit, quiet=quiet))
+    return Watcher(
+        write, lambda what, unit, total: ProgressBar(what, total, unit=unit, quiet=quiet)
+    )
 
 
 @contextmanager

@@ -34,17 +34,19 @@ def mean_finding(
     if len(training.labels) < 2:
         return cannot_say(SHIFT, SHIFT_QUESTION, "needs at least 2 training domains")
     shift = training.shift(moments)
-    seen = {} if rehearsal is None else {one.domain: one.moved for one in rehearsal.domains}
-    most = max(seen.values(), default=0.0)
+    moved = {} if rehearsal is None else {one.domain: one.moved for one in rehearsal.domains}
+    most = max(moved.values(), default=0.0)
     level = "fine" if shift.at_least <= max(most, _SMALL) else "look"
     if shift.at_least > max(_FAR * most, 1.0):
         level = "alarm"
-    told = f" (rehearsed: {number(min(seen.values()))} to {number(most)} in all)" if seen else ""
+    rehearsed = ""
+    if moved:
+        rehearsed = f" (rehearsed: {number(min(moved.values()))} to {number(most)} in all)"
     answer = (
         f"{percent(shift.share)} of its squared length lies where training means varied, which "
         f"the penalty on means damps, and moves the scores by {number(shift.covered_moves)} of "
         f"their deviation; the rest is new, outside the paper's guarantee, and moves them by "
-        f"{number(shift.new_moves)}{told}"
+        f"{number(shift.new_moves)}{rehearsed}"
     )
     numbers = {
         "covered_share": shift.share,

@@ -146,7 +146,7 @@ class Rehearsing:
         with warnings.catch_warnings(record=True) as heard:
             # What they say of a domain, the diagnosis says better.
             warnings.simplefilter("always")
-            found = tuple(self._rehearsed())
+            domains = tuple(self._rehearsed())
         missed = sum(issubclass(one.category, ConvergenceWarning) for one in heard)
         if missed:
             warn(
@@ -154,12 +154,12 @@ class Rehearsing:
                 "diagnose says of scores is rough",
                 ConvergenceWarning,
             )
-        if not found:
+        if not domains:
             raise ValueError(
                 "without any one of the domains the others have a single class, or rows that are "
                 "all the same; rehearse with domains that have several"
             )
-        return Rehearsal(found, self.task)
+        return Rehearsal(domains, self.task)
 
     @cached_property
     def task(self) -> ScoreScale:
@@ -173,11 +173,11 @@ class Rehearsing:
     def _aside(self) -> list[np.ndarray]:
         """Which rows of each domain are not trained on."""
         rng = np.random.default_rng(0)
-        found = []
+        aside = []
         for rows in self.numbers:
             count = max(min(round(ASIDE * len(rows)), len(rows) - 2), 0)
-            found.append(np.isin(np.arange(len(rows)), rng.permutation(len(rows))[:count]))
-        return found
+            aside.append(np.isin(np.arange(len(rows)), rng.permutation(len(rows))[:count]))
+        return aside
 
     def _rehearsed(self) -> Iterator[Rehearsed]:
         for e in range(len(self.numbers)):
@@ -202,14 +202,14 @@ class Rehearsing:
         usual = read(head, self.X, aside)
         rows = take(self.X, compact(self.numbers[e]))
         y = self.y[self.numbers[e]]
-        found = read(head, rows)
-        adapted, disagreement = self._adapted(head, rows, y, found)
+        reading = read(head, rows)
+        adapted, disagreement = self._adapted(head, rows, y, reading)
         return Rehearsed(
             self.training.names[e],
             len(y),
             self.task.score(usual.values, self.y[aside]),
-            self.task.score(found.values, y),
-            found.confidence,
+            self.task.score(reading.values, y),
+            reading.confidence,
             usual.confidence,
             disagreement,
             adapted,
@@ -243,7 +243,7 @@ class Rehearsing:
         return domains
 
     def _adapted(
-        self, head: Any, rows: Array, y: np.ndarray, found: Reading
+        self, head: Any, rows: Array, y: np.ndarray, reading: Reading
     ) -> tuple[dict[int, float], float | None]:
         """Scores after adapting, and the disagreement where all rows were used."""
         scores: dict[int, float] = {}
@@ -254,7 +254,7 @@ class Rehearsing:
             with suppress(RowsAlike):  # to rows that do not differ nobody can adapt
                 values = read(head.adapt(take(rows, some)), rows).values
                 scores[len(some)] = self.task.score(values, y)
-                disagreement = self.task.disagreement(found.values, values)
+                disagreement = self.task.disagreement(reading.values, values)
         return scores, disagreement if len(y) in scores else None
 
     @staticmethod

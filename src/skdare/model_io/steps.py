@@ -106,8 +106,8 @@ class _Clipped:
     def of(cls, step: FunctionTransformer) -> _Clipped:
         limits = dict(step.kw_args or {})
         names = {"a_min": "low", "min": "low", "a_max": "high", "max": "high"}
-        known = step.func is np.clip and step.inverse_func is None
-        if not known or not set(limits) <= set(names):
+        is_clip = step.func is np.clip and step.inverse_func is None
+        if not is_clip or not set(limits) <= set(names):
             raise FieldError("of FunctionTransformers only np.clip with two limits can be saved")
         return cls(**{"low": None, "high": None, **{names[k]: v for k, v in limits.items()}})
 

@@ -26,7 +26,7 @@ MOST_DOMAINS = 8  # whose bars fit across a page
 
 
 @dataclass(frozen=True)
-class Bar:
+class FigureBar:
     """One of the figure's bars: its colour's name, its label, and whether it saw labels."""
 
     line: str
@@ -35,12 +35,12 @@ class Bar:
 
 
 BARS = (
-    Bar("network", "ERM network"),
-    Bar("erm", "ERM"),
-    Bar("dare", "DARE"),
-    Bar("ceiling", "Linear ceiling†", True),
-    Bar("end-to-end", "End-to-end ceiling†", True),
-    Bar("pretrained", "Linear ceiling, pretrained†", True),
+    FigureBar("network", "ERM network"),
+    FigureBar("erm", "ERM"),
+    FigureBar("dare", "DARE"),
+    FigureBar("ceiling", "Linear ceiling†", True),
+    FigureBar("end-to-end", "End-to-end ceiling†", True),
+    FigureBar("pretrained", "Linear ceiling, pretrained†", True),
 )
 
 
