@@ -22,7 +22,7 @@ from interrupts import PATIENCE
 from made_records import record
 from skdare._safe_text import spreadsheet_safe, terminal_safe
 from skdare.bench import Log
-from skdare.cli._progress import Bar
+from skdare.cli._progress import ProgressBar
 from skdare.datasets import make_latent_domains, rows_to
 from skdare.report import summarise, text, write_report
 
@@ -72,7 +72,7 @@ MACHINE_READABLE = ["predict"]
 SCRIPT = """
 import json, sys
 from skdare.cli import main
-from skdare.cli._progress import Bar
+from skdare.cli._progress import ProgressBar
 
 for arguments in json.loads(sys.argv[1]):
     sys.stdout.flush()
@@ -193,9 +193,9 @@ def test_rows_in_a_pipe_are_as_they_are(in_a_pipe):
 @pytest.mark.parametrize("name", NAMES)
 def test_bars_show_names_as_they_are(name, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    bar = Bar("fitting", 3)
+    bar = ProgressBar("fitting", 3)
     bar.describe(f"erm, {name} held out")
-    with_a_rate = Bar(f"erm, {name} held out", 3, unit="rows")
+    with_a_rate = ProgressBar(f"erm, {name} held out", 3, unit="rows")
     for progress in (bar.progress, with_a_rate.progress):
         drawn = progress.columns[0].render(progress.tasks[0])
         assert drawn.plain == f"erm, {terminal_safe(name)} held out"

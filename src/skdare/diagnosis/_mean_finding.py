@@ -55,7 +55,7 @@ def mean_finding(
         "covered_moves": shift.covered_moves,
         "new_moves": shift.new_moves,
         "moves_at_least": shift.at_least,
-        "training_moves": seen,
+        "training_moves": moved,
     }
     return Finding(SHIFT, SHIFT_QUESTION, answer, level, numbers)
 
