@@ -22,7 +22,7 @@ from sklearn.base import clone
 import skdare
 from interrupts import PATIENCE
 from skdare.datasets import ChunkedRows, DomainData, StoreWriter, make_latent_domains, open_table
-from skdare.engines import DaskEngine, _cluster, _placing, _route, _spread
+from skdare.engines import DaskEngine, _cluster, _cluster_rows, _placement, _route
 from skdare.engines._tree import branches, root, total
 from skdare.heads._estimator import fit_sharing
 
@@ -47,7 +47,7 @@ EVERY = [
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch):
     """Cut the few rows of a test into several groups."""
-    monkeypatch.setattr(_spread, "GROUP_BYTES", 12_000)
+    monkeypatch.setattr(_cluster_rows, "GROUP_BYTES", 12_000)
 
 
 @pytest.fixture(scope="module")
@@ -295,7 +295,7 @@ def test_a_dask_array_needs_no_client(passes):
     np.testing.assert_array_equal(want.decision_function(X), want.decision_function(data.X))
     np.testing.assert_array_equal(want.adapt(X).coef_, want.adapt(data.X).coef_)
     numbers = np.array([899, 3, 130, 129, 3])
-    np.testing.assert_array_equal(_placing.as_rows(X)[numbers], data.X[numbers])
+    np.testing.assert_array_equal(_placement.as_rows(X)[numbers], data.X[numbers])
 
 
 def test_blocks_of_unknown_size_are_measured(client):

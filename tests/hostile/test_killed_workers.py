@@ -13,7 +13,7 @@ import pytest
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 pytest.importorskip("dask.array", reason="Dask is not installed")
 
-from skdare.engines import _spread  # noqa: E402
+from skdare.engines import _cluster_rows  # noqa: E402
 from test_dask import WAYS, fit, held_by, problem, processes  # noqa: E402
 
 # Not beside other tests of clusters: both look for free ports.
@@ -24,7 +24,7 @@ HEADS = ["DAREClassifier", "GroupDRORegressor"]
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch):
     """Cut the few rows of a test into several groups."""
-    monkeypatch.setattr(_spread, "GROUP_BYTES", 12_000)
+    monkeypatch.setattr(_cluster_rows, "GROUP_BYTES", 12_000)
 
 
 @pytest.fixture(scope="module")

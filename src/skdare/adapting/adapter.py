@@ -173,8 +173,7 @@ class Adapter:
         adjustment = adaptation.adjustment(moments, spectrum)
         self.n_refreshes_ += 1
         if self._staleness and spectrum is not None:
-            whitening = adaptation.whitening
-            rho = moments.shrinkage(whitening.shrinkage, centered=whitening.centered)
+            rho = adaptation.whitening.strength(moments)
             root = StaleRoot(adaptation, spectrum, rho, adjustment)
             self._root = root if root.is_bounded else None
         return adjustment
@@ -215,9 +214,7 @@ class Adapter:
         adapter.n_seen_ = numbers["n_seen"]
         adapter.n_refreshes_ = numbers["n_refreshes"]
         adapter._stream.restore(numbers, arrays)
-        adapter._classes.counts = arrays["counts"]
-        adapter._classes.n_rows = numbers["n_rows"]
-        adapter._classes.squares = numbers["squares"]
+        adapter._classes.restore(arrays["counts"], numbers["squares"], numbers["n_rows"])
         if "root_values" in arrays:
             spectrum = Spectrum(
                 arrays["root_values"], arrays["root_vectors"], numbers["root_scale"]

@@ -26,7 +26,7 @@ from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.shrinkage import ridge_of
 
 # Sizes of features that float32 holds with all their digits, and sums of them.
-_HELD = 1e-30, 1e30
+_FLOAT32_RANGE = 1e-30, 1e30
 
 
 class Fleet:
@@ -256,7 +256,7 @@ class Fleet:
                 plain = np.atleast_2d(head.coef_).T
                 F[index] = to_numpy(linear_scores(X, index, plain, head.intercept_))
             else:
-                F[index] = head._targets.raw_scores(adapted)
+                F[index] = head._targets.in_target_units(adapted)
         return F
 
     def _device_scores(
@@ -292,17 +292,17 @@ def _rows(X: Array, index: Index) -> np.ndarray:
 
 def _check_reach(X: Array) -> None:
     """Float32, which sketches are kept in, holds these rows."""
-    if not all_within(X, _HELD[1]):
+    if not all_within(X, _FLOAT32_RANGE[1]):
         raise ValueError(
-            f"a fleet keeps float32, and these rows reach beyond {_HELD[1]:.0e}; divide the "
-            "features by a constant and fit again, or use an adapter for each device"
+            f"a fleet keeps float32, and these rows reach beyond {_FLOAT32_RANGE[1]:.0e}; divide "
+            "the features by a constant and fit again, or use an adapter for each device"
         )
 
 
 def _check_kept_in_float32(head: Any) -> None:
     """The training domains had features that float32 can hold."""
     scales = [m.scale(centered=False) ** 0.5 for m in head.moments_.values()]
-    low, high = _HELD
+    low, high = _FLOAT32_RANGE
     if not low < max(scales) < high:
         raise ValueError(
             f"a fleet keeps float32, and the features are about {max(scales):.0e}; multiply or "

@@ -66,6 +66,12 @@ class PredictedClasses:
             numbers = predicted_columns(X, compact(chosen), V, b)
             self.counts = self.counts + np.bincount(numbers, weight, k)
 
+    def restore(self, counts: np.ndarray, squares: float, n_rows: int) -> None:
+        """Go on from the counts of a stream that was saved."""
+        self.counts = counts
+        self.squares = squares
+        self.n_rows = n_rows
+
     def warn_of_shift(self) -> None:
         """Warn where the shares are further from those in training than any training domain's."""
         if not len(self.counts):

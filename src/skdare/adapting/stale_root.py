@@ -112,8 +112,8 @@ class StaleRoot:
     def _shrunk_product(self, moments: Moments, M: np.ndarray) -> np.ndarray:
         """S M with the shrinkage that the moments ask for now."""
         whitening = self._adaptation.whitening
-        rho = moments.shrinkage(whitening.shrinkage, centered=whitening.centered)
-        ridge = ridge_of(rho, whitening.target, moments.scale(centered=whitening.centered))
+        rho = whitening.strength(moments)
+        ridge = whitening.ridge(moments)
         product = moments.scatter @ M / moments.n
         if not whitening.centered:
             product += moments.mean[:, None] * (moments.mean @ M)[None, :]

@@ -74,7 +74,7 @@ class StreamFile:
         return cls(file.kind, file.header, file.arrays)
 
     def numbers(self, fields: Mapping[str, Field]) -> dict[str, Any]:
-        """Those of the numbers that the file has, each of its kind."""
+        """Numbers in the header, each checked by its field."""
         saved = ReadContext({}, {})
         numbers = self.header["numbers"]
         unknown = set(numbers) - set(fields)

@@ -20,13 +20,9 @@ Array = Any
 
 T = TypeVar("T")
 
-
 # Of features in float64: their variances, and the inverses of these, are normal numbers.
 SMALLEST_SPREAD = 1e-120
-
-
 _PRECISION = RLock()
-
 
 # The namespace of each kind of array that was met: finding it takes longer than a small product.
 _NAMESPACES: dict[type, Any] = {}

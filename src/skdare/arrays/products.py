@@ -20,10 +20,7 @@ from skdare.arrays.libraries import (
 # OpenBLAS multiplies without packing up to 1e6 multiply-adds, and for the few columns of a head
 # that is up to twice as fast as one large product (12 columns or fewer; more columns pack well).
 _TILE_PRODUCTS = 1_000_000
-
-
 _TILE_COLUMNS = 12
-
 
 # A Gram matrix in four bands costs 5/8 of the whole product.
 _GRAM_BANDS = 4

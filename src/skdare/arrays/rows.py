@@ -23,14 +23,10 @@ from skdare.arrays.readers import Index
 # warm for the second product; on an accelerator products should be large, and the scores of a
 # chunk small beside the rows of all.
 _CHUNK_BYTES_HOST = 4 << 20
-
-
 _CHUNK_BYTES_DEVICE = 1 << 28
 
 
 _MAX_CHUNK_ROWS_HOST = 8192
-
-
 _MAX_CHUNK_ROWS_DEVICE = 1 << 17
 
 

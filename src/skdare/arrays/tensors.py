@@ -29,7 +29,8 @@ def on_device(values: Any, device: str) -> Any:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ValueError(
-            f"device={device!r} is not on this machine; use one that is, such as 'cpu', or leave it"
+            f"device={device!r} is not on this machine; use one that is, such as 'cpu', or leave "
+            "device out"
         ) from error
     if not isinstance(values, RowReader):
         return torch.asarray(np.ascontiguousarray(values)).to(device)

@@ -54,7 +54,7 @@ def adjustment_difference(own: Adjustment, guess: Adjustment) -> np.ndarray | Li
     """The paper's Δ: the own adjustment undone, then the guess, minus the identity.
 
     What both have in common is undone, too. Directions that the own adjustment maps to zero were
-    without variance, and stay at zero. Of thin adjustments no (d, d) matrix is made.
+    without variance, and stay at zero. Low-rank adjustments need no (d, d) matrix.
     """
     own = own.inner
     guess = guess.inner

@@ -2,7 +2,7 @@
 
 from skdare.engines._engine import DaskEngine
 from skdare.engines._engine import check_engine as check_engine
-from skdare.engines._placing import Placement as Placement
-from skdare.engines._placing import as_rows as as_rows
+from skdare.engines._placement import Placement as Placement
+from skdare.engines._placement import as_rows as as_rows
 
 __all__ = ["DaskEngine"]

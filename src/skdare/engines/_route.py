@@ -16,7 +16,7 @@ from skdare.engines._share import RowGroup, Share, visit_share
 from skdare.engines._tree import Node, PartResults, root, total
 
 if TYPE_CHECKING:
-    from skdare.engines._spread import ClusterRows, Span
+    from skdare.engines._cluster_rows import ClusterRows, Span
 
 # The arguments of a pass go with each task up to this many bytes: it saves two rounds of talk (10
 # of 25 ms a pass with two workers here). More is sent once, and fetched from there.
@@ -34,7 +34,7 @@ def _size(values: Any) -> int:
     return getattr(values, "nbytes", 0)
 
 
-class SpreadRoute(Route):
+class ClusterRoute(Route):
     """Parts of rows that lie with workers, each visited there, and the others here.
 
     Targets and weights are sent once; what a lost worker had is sent again, and the pass is made

@@ -62,7 +62,7 @@ class Adaptation:
         whitening = self.whitening
         if self.guess.common is not None or moments.factor is not None:
             return None
-        if moments.shrinkage(whitening.shrinkage, centered=whitening.centered) == 1.0:
+        if whitening.strength(moments) == 1.0:
             return None
         return Spectrum.of_matrix(moments.second_moment(centered=whitening.centered))
 

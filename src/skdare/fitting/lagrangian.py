@@ -31,7 +31,6 @@ from skdare.objective.objective import Objective
 from skdare.objective.rows import DomainBlock, WeightedRows
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments, covariance_times
-from skdare.whitening.shrinkage import ridge_of
 from skdare.whitening.whitening import Whitening
 
 # What stands out from noise is this much above its expected size.
@@ -224,10 +223,10 @@ class _Shrunk:
         scale = moments.scale()
         if not whitening.adjust:
             return cls(0.0, unit, scale, scale)
-        rho = moments.shrinkage(whitening.shrinkage, centered=whitening.centered)
+        rho = whitening.strength(moments)
         if whitening.target == "pooled":  # in the coordinates of the pool, where it is the identity
             return cls(1.0 - rho, rho, 1.0, 1.0)
-        ridge = ridge_of(rho, whitening.target, moments.scale(centered=whitening.centered))
+        ridge = whitening.ridge(moments)
         mean = to_numpy(moments.mean)
         square = float(mean @ mean)
         if not square > 0:

@@ -69,11 +69,11 @@ class Targets(ABC):
         """How many columns the weights have."""
 
     @abstractmethod
-    def raw_weights(self, V: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Any]:
+    def coef_and_intercept(self, V: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Any]:
         """``coef_`` and ``intercept_`` in the units of the targets, shaped as scikit-learn's."""
 
     @abstractmethod
-    def raw_scores(self, F: np.ndarray) -> np.ndarray:
+    def in_target_units(self, F: np.ndarray) -> np.ndarray:
         """Scores of the fitted targets in the units of the caller's."""
 
     @abstractmethod
@@ -124,10 +124,10 @@ class Classes(Targets):
     def columns(self) -> int:
         return 1 if len(self.classes) == 2 else len(self.classes)
 
-    def raw_weights(self, V: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def coef_and_intercept(self, V: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.ascontiguousarray(V.T), b.copy()
 
-    def raw_scores(self, F: np.ndarray) -> np.ndarray:
+    def in_target_units(self, F: np.ndarray) -> np.ndarray:
         return F
 
     def score(self, part: RowPart, weights: Weights) -> float:
@@ -164,7 +164,7 @@ class Numbers(Targets):
     def encode(
         cls, y: np.ndarray, weight: np.ndarray, index: Sequence[Index], *, centre: bool
     ) -> tuple[Numbers, np.ndarray]:
-        """Their centre and spread, and the standardised targets.
+        """Centre and spread of the targets, and the standardised targets.
 
         Parameters
         ----------
@@ -190,10 +190,10 @@ class Numbers(Targets):
     def columns(self) -> int:
         return 1
 
-    def raw_weights(self, V: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
+    def coef_and_intercept(self, V: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
         return V[:, 0] * self.spread, float(b[0]) * self.spread + self.centre
 
-    def raw_scores(self, F: np.ndarray) -> np.ndarray:
+    def in_target_units(self, F: np.ndarray) -> np.ndarray:
         return F * self.spread + self.centre
 
     def score(self, part: RowPart, weights: Weights) -> float:

@@ -70,7 +70,7 @@ class AdjustedHead(Head):
         problem: Problem,
         statistics: ProblemStatistics,
         formulation: Formulation,
-        adaptation: Formulation | None,
+        adapting: Formulation | None,
         guess: GuessRule,
         *,
         start: CanonicalWeights | None = None,
@@ -106,26 +106,26 @@ class AdjustedHead(Head):
             [RowPart(problem.X, problem.index[e], (problem.domain_weight(e),)) for e in domains],
             (like(V, problem.X), b),
         )
-        prepared = None
-        if adaptation is not None:
-            prepared = Adaptation.of(self._fit_adaptation(problem, statistics, adaptation, fit))
+        adaptation = None
+        if adapting is not None:
+            adaptation = Adaptation.of(self._fit_adaptation(problem, statistics, adapting, fit))
         host_moments, host_adjustments = host_copies()
         self._domain_fit = DomainFit(
-            formulation.whitening,
-            dict(zip(labels, host_moments, strict=True)),
-            dict(zip(labels, host_adjustments, strict=True)),
-            fit.B,
-            W.to_numpy(),
-            guess,
-            prepared,
-            declined,
-            shares,
+            whitening=formulation.whitening,
+            moments=dict(zip(labels, host_moments, strict=True)),
+            adjustments=dict(zip(labels, host_adjustments, strict=True)),
+            B=fit.B,
+            adjustment=W.to_numpy(),
+            guess_rule=guess,
+            adaptation=adaptation,
+            declined=declined,
+            class_shares=shares,
         )
         self.adapted_rows_: int | None = None
         self.rehearsal_: Rehearsal | None = None
         self._fitted_params = self.get_params()
         warn_of_outliers(self._domain_fit.moments)
-        _warn_of_offset(host_moments, formulation, adaptation)
+        _warn_of_offset(host_moments, formulation, adapting)
         self._set_weights(V, b, fit.solution, fit.weights)
 
     def _fit_adaptation(
@@ -170,7 +170,7 @@ class AdjustedHead(Head):
         V, b = adaptation.raw_weights(W, mean, trust)
         head = copy.copy(self)
         head._domain_fit = fit.adapted(W, mean)
-        head.coef_, head.intercept_ = self._targets.raw_weights(V, b)
+        head.coef_, head.intercept_ = self._targets.coef_and_intercept(V, b)
         head.solution_ = adaptation.solution
         head.adapted_rows_ = rows
         return head

@@ -74,7 +74,26 @@ class Head(BaseEstimator, ABC):
         -------
         self
         """
-        return fit_sharing(self, None, X, y, domains, sample_weight)
+        return self._fit_sharing(None, X, y, domains, sample_weight)
+
+    def _fit_sharing(
+        self,
+        shared: SharedCaches | None,
+        X: Array,
+        y: Array,
+        domains: Labels | None,
+        sample_weight: Array | None,
+    ) -> Self:
+        before = dict(vars(self))
+        try:
+            with products_of(X):
+                self._fit(X, y, domains, sample_weight, shared)
+        except BaseException:
+            # A fit that fails leaves the head as it was, fitted or not.
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
 
     def _fit(
         self,
@@ -132,7 +151,7 @@ class Head(BaseEstimator, ABC):
         self, V: np.ndarray, b: np.ndarray, solution: Solution, canonical: CanonicalWeights
     ) -> None:
         """Set what every head has after a fit, from weights on raw features."""
-        self.coef_, self.intercept_ = self._targets.raw_weights(V, b)
+        self.coef_, self.intercept_ = self._targets.coef_and_intercept(V, b)
         self.solution_ = solution
         self.n_iter_ = solution.n_iter
         self._canonical = canonical
@@ -347,7 +366,7 @@ class RegressorHead(RegressorMixin, Head):
 
 def fit_sharing(
     head: Any,
-    shared: SharedCaches | None,
+    shared: SharedCaches,
     X: Array,
     y: Array,
     domains: Any,
@@ -358,16 +377,7 @@ def fit_sharing(
     Only for fits in which a label always stands for the same rows: the moments, spectra and
     adjustments of a domain are then computed once for all heads and all sets of training domains.
     """
-    before = dict(vars(head))
-    try:
-        with products_of(X):
-            head._fit(X, y, domains, sample_weight, shared)
-    except BaseException:
-        # A fit that fails leaves the head as it was, fitted or not.
-        vars(head).clear()
-        vars(head).update(before)
-        raise
-    return head
+    return head._fit_sharing(shared, X, y, domains, sample_weight)
 
 
 def check_solving_options(head: Head) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from skdare._validation import check_number
 from skdare.engines import DaskEngine
 from skdare.fitting.problem import Problem
-from skdare.heads._erm import UnadjustedHead, domain_blocks
 from skdare.heads._estimator import ClassifierHead, RegressorHead, check_solving_options
+from skdare.heads._unadjusted import UnadjustedHead, domain_blocks
 from skdare.objective.objective import Objective
 from skdare.objective.rows import DomainBlock
 from skdare.solvers import Solution, minimax

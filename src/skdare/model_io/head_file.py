@@ -33,7 +33,7 @@ _OTHERS = {
 }
 
 
-def described(head: Head, arrays: HeaderArrays, *, adaptable: bool) -> dict[str, Any]:
+def write_head(head: Head, arrays: HeaderArrays, *, adaptable: bool) -> dict[str, Any]:
     """The header of a fitted head; its arrays are put aside."""
     parameters = head.get_params(deep=False)
     attributes = {name: value for name, value in vars(head).items() if name not in parameters}
@@ -135,34 +135,36 @@ def _parameters(values: Mapping[str, Any], arrays: HeaderArrays) -> dict[str, An
     return {name: ANYTHING.write(value, arrays, name) for name, value in written}
 
 
-def restored(
+def read_head(
     header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], kinds: Mapping[str, type[Head]]
 ) -> Head:
     """The head that a header describes; what does not fit together is `FieldError`."""
-    saved = ReadContext(arrays, {})
-    kind = kinds.get(of_type(header, "class", str))
+    context = ReadContext(arrays, {})
+    kind = kinds.get(header_entry(header, "class", str))
     if kind is None:
         raise FieldError(f"it holds a {header['class']!r}, which this skdare does not have")
-    head = _with_parameters(kind, of_type(header, "parameters", dict), saved)
-    head.n_features_in_ = saved.sizes["d"] = of_type(header, "features", int)
+    head = _with_parameters(kind, header_entry(header, "parameters", dict), context)
+    head.n_features_in_ = context.sizes["d"] = header_entry(header, "features", int)
     if head.n_features_in_ < 1:
         raise FieldError("it has no features")
     if header.get("feature_names") is not None:
-        head.feature_names_in_ = VALUES.read(header["feature_names"], saved.inside("feature_names"))
+        head.feature_names_in_ = VALUES.read(
+            header["feature_names"], context.inside("feature_names")
+        )
         if len(head.feature_names_in_) != head.n_features_in_:
             raise FieldError("it does not have a name for every feature")
-    head.domains_ = LABELS.read(header.get("domains"), saved.inside("domains"))
-    saved.sizes["c"] = 1
+    head.domains_ = LABELS.read(header.get("domains"), context.inside("domains"))
+    context.sizes["c"] = 1
     if issubclass(kind, ClassifierHead):
-        head.classes_ = VALUES.read(header.get("classes"), saved.inside("classes"))
-        saved.sizes["k"] = k = len(head.classes_)
+        head.classes_ = VALUES.read(header.get("classes"), context.inside("classes"))
+        context.sizes["k"] = k = len(head.classes_)
         if k < 2 or not _ascending(head.classes_.tolist()):
             raise FieldError("its classes are not two or more, in order")
-        saved.sizes["c"] = 1 if k == 2 else k
-    values = _state_values(kind, header, saved)
+        context.sizes["c"] = 1 if k == 2 else k
+    values = _state_values(kind, header, context)
     _set_state(head, values)
     if "moments_" in values:
-        as_fitted = of_type(header, "as_fitted", bool)
+        as_fitted = header_entry(header, "as_fitted", bool)
         head._fitted_params = head.get_params() if as_fitted else None
     return head
 
@@ -174,19 +176,19 @@ def _ascending(labels: list[Any]) -> bool:
         return False
 
 
-def of_type(header: Mapping[str, Any], name: str, kind: type) -> Any:
+def header_entry(header: Mapping[str, Any], name: str, kind: type) -> Any:
     """An entry of a header, which has to be there and of this type."""
     if type(header.get(name)) is not kind:
         raise FieldError(f"its header has no proper {name!r}")
     return header[name]
 
 
-def _with_parameters(kind: type[Head], nodes: dict[str, Any], saved: ReadContext) -> Head:
+def _with_parameters(kind: type[Head], nodes: dict[str, Any], context: ReadContext) -> Head:
     parameters = kind().get_params(deep=False)
     for name in nodes:
         if name not in parameters:
             raise FieldError(f"{kind.__name__} has no parameter {name!r}")
-    head = kind(**{name: ANYTHING.read(node, saved.inside(name)) for name, node in nodes.items()})
+    head = kind(**{name: ANYTHING.read(node, context.inside(name)) for name, node in nodes.items()})
     try:
         head._check_options()
     except (TypeError, ValueError) as error:
@@ -198,9 +200,9 @@ def _state_values(
     kind: type[Head], header: Mapping[str, Any], context: ReadContext
 ) -> dict[str, Any]:
     """The state in a header, each entry checked."""
-    state = of_type(header, "state", dict)
+    state = header_entry(header, "state", dict)
     fields = _fields(kind)
-    missing = _needed(kind, of_type(header, "adaptable", bool)) - set(state)
+    missing = _needed(kind, header_entry(header, "adaptable", bool)) - set(state)
     unknown = set(state) - set(fields)
     if missing or unknown:
         raise FieldError(f"its header {'lacks' if missing else 'has'} {min(missing or unknown)!r}")
@@ -234,14 +236,14 @@ def _domain_fit(head: AdjustedHead, values: Mapping[str, Any]) -> DomainFit:
     if "predicted_shares_" in values:
         shares = ClassShares(values["predicted_shares_"], values["predicted_share_range_"])
     return DomainFit(
-        values["_whitening"],
-        moments,
-        adjustments,
-        values["canonical_coef_"].T,
-        values["adjustment_"],
-        head.get_params(deep=False).get("guess", "mean"),
-        None if stored is None else stored.adaptation(),
-        None if values.get("adapts_", True) else values["choice_"],
-        shares,
-        values.get("adapted_mean_"),
+        whitening=values["_whitening"],
+        moments=moments,
+        adjustments=adjustments,
+        B=values["canonical_coef_"].T,
+        adjustment=values["adjustment_"],
+        guess_rule=head.get_params(deep=False).get("guess", "mean"),
+        adaptation=None if stored is None else stored.adaptation(),
+        declined=None if values.get("adapts_", True) else values["choice_"],
+        class_shares=shares,
+        adapted_mean=values.get("adapted_mean_"),
     )

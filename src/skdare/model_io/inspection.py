@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
-from skdare.model_io.head_file import of_type
+from skdare.model_io.head_file import header_entry
 from skdare.persist import (
     ANYTHING,
     FLAG,
@@ -24,7 +24,7 @@ from skdare.persist import (
     read_header,
 )
 
-_SAVED = ReadContext({}, {})
+_NO_ARRAYS = ReadContext({}, {})
 
 
 def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
@@ -68,27 +68,27 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
 
 
 def _of_head(header: Mapping[str, Any]) -> dict[str, Any]:
-    state = of_type(header, "state", dict)
-    parameters = of_type(header, "parameters", dict)
-    domains = LABELS.read(header.get("domains"), _SAVED.inside("domains"))
+    state = header_entry(header, "state", dict)
+    parameters = header_entry(header, "parameters", dict)
+    domains = LABELS.read(header.get("domains"), _NO_ARRAYS.inside("domains"))
     adaptation = state.get("adaptation_") is not None
     return {
-        "class": of_type(header, "class", str),
-        "parameters": {name: ANYTHING.read(node, _SAVED) for name, node in parameters.items()},
-        "features": of_type(header, "features", int),
+        "class": header_entry(header, "class", str),
+        "parameters": {name: ANYTHING.read(node, _NO_ARRAYS) for name, node in parameters.items()},
+        "features": header_entry(header, "features", int),
         "feature_names": _listed(header.get("feature_names")),
         "classes": _listed(header.get("classes")),
         "domains": domains,
         "rows": _rows(state.get("moments_"), domains),
         "steps": [_step(node) for node in header.get("steps") or []],
-        "adaptable": of_type(header, "adaptable", bool),
+        "adaptable": header_entry(header, "adaptable", bool),
         "adapts": adaptation and _maybe(FLAG, state, "adapts_") is not False,
         "rehearsed": state.get("rehearsal_") is not None,
         "adapted_rows": _maybe(INTEGER, state, "adapted_rows_"),
         "choice": _maybe(TEXT, state, "choice_"),
         "versions": {
-            str(name): TEXT.read(node, _SAVED.inside("versions"))
-            for name, node in of_type(header, "versions", dict).items()
+            str(name): TEXT.read(node, _NO_ARRAYS.inside("versions"))
+            for name, node in header_entry(header, "versions", dict).items()
         },
     }
 
@@ -96,23 +96,26 @@ def _of_head(header: Mapping[str, Any]) -> dict[str, Any]:
 def _of_stream(file: TensorFile) -> dict[str, Any]:
     header = file.header
     numbers = file.header.get("numbers") or {}
-    options = of_type(header, "options", dict)
+    options = header_entry(header, "options", dict)
     about: dict[str, Any] = {
-        "options": {name: Nullable(NUMBER).read(node, _SAVED) for name, node in options.items()}
+        "options": {name: Nullable(NUMBER).read(node, _NO_ARRAYS) for name, node in options.items()}
     }
     if file.kind == "fleet":
-        return {**about, "devices": LABELS.read(header.get("devices"), _SAVED.inside("devices"))}
+        return {
+            **about,
+            "devices": LABELS.read(header.get("devices"), _NO_ARRAYS.inside("devices")),
+        }
     if type(numbers) is not dict:
         raise FieldError("its numbers are not valid")
-    return {**about, "rows": INTEGER.read(numbers.get("n_seen"), _SAVED.inside("n_seen"))}
+    return {**about, "rows": INTEGER.read(numbers.get("n_seen"), _NO_ARRAYS.inside("n_seen"))}
 
 
 def _maybe(field: Field, state: Mapping[str, Any], name: str) -> Any:
-    return Nullable(field).read(state.get(name), _SAVED.inside(name))
+    return Nullable(field).read(state.get(name), _NO_ARRAYS.inside(name))
 
 
 def _listed(node: Any) -> list[Any] | None:
-    return None if node is None else VALUES.read(node, _SAVED).tolist()
+    return None if node is None else VALUES.read(node, _NO_ARRAYS).tolist()
 
 
 def _step(node: Any) -> str:
@@ -127,7 +130,7 @@ def _rows(moments: Any, domains: list[Any]) -> list[float | None]:
     if moments is None:
         return [None] * len(domains)
     try:
-        weights = {LABEL.read(label, _SAVED): node["n"] for label, node in moments}
+        weights = {LABEL.read(label, _NO_ARRAYS): node["n"] for label, node in moments}
     except (TypeError, ValueError, KeyError):
         raise FieldError("its moments are not valid") from None
-    return [Nullable(NUMBER).read(weights.get(label), _SAVED.inside("n")) for label in domains]
+    return [Nullable(NUMBER).read(weights.get(label), _NO_ARRAYS.inside("n")) for label in domains]

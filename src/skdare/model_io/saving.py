@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdare.adapting.stream_file import STREAMS
 from skdare.heads._estimator import Head
-from skdare.model_io.head_file import described, restored
+from skdare.model_io.head_file import read_head, write_head
 from skdare.model_io.steps import described_step, restored_step
 from skdare.persist import FieldError, HeaderArrays, TensorFile
 
@@ -47,14 +47,14 @@ def save(model: Any, path: str | PathLike[str], *, adaptable: bool = True) -> No
     >>> bool((again.predict_proba(data.X) == head.predict_proba(data.X)).all())
     True
     """
-    steps, head = _taken_apart(model)
+    steps, head = _split_pipeline(model)
     check_is_fitted(head)
     arrays = HeaderArrays()
-    header = described(head, arrays, adaptable=adaptable)
+    header = write_head(head, arrays, adaptable=adaptable)
     if isinstance(model, Pipeline):
         header["steps"] = [described_step(name, step, arrays) for name, step in steps]
         header["name"] = model.steps[-1][0]
-    TensorFile("head", header, arrays.named).write(path, check=partial(_check_made, path=path))
+    TensorFile("head", header, arrays.named).write(path, check=partial(_check_readable, path=path))
 
 
 def load(path: str | PathLike[str]) -> Any:
@@ -75,7 +75,7 @@ def load(path: str | PathLike[str]) -> Any:
     file = TensorFile.read(path)
     _check_is_head(file, path)
     try:
-        return _made(file)
+        return _model_of(file)
     except _UNREADABLE as error:
         raise ValueError(
             f"{path} cannot be read: {error}; take another copy of it, or make it again"
@@ -85,18 +85,18 @@ def load(path: str | PathLike[str]) -> Any:
 _UNREADABLE = (FieldError, OverflowError, RecursionError)
 
 
-def _made(file: TensorFile) -> Any:
+def _model_of(file: TensorFile) -> Any:
     """The head or pipeline that a file holds."""
-    head = restored(file.header, file.arrays, _kinds())
+    head = read_head(file.header, file.arrays, _kinds())
     if "steps" not in file.header:
         return head
-    return _put_together(file.header, head, file.arrays)
+    return _pipeline(file.header, head, file.arrays)
 
 
-def _check_made(file: TensorFile, path: str | PathLike[str]) -> None:
+def _check_readable(file: TensorFile, path: str | PathLike[str]) -> None:
     """What is written can be read: a head that could not be would be lost."""
     try:
-        _made(file)
+        _model_of(file)
     except _UNREADABLE as error:
         raise ValueError(
             f"not written to {path}, as it could not be read again: {error}; what was there is as "
@@ -104,7 +104,7 @@ def _check_made(file: TensorFile, path: str | PathLike[str]) -> None:
         ) from error
 
 
-def _taken_apart(model: Any) -> tuple[list[tuple[str, Any]], Head]:
+def _split_pipeline(model: Any) -> tuple[list[tuple[str, Any]], Head]:
     steps = list(model.steps) if isinstance(model, Pipeline) else [("", model)]
     *before, (_, head) = steps
     if _kinds().get(type(head).__name__) is not type(head):
@@ -133,7 +133,7 @@ def _check_is_head(file: TensorFile, path: str | PathLike[str]) -> None:
         raise ValueError(f"{path} holds a {file.kind!r}, which this skdare does not know")
 
 
-def _put_together(header: Mapping[str, Any], head: Head, arrays: Mapping[str, Any]) -> Pipeline:
+def _pipeline(header: Mapping[str, Any], head: Head, arrays: Mapping[str, Any]) -> Pipeline:
     steps = header["steps"]
     name = header.get("name")
     if type(steps) is not list or type(name) is not str:

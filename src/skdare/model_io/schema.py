@@ -32,8 +32,7 @@ from skdare.persist import (
     OneOf,
     TupleOf,
 )
-from skdare.solvers import Solution
-from skdare.solvers._solution import Status
+from skdare.solvers import Solution, Status
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
 from skdare.whitening.whitening import Whitening
@@ -71,7 +70,7 @@ _MOMENTS = ObjectOf(
 
 
 def _multiplies(got: Mapping[str, Any]) -> bool:
-    """Whether thin columns have weights, as many as they are or as are turned to."""
+    """Whether U has one weight per column, or Q says how its columns are combined."""
     if got["U"] is None or got["weights"] is None:
         return got["U"] is None and got["weights"] is None and got["Q"] is None
     return got["Q"] is not None or len(got["weights"]) == got["U"].shape[1]

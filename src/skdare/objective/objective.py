@@ -5,7 +5,7 @@
 No adjusted copy of the rows exists: ``X_e (W_e B)`` forwards, ``W_e (X_eᵀ R)`` backwards.
 
 Notation: X (n, d) rows, T (n, k) targets, W (d, d) adjustment, B (d, k) weights, b (k,)
-intercept, V = W B, F (n, k) scores, R (n, k) residuals, G a gradient, Q (d, r) constraint.
+intercept, V = W B, F (n, k) scores, R (n, k) residuals, G a gradient.
 """
 
 from __future__ import annotations

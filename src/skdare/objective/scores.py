@@ -27,7 +27,7 @@ from skdare.arrays import (
 from skdare.objective.losses import softmax
 
 # Weights whose products with float32 rows are sure to fit float32.
-_HELD = 1e-25, 1e15
+_FLOAT32_RANGE = 1e-25, 1e15
 
 
 def linear_scores(X: Array, index: Index, V: np.ndarray, b: np.ndarray | float) -> Array:
@@ -55,7 +55,9 @@ def _unit_of(V: Array, X: Array) -> float:
     if not isinstance(V, np.ndarray) or work_dtype(X) == float64(X):
         return 1.0
     top = float(np.max(np.abs(V), initial=0.0))
-    return 1.0 if _HELD[0] < top < _HELD[1] or top == 0 else power_of_two_near(top)
+    return (
+        1.0 if _FLOAT32_RANGE[0] < top < _FLOAT32_RANGE[1] or top == 0 else power_of_two_near(top)
+    )
 
 
 def predicted_columns(X: Array, index: Index, V: Array, b: np.ndarray | float) -> np.ndarray:

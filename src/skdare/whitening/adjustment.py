@@ -184,12 +184,12 @@ def average(
 
 
 def _weighted_matrix(pairs: Sequence[tuple[Adjustment, float]], beside: Adjustment) -> Array:
-    """Σ w (W̃ - scale I) in one (d, d) accumulator; thin ones many at a time."""
+    """Σ w (W̃ - scale I) in one (d, d) accumulator; low-rank ones many at a time."""
     matrix: Array = sum(w * a.matrix for a, w in pairs if a.matrix is not None)
     if all(a.U is None for a, _ in pairs):
         return matrix
     matrix = matrix + beside.like(np.zeros((beside.d, beside.d)))
-    thin = as_float64(matrix) * 0.0
+    low_rank = as_float64(matrix) * 0.0
     waiting = []
     rank = 0
     for a, w in pairs:
@@ -197,15 +197,15 @@ def _weighted_matrix(pairs: Sequence[tuple[Adjustment, float]], beside: Adjustme
             waiting.append((a, w))
             rank += a.U.shape[1]
         if rank >= STACK:
-            thin = thin + _stacked(waiting)
+            low_rank = low_rank + _stacked(waiting)
             waiting = []
             rank = 0
     if waiting:
-        thin = thin + _stacked(waiting)
+        low_rank = low_rank + _stacked(waiting)
     if beside.common is not None:
         C = as_float64(beside.common)
-        thin = C @ thin @ C
-    return matrix + like(thin, matrix, matrix.dtype)
+        low_rank = C @ low_rank @ C
+    return matrix + like(low_rank, matrix, matrix.dtype)
 
 
 def _stacked(pairs: Sequence[tuple[Adjustment, float]]) -> Array:

@@ -14,7 +14,6 @@ from skdare.whitening.moments import Moments
 from skdare.whitening.roots.eigen import Spectrum
 from skdare.whitening.roots.few_rows import FewRowsSpectrum
 from skdare.whitening.roots.quick import quick_inverse_root
-from skdare.whitening.shrinkage import ridge_of
 from skdare.whitening.sums import FeatureMoments
 from skdare.whitening.whitening import Whitening, spectrum_of
 
@@ -94,13 +93,12 @@ class DomainCache:
         """The adjustment without common coordinates, by the quickest way."""
         moments = self.moments
         centered = whitening.centered
-        rho = moments.shrinkage(whitening.shrinkage, centered=centered)
+        rho = whitening.strength(moments)
         if rho == 1.0:
             return self._adjustment(whitening, None, None)
         if centered not in self._spectra and moments.factor is None:
-            ridge = ridge_of(rho, whitening.target, moments.scale(centered=centered))
             S = moments.second_moment(centered=centered)
-            W = quick_inverse_root(S, rho, ridge, work_dtype(self.X))
+            W = quick_inverse_root(S, rho, whitening.ridge(moments), work_dtype(self.X))
             if W is not None:
                 return Adjustment(moments.d, 0.0, W)
         return self._adjustment(whitening, self._spectrum(centered), None)

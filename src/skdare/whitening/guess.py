@@ -12,7 +12,6 @@ from skdare.arrays import identity
 from skdare.whitening.adjustment import Adjustment, average
 from skdare.whitening.moments import Moments, weighted_second_moment
 from skdare.whitening.roots.eigen import Spectrum
-from skdare.whitening.shrinkage import ridge_of
 from skdare.whitening.whitening import Whitening
 
 GuessRule = str | Mapping[Any, float]
@@ -49,10 +48,8 @@ def guess_shares(guess: GuessRule, labels: Sequence[Hashable]) -> list[float]:
 
 def _mean_root(moments: Sequence[Moments], whitening: Whitening) -> Adjustment:
     """The inverse root of the averaged shrunk second moments."""
-    rule = whitening.shrinkage
     centered = whitening.centered
-    rhos = np.array([m.shrinkage(rule, centered=centered) for m in moments])
+    rhos = np.array([whitening.strength(m) for m in moments])
     S = weighted_second_moment(moments, ((1.0 - rhos) / len(rhos)).tolist(), centered=centered)
-    scales = [m.scale(centered=centered) for m in moments]
-    ridges = [ridge_of(rho, whitening.target, s) for rho, s in zip(rhos, scales, strict=True)]
-    return Spectrum.of_matrix(S + float(np.mean(ridges)) * identity(S)).inverse_root()
+    ridge = float(np.mean([whitening.ridge(m) for m in moments]))
+    return Spectrum.of_matrix(S + ridge * identity(S)).inverse_root()

@@ -290,24 +290,24 @@ def pooled_second_moment(moments: Sequence[Moments], *, centered: bool = True) -
 def weighted_second_moment(
     moments: Sequence[Moments], weights: Sequence[float], *, centered: bool = True
 ) -> Array:
-    """``Σ w S`` in float64, in one (d, d) accumulator; many few rows in one product."""
+    """``Σ w S`` in float64, in one (d, d) accumulator; domains of few rows many at a time."""
     first = moments[0].mean
     pool = as_float64(first[:, None] * first[None, :]) * 0.0
     pairs = list(zip(moments, weights, strict=True))
     # In a unit in which float32 holds the squares.
     scale = sum(w * m.scale(centered=centered) for m, w in pairs if m.factor is not None)
     unit = power_of_two_near(scale**0.5)
-    thin: list[Array] = []
+    factors: list[Array] = []
     for m, w in pairs:
         if m.factor is None:
             pool += w * m.second_moment(centered=centered)
             continue
         rows = m.factor[:-1, :] if centered else m.factor
-        thin.append(rows * ((w / m.n) ** 0.5 / unit))
-        if sum(part.shape[0] for part in thin) >= STACK:
-            pool += unit**2 * as_float64(gram(_stack(thin, thin[0])))
-            thin = []
-    return pool + unit**2 * as_float64(gram(_stack(thin, thin[0]))) if thin else pool
+        factors.append(rows * ((w / m.n) ** 0.5 / unit))
+        if sum(part.shape[0] for part in factors) >= STACK:
+            pool += unit**2 * as_float64(gram(_stack(factors, factors[0])))
+            factors = []
+    return pool + unit**2 * as_float64(gram(_stack(factors, factors[0]))) if factors else pool
 
 
 def _stack(parts: Sequence[Array], beside: Array) -> Array:

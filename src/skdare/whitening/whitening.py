@@ -51,6 +51,15 @@ class Whitening:
         """The whitening that a head's options ask for."""
         return cls(head.adjust, head.centered, head.shrinkage, head.shrinkage_target)
 
+    def strength(self, moments: Moments) -> float:
+        """ρ for a domain with these moments: the number, or what the rule estimates."""
+        return moments.shrinkage(self.shrinkage, centered=self.centered)
+
+    def ridge(self, moments: Moments) -> float:
+        """What shrinkage adds to the diagonal of the second moment of such a domain."""
+        scale = moments.scale(centered=self.centered)
+        return ridge_of(self.strength(moments), self.target, scale)
+
     def can_invert(self, moments: Moments, X: Array | None = None) -> bool:
         """Whether the shrunk second moment has an inverse root that is more than rounding.
 
@@ -58,7 +67,7 @@ class Whitening:
         others like them, says what rounding is.
         """
         centered = self.centered
-        if self.target == "identity" and moments.shrinkage(self.shrinkage, centered=centered) > 0:
+        if self.target == "identity" and self.strength(moments) > 0:
             return True
         if X is None:
             return moments.varies(centered=centered)
@@ -94,10 +103,9 @@ class Whitening:
                 "these rows are all the same, or differ by no more than rounding; adjusting needs "
                 "rows that differ, so use the head as it is"
             )
-        rho = moments.shrinkage(self.shrinkage, centered=centered)
+        rho = self.strength(moments)
         if rho == 1.0:
-            ridge = ridge_of(rho, self.target, moments.scale(centered=centered))
-            return Adjustment(moments.d, ridge**-0.5, common=common)
+            return Adjustment(moments.d, self.ridge(moments) ** -0.5, common=common)
         if spectrum is None:
             spectrum = spectrum_of(moments, centered=centered, common=common, dtype=dtype)
         ridge = ridge_of(rho, self.target, spectrum.scale)

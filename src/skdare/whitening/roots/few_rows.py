@@ -19,7 +19,7 @@ from skdare.whitening.moments import Moments
 from skdare.whitening.roots.eigen import cut_off
 
 # Weights in float32 that leave room for their products.
-_HELD = 1e-25, 1e25
+_FLOAT32_RANGE = 1e-25, 1e25
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,11 @@ class FewRowsSpectrum:
         rows = self.rows
         unit = 1.0
         top = float(namespace(f).max(namespace(f).abs(f)))
-        if rows.dtype != self.values.dtype and not _HELD[0] < top < _HELD[1] and top > 0:
+        if (
+            rows.dtype != self.values.dtype
+            and not _FLOAT32_RANGE[0] < top < _FLOAT32_RANGE[1]
+            and top > 0
+        ):
             unit = power_of_two_near((self.scale * self.n) ** 0.5)
             rows = rows / unit
         return namespace(rows).matrix_transpose(rows), like(f * unit**2, rows, rows.dtype)

@@ -1,4 +1,4 @@
-"""Rows that lie with the workers of a cluster, and plans that visit them there.
+"""Rows that lie with the workers of a cluster, and the routes through them.
 
 The rows are cut into groups by their size alone, so that results do not depend on the workers.
 """
@@ -17,7 +17,7 @@ from scipy import sparse
 from skdare.arrays import Array, Index, RowReader, chunk_rows, is_sparse
 from skdare.arrays.passes import Route, RowPart, SpreadRows
 from skdare.engines._cluster import Cluster, release
-from skdare.engines._route import SpreadRoute
+from skdare.engines._route import ClusterRoute
 from skdare.engines._sources import DaskArrayRows
 
 # Bytes of the rows of a group at most, until there are as many groups as any cluster can use.
@@ -65,7 +65,7 @@ class ClusterRows(SpreadRows):
         self.shape = tuple(source.shape)
         self.dtype = source.dtype
         self.is_sparse = is_sparse(source)
-        self._routes: WeakSet[SpreadRoute] = WeakSet()
+        self._routes: WeakSet[ClusterRoute] = WeakSet()
         if device is not None and self.is_sparse:
             raise ValueError(f"X is sparse, and device={device!r} keeps dense rows; set it to None")
 
@@ -81,7 +81,7 @@ class ClusterRows(SpreadRows):
         return self.source[index]
 
     def route(self, parts: Sequence[RowPart]) -> Route:
-        new = SpreadRoute(self, parts)
+        new = ClusterRoute(self, parts)
         self._routes.add(new)
         return new
 

@@ -7,6 +7,14 @@ from typing import Self
 from skdare.arrays import Array, RowReader, is_foreign
 from skdare.arrays.passes import SpreadRows
 from skdare.engines._cluster import Cluster
+from skdare.engines._cluster_rows import (
+    MOST_GROUPS,
+    BlockRows,
+    ClusterRows,
+    FileRows,
+    HeldRows,
+    cut,
+)
 from skdare.engines._engine import DaskEngine, client_in_scope, needed_client
 from skdare.engines._sources import (
     DaskArrayRows,
@@ -15,9 +23,8 @@ from skdare.engines._sources import (
     is_mapped,
     rows_in_blocks,
 )
-from skdare.engines._spread import MOST_GROUPS, BlockRows, ClusterRows, FileRows, HeldRows, cut
 
-# So many groups of rows on disk are visited sooner here than by way of workers.
+# With this few groups of rows on disk, visiting them here is quicker than by way of workers.
 _FEW_GROUPS = 2
 
 
@@ -37,7 +44,7 @@ class Placement:
     """
 
     def __init__(self, engine: str | DaskEngine) -> None:
-        self.asked = DaskEngine() if engine == "dask" else engine
+        self.engine = DaskEngine() if engine == "dask" else engine
         self._placed: list[ClusterRows] = []
 
     def __enter__(self) -> Self:
@@ -64,30 +71,30 @@ class Placement:
             return X
         source = MappedRows(X) if is_mapped(X) else X
         bounds = cut(source)
-        if len(bounds) - 1 <= _FEW_GROUPS and not isinstance(self.asked, DaskEngine):
+        if len(bounds) - 1 <= _FEW_GROUPS and not isinstance(self.engine, DaskEngine):
             return X
         return self._keep(FileRows(cluster, source, bounds, self._device))
 
     def from_memory(self, X: Array) -> Array:
         """Rows in memory as those of workers, where that was asked for."""
-        if isinstance(X, SpreadRows) or not isinstance(self.asked, DaskEngine):
+        if isinstance(X, SpreadRows) or not isinstance(self.engine, DaskEngine):
             return X
         if is_foreign(X):
             raise TypeError(
                 f"X is a {type(X).__module__}.{type(X).__name__}, and workers are handed NumPy "
                 "arrays; pass X as one, and DaskEngine(device=...) to compute elsewhere"
             )
-        cluster = Cluster(needed_client(self.asked))
+        cluster = Cluster(needed_client(self.engine))
         return self._keep(HeldRows(cluster, X, cut(X), self._device))
 
     @property
     def _device(self) -> str | None:
-        return self.asked.device if isinstance(self.asked, DaskEngine) else None
+        return self.engine.device if isinstance(self.engine, DaskEngine) else None
 
     def _cluster(self) -> Cluster | None:
-        if isinstance(self.asked, DaskEngine):
-            return Cluster(needed_client(self.asked))
-        client = client_in_scope() if self.asked == "auto" else None
+        if isinstance(self.engine, DaskEngine):
+            return Cluster(needed_client(self.engine))
+        client = client_in_scope() if self.engine == "auto" else None
         return None if client is None else Cluster(client)
 
     def _keep(self, rows: ClusterRows) -> ClusterRows:
