@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from skdare._input_error import InputError
 from skdare.cli._errors import check_writable, mistakes, notes
-from skdare.cli._output import as_object, say
+from skdare.cli._options import is_given
+from skdare.cli._output import JSON, as_object, say
 from skdare.cli._quantities import number
 from skdare.cli._saved_model import (
     SavedModel,
@@ -59,7 +59,7 @@ _STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
     show_default=True,
     help="Refuse to give a head for fewer rows.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@JSON
 @click.option("--quiet", is_flag=True, help="No notes on stderr.")
 def adapt(
     head: str,
@@ -146,9 +146,8 @@ def _check_stream(state: str) -> None:
             "of one domain",
             "name another file, or go on in Python with head.resume",
         )
-    context = click.get_current_context()
     for name in _STREAM:
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+        if is_given(name):
             option = "--" + name.replace("_", "-")
             raise InputError(
                 f"{option} is given, but the stream {state} was begun with its own",

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import click
 import numpy as np
-from click.core import ParameterSource
 
 from skdare import DAREClassifier, DARERegressor
-from skdare.cli._options import set_options
+from skdare.cli._options import is_given, set_options
 from skdare.cli._output import say
 from skdare.cli._saved_model import SavedModel, check_adaptable, is_saved
 from skdare.cli._tables import read_table, table_keys
@@ -95,10 +93,8 @@ class DiagnosisInput:
 
 
 def _with_saved_head(path: str, options: dict[str, Any]) -> DiagnosisInput:
-    context = click.get_current_context()
     for name in options:
-        source = context.get_parameter_source(name)
-        if name not in _WITH_SAVED_HEAD and source is not ParameterSource.DEFAULT:
+        if name not in _WITH_SAVED_HEAD and is_given(name):
             option = "--set" if name == "options" else "--" + name.replace("_", "-")
             raise ValueError(
                 f"{option} is given, but {path} is a head that was fitted already; leave it out"

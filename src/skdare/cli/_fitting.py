@@ -157,7 +157,9 @@ def _table(places: Sequence[str], options: dict[str, Any]) -> DomainData:
         if isinstance(table.X, RowReader):
             raise ValueError(f"{place} stays on disk, and cannot be joined; give it alone")
         if table.X.shape[1] != first.X.shape[1] or table.feature_names != first.feature_names:
-            raise ValueError(f"{place} has other features than {places[0]}; give tables alike")
+            raise ValueError(
+                f"{place} has other features than {places[0]}; give tables with the same columns"
+            )
     return DomainData(
         np.concatenate([table.X for table in tables]),
         np.concatenate([table.y for table in tables]),
@@ -171,8 +173,8 @@ def _one_table(place: str, keys: dict[str, str | None]) -> DomainData:
         for key, value in keys.items():
             if value is not None:
                 raise ValueError(
-                    f"{option_name(key)} is given, but the feature store {place} knows what is "
-                    "what; leave it out"
+                    f"{option_name(key)} is given, but the feature store {place} already says "
+                    "which columns are which; leave it out"
                 )
         return open_table(place)
     if Path(place).suffix.lower() == ".npy":
@@ -190,8 +192,8 @@ def _arrays(place: str, keys: dict[str, str | None]) -> DomainData:
     for role, values in labels.items():
         if X.ndim != 2 or values.shape != X.shape[:1]:
             raise ValueError(
-                f"{place} has shape {X.shape} and {keys[role]} {values.shape}; one label a row of "
-                "features is needed"
+                f"{place} has shape {X.shape} and {keys[role]} {values.shape}; pass one "
+                "label per row"
             )
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{place} has dtype {X.dtype}; features must be numbers")
