@@ -98,12 +98,7 @@ def adapt(
             if resumed:
                 _check_stream(str(state))
             saved = SavedModel.read(head)
-            if not hasattr(saved.head, "adapter"):
-                raise InputError(
-                    f"{head} holds {type(saved.head).__name__}, which cannot adapt",
-                    "fit one with --head dare",
-                )
-            check_adaptable(saved, "adapt")
+            _check_head(saved)
             stream = {name: options[name] for name in _STREAM}
             adapter = saved.head.resume(state) if resumed else saved.head.adapter(**stream)
             before = adapter.n_seen_
@@ -135,6 +130,18 @@ def _turn(state: str | None, quiet: bool) -> Iterator[None]:
 
     with nullcontext() if state is None else locked(Path(state), waiting):
         yield
+
+
+def _check_head(saved: SavedModel) -> None:
+    """Refuse a head that cannot adapt, by its class or by how it was saved."""
+    from skdare.heads._adjusted import AdjustedHead
+
+    if not isinstance(saved.head, AdjustedHead):
+        raise InputError(
+            f"{saved.path} holds {type(saved.head).__name__}, which cannot adapt",
+            "fit one with --head dare",
+        )
+    check_adaptable(saved, "adapt")
 
 
 def _check_stream(state: str) -> None:
