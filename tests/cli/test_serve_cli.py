@@ -614,7 +614,7 @@ MISTAKES = [
     (["fit", "new.npy", "--target", "other.npz", "--domains", "sites.npy"], "as one array"),
     (["fit", "words.npy", *LABELS], "features must be numbers"),
     (["fit", "empty.npz"], "must be rows by features"),
-    (["fit", "store", "--target", "y"], "knows what is what"),
+    (["fit", "store", "--target", "y"], "already says which columns are which"),
     (["fit", "features.npz", "other.npz"], "has other features than"),
     (["fit", "holes.npz"], "have missing values"),
     (["predict", "absent.safetensors", "ward7.npz"], "absent.safetensors"),

@@ -30,14 +30,14 @@ _LABELLED = 7
 def fit_ceiling(fold: Fold, name: str, settings: Settings) -> Fit:
     """A linear head trained on the training rows of all domains, the held-out one included."""
     if name == "ceiling-sgd":
-        return _descended(fold, settings)
+        return _fit_by_descent(fold, settings)
     rows = fold.train_with_held_out()
     l2 = common_ridge(fold, settings)
     head = HEADS["erm"].make(fold.task, l2=l2).fit(rows.X, rows.y)
     return Fit(head, {"option:l2": l2, "n_iter": int(head.n_iter_)})
 
 
-def _descended(fold: Fold, settings: Settings) -> Fit:
+def _fit_by_descent(fold: Fold, settings: Settings) -> Fit:
     """The paper's head with all labels: full-batch gradient steps with momentum, no validation.
 
     The paper does not give its step; one over a bound on the curvature is stable on any features.
@@ -78,7 +78,7 @@ def momentum_descent(
 def _largest_eigenvalue(fold: Fold) -> float:
     """Largest eigenvalue of the raw second moment of the training rows of all domains."""
     domains = (*fold.training_domains, fold.held_out)
-    total, *others = [fold.statistics(domain).moments for domain in domains]
+    total, *others = [fold.cache(domain).moments for domain in domains]
     for moments in others:
         total = total + moments
     S = total.second_moment(centered=False)

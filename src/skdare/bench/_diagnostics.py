@@ -34,7 +34,7 @@ def measure_adjustment(
     adjustable = [
         domain
         for domain in fold.training_domains
-        if whitening.can_invert(fold.statistics(domain).moments)
+        if whitening.can_invert(fold.cache(domain).moments)
     ]
     if not adjustable:
         raise ValueError(
@@ -54,10 +54,10 @@ def _adjustment(fold: Fold, domain: str, whitening: Whitening) -> Adjustment:
     common = fold.once(
         ("common", whitening),
         lambda: whitening.common(
-            [fold.statistics(d).moments for d in fold.training_domains], work_dtype(fold.train.X)
+            [fold.cache(d).moments for d in fold.training_domains], work_dtype(fold.train.X)
         ),
     )
-    return fold.statistics(domain).adjustment(whitening, common)
+    return fold.cache(domain).adjustment(whitening, common)
 
 
 def measure_alignment(
@@ -76,7 +76,7 @@ def measure_alignment(
         rows = fold.training_rows(domain)
         if fold.task == "classification" and len(np.unique(rows.y)) < 2:
             continue
-        if not fold.statistics(domain).moments.varies():
+        if not fold.cache(domain).moments.varies():
             continue
         head.set_params(l2=settings.ceiling_l2 * _spread(fold, domain, Whitening.of_head(head)))
         fit_sharing(head, fold.shared, rows.X, rows.y, rows.domains)
@@ -96,7 +96,7 @@ def _spread(fold: Fold, domain: str, whitening: Whitening) -> float:
     if not whitening.adjust or whitening.target != "identity":
         return 1.0
     W = _adjustment(fold, domain, whitening)
-    return adjusted_variance(W, fold.statistics(domain).moments.to_numpy()) / W.d
+    return adjusted_variance(W, fold.cache(domain).moments.to_numpy()) / W.d
 
 
 def _cosines(a: Mapping[Any, np.ndarray], b: Mapping[Any, np.ndarray]) -> list[float]:

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from skdare._input_error import InputError
 from skdare._validation import check_choice, check_count, check_finite_targets
+from skdare.arrays import RowReader
 from skdare.datasets import DomainData, guess_task
 from skdare.datasets._domain_data import fingerprint
+from skdare.datasets._lazy_rows import PreparedRows
 from skdare.datasets._natural import natural
 
 TASKS = ("classification", "regression")
@@ -150,7 +153,7 @@ def sorted_domains(domains: np.ndarray) -> list[str]:
 def _tables(data: Data, held_out: Sequence[str] | None, min_rows: int) -> dict[Place, DomainData]:
     """A table for each domain to hold out, or for each of its trials, in the order asked for."""
     if isinstance(data, DomainData):
-        table = _without_small_domains(_with_text_labels(data), min_rows)
+        table = without_small_domains(_with_text_labels(data), min_rows)
         return {(domain, None): table for domain in held_out or sorted_domains(table.domains)}
     tables = {_checked_place(key): table for key, table in data.items()}
     if len({number is None for _, number in tables}) > 1:
@@ -167,8 +170,7 @@ def _tables(data: Data, held_out: Sequence[str] | None, min_rows: int) -> dict[P
         )
     chosen = [place for domain in held_out or domains for place in tables if place[0] == domain]
     return {
-        place: _without_small_domains(_with_text_labels(tables[place]), min_rows)
-        for place in chosen
+        place: without_small_domains(_with_text_labels(tables[place]), min_rows) for place in chosen
     }
 
 
@@ -186,16 +188,23 @@ def _with_text_labels(table: DomainData) -> DomainData:
     return replace(table, domains=np.asarray(table.domains).astype(str))
 
 
-def _without_small_domains(table: DomainData, min_rows: int) -> DomainData:
-    _, codes, counts = np.unique(table.domains, return_inverse=True, return_counts=True)
-    if counts.min(initial=min_rows) >= min_rows:
+def without_small_domains(table: DomainData, min_rows: int) -> DomainData:
+    """The table without domains of fewer rows; features on disk stay there."""
+    labels, counts = np.unique(table.domains, return_counts=True)
+    rows = np.flatnonzero(np.isin(table.domains, labels[counts >= min_rows]))
+    if len(rows) == len(table.domains):
         return table
-    large = (counts >= min_rows)[codes]
-    if not large.any():
-        raise ValueError(f"no domain has {min_rows} rows; the largest has {counts.max()}")
-    split = None if table.split is None else table.split[large]
-    X, y, domains = (array[large] for array in (table.X, table.y, table.domains))
-    return replace(table, X=X, y=y, domains=domains, split=split)
+    if not len(rows):
+        raise InputError(
+            f"no domain has {min_rows} rows, and the largest has {counts.max()}",
+            "lower min_rows",
+            argument="min_rows",
+        )
+    X: Any = table.X
+    on_disk = isinstance(X, RowReader)
+    X = PreparedRows(X, np.asarray, X.dtype, rows) if on_disk else X[rows]
+    split = None if table.split is None else table.split[rows]
+    return replace(table, X=X, y=table.y[rows], domains=table.domains[rows], split=split)
 
 
 def _check_held_out(table: DomainData, held_out: str) -> None:

@@ -76,7 +76,7 @@ class Fold:
     shared: SharedCaches
     once: Once = field(default_factory=Once)
 
-    def statistics(self, domain: str) -> DomainCache:
+    def cache(self, domain: str) -> DomainCache:
         """Moments and adjustments of a domain's training rows; the held-out domain has them too."""
         return self.shared[domain]
 
@@ -111,7 +111,7 @@ class Folds:
         self.feature_sets = feature_sets
         self.settings = settings
         self._folds = Once()
-        self._statistics = Once()
+        self._caches = Once()
 
     def fold(self, trial: Trial) -> Fold:
         """The fold of a trial."""
@@ -120,11 +120,11 @@ class Folds:
     def forget(self, done: Trial, waiting: Iterable[Trial]) -> None:
         """Drop the fold of a trial, and its statistics where no waiting trial needs them."""
         self._folds.forget(done.fold_key)
-        key = self._statistics_key(done)
-        if all(self._statistics_key(trial) != key for trial in waiting):
-            self._statistics.forget(key)
+        key = self._caches_key(done)
+        if all(self._caches_key(trial) != key for trial in waiting):
+            self._caches.forget(key)
 
-    def _statistics_key(self, trial: Trial) -> tuple[Any, ...]:
+    def _caches_key(self, trial: Trial) -> tuple[Any, ...]:
         """Trials with the same key share statistics."""
         features, held_out, number, projection, training_domains = trial.fold_key
         table = id(self.feature_sets[features].table(held_out, number))
@@ -158,9 +158,7 @@ class Folds:
             test=_rows(prepared, in_test),
             reserved=aside[in_test],
             split=split,
-            shared=self._statistics(
-                self._statistics_key(trial), lambda: _domain_statistics(prepared, aside)
-            ),
+            shared=self._caches(self._caches_key(trial), lambda: _domain_caches(prepared, aside)),
         )
 
     def _set_aside(self, feature_set: FeatureSet, trial: Trial) -> tuple[np.ndarray, str]:
@@ -177,11 +175,11 @@ class Folds:
 
     def _split_of_given(self, feature_set: FeatureSet, trial: Trial) -> np.ndarray | None:
         """The split of the features to compare heads on, for other features of the same rows."""
-        given = self.feature_sets["given"]
-        split = given.split(trial.held_out, trial.number)
+        features = self.feature_sets["given"]
+        split = features.split(trial.held_out, trial.number)
         if split is None:
             return None
-        domains = given.table(trial.held_out, trial.number).domains
+        domains = features.table(trial.held_out, trial.number).domains
         other = feature_set.table(trial.held_out, trial.number).domains
         return split if np.array_equal(domains, other) else None
 
@@ -207,13 +205,13 @@ def count_rows(
     return n, reserved_rows(n, share) if split is None else int(np.sum(split[in_domain]))
 
 
-def _domain_statistics(table: DomainData, aside: np.ndarray) -> dict[Hashable, DomainCache]:
-    """Statistics of every domain's training rows, computed when they are first asked for."""
-    statistics: dict[Hashable, DomainCache] = {}
+def _domain_caches(table: DomainData, aside: np.ndarray) -> dict[Hashable, DomainCache]:
+    """Caches of every domain's training rows, whose statistics are computed when first used."""
+    caches: dict[Hashable, DomainCache] = {}
     for domain in sorted_domains(table.domains):
         rows = np.flatnonzero((table.domains == domain) & ~aside)
-        statistics[domain] = DomainCache(table.X, compact(rows), np.ones(len(rows)))
-    return statistics
+        caches[domain] = DomainCache(table.X, compact(rows), np.ones(len(rows)))
+    return caches
 
 
 def _rows(data: DomainData, chosen: np.ndarray) -> DomainData:

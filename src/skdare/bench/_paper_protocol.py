@@ -19,13 +19,14 @@ from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS
 from skdare.bench._scores import Fit
 from skdare.bench._settings import Settings
+from skdare.fitting.canonical_fit import raw_weights
 from skdare.fitting.problem import Problem
 from skdare.fitting.targets import Classes
 from skdare.objective.coordinates import Coordinates
 from skdare.objective.invariant_risk import InvariantRisk
 from skdare.objective.objective import Objective
 from skdare.objective.rows import DomainBlock
-from skdare.objective.scores import linear_scores
+from skdare.objective.scores import class_numbers, linear_scores
 from skdare.solvers import Function
 from skdare.whitening.adjustment import Adjustment, average
 from skdare.whitening.whitening import Whitening
@@ -49,7 +50,7 @@ class Linear:
         F = linear_scores(X, slice(0, len(X)), self.V, self.b)
         if self.classes is None:
             return F[:, 0]
-        return self.classes[(F[:, 0] > 0).astype(int) if F.shape[1] == 1 else F.argmax(axis=1)]
+        return self.classes[class_numbers(F)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,15 +118,15 @@ class Descent:
         adapt: bool,
     ) -> Descent:
         """DARE and what its ablations leave out."""
-        statistics = [fold.statistics(domain) for domain in fold.training_domains]
+        caches = [fold.cache(domain) for domain in fold.training_domains]
         whitening = Whitening(True, False, options.get("shrinkage", 0.0), "identity")
-        adjustments = [Adjustment(problem.d, 1.0) for _ in statistics]
+        adjustments = [Adjustment(problem.d, 1.0) for _ in caches]
         if options.get("adjust", True):
-            adjustments = [domain.adjustment(whitening) for domain in statistics]
+            adjustments = [cache.adjustment(whitening) for cache in caches]
         guess = average(adjustments)
         if adapt:
-            guess = fold.statistics(fold.held_out).adjustment(whitening)
-        means = [domain.mean_and_variances[0] for domain in statistics]
+            guess = fold.cache(fold.held_out).adjustment(whitening)
+        means = [cache.mean_and_variances[0] for cache in caches]
         centered = options.get("estimate_mean", False)
         penalty = options["mean_penalty"]
         blocks = []
@@ -150,9 +151,8 @@ class Descent:
         """Weights on raw features of training domain e; by default, of an unseen domain."""
         W = self.guess if e is None else self.adjustments[e]
         mean = self.mean if e is None else self.means[e]
-        B, b = self.objective.coordinates.unpack(theta)
-        V = np.asarray(W.apply(W.like(B)), dtype=np.float64)
-        return Linear(V, b if mean is None else b - mean @ V, self.classes)
+        V, b = raw_weights(self.objective.coordinates.unpack(theta), W, mean)
+        return Linear(V, b, self.classes)
 
 
 def _problem(fold: Fold, codes: np.ndarray, classes: np.ndarray) -> Problem:

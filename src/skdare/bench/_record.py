@@ -18,7 +18,9 @@ METRICS = {"classification": "accuracy", "regression": "r2"}
 # Which rows of the held-out domain are scored: those set aside, the others, or both.
 TESTED_ON = ("reserved", "rest", "all")
 # What a head has used of the held-out domain.
-NOTHING, UNLABELLED, LABELS = "nothing", "unlabelled rows", "labels"
+NOTHING = "nothing"
+UNLABELLED = "unlabelled rows"
+LABELS = "labels"
 # The study of an ablation is called this, followed by its name.
 ABLATION = "ablation:"
 # Study and head of the network that made the features, scored as it is.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import platform
 import queue
 import threading
 import time
@@ -13,12 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
-import skdare
 from skdare._validation import check_count
 from skdare.bench._ceilings import CEILINGS, RETRAINED, fit_ceiling, fit_retrained
 from skdare.bench._default_protocol import fit_default
@@ -31,17 +27,12 @@ from skdare.bench._plan import Plan
 from skdare.bench._record import LABELS, METRICS, NETWORK, NOTHING, UNLABELLED, Record
 from skdare.bench._scores import TrialMeasurement, evaluate
 from skdare.bench._trial import FoldKey, NetworkScore, Trial
+from skdare.model_io.head_file import versions
 
 # Seconds after which the main thread looks up from waiting, so that Ctrl-C is heard.
 LISTEN = 0.1
 PROTOCOL_FITS = {"default": fit_default, "paper": fit_paper}
-_VERSIONS = {
-    "version:skdare": skdare.__version__,
-    "version:python": platform.python_version(),
-    "version:numpy": np.__version__,
-    "version:scipy": scipy.__version__,
-    "version:scikit-learn": sklearn.__version__,
-}
+_VERSIONS = {f"version:{package}": version for package, version in versions().items()}
 
 
 def run(

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from skdare._input_error import InputError
 from skdare.cli._errors import check_writable, mistakes, notes
-from skdare.cli._output import as_object, say
+from skdare.cli._options import is_given
+from skdare.cli._output import JSON, as_object, say
 from skdare.cli._quantities import number
 from skdare.cli._saved_model import (
     SavedModel,
@@ -59,7 +59,7 @@ _STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
     show_default=True,
     help="Refuse to give a head for fewer rows.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@JSON
 @click.option("--quiet", is_flag=True, help="No notes on stderr.")
 def adapt(
     head: str,
@@ -98,12 +98,7 @@ def adapt(
             if resumed:
                 _check_stream(str(state))
             saved = SavedModel.read(head)
-            if not hasattr(saved.head, "adapter"):
-                raise InputError(
-                    f"{head} holds {type(saved.head).__name__}, which cannot adapt",
-                    "fit one with --head dare",
-                )
-            check_adaptable(saved, "adapt")
+            _check_head(saved)
             stream = {name: options[name] for name in _STREAM}
             adapter = saved.head.resume(state) if resumed else saved.head.adapter(**stream)
             before = adapter.n_seen_
@@ -137,6 +132,18 @@ def _turn(state: str | None, quiet: bool) -> Iterator[None]:
         yield
 
 
+def _check_head(saved: SavedModel) -> None:
+    """Refuse a head that cannot adapt, by its class or by how it was saved."""
+    from skdare.heads._adjusted import AdjustedHead
+
+    if not isinstance(saved.head, AdjustedHead):
+        raise InputError(
+            f"{saved.path} holds {type(saved.head).__name__}, which cannot adapt",
+            "fit one with --head dare",
+        )
+    check_adaptable(saved, "adapt")
+
+
 def _check_stream(state: str) -> None:
     """Refuse a file that is not the stream of one domain, and options that it has already."""
     kind = kind_of(state)
@@ -146,9 +153,8 @@ def _check_stream(state: str) -> None:
             "of one domain",
             "name another file, or go on in Python with head.resume",
         )
-    context = click.get_current_context()
     for name in _STREAM:
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+        if is_given(name):
             option = "--" + name.replace("_", "-")
             raise InputError(
                 f"{option} is given, but the stream {state} was begun with its own",

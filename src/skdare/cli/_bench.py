@@ -9,7 +9,7 @@ import click
 
 from skdare.cli._bench_choices import ABLATIONS, DEFAULT_EXTRAS, EXTRAS, PROJECTIONS, TRIALS
 from skdare.cli._errors import mistakes
-from skdare.cli._options import asked, named_scores, names, numbers, shared_options
+from skdare.cli._options import named_scores, names, numbers, plan_arguments, shared_options
 from skdare.cli._output import as_object, say, show, statistics
 from skdare.cli._progress import follow
 
@@ -65,7 +65,7 @@ def bench(
     with mistakes():
         ceilings: dict[Any, Any] = named_scores("--end-to-end", end_to_end)
         networks: dict[Any, Any] = named_scores("--network", network)
-        arguments = asked(options)
+        arguments = plan_arguments(options)
         if domainbed is not None:
             scores = _domainbed_scores(domainbed, arguments)
             ceilings = ceilings or scores.end_to_end
@@ -126,7 +126,9 @@ def ablate(ablation: str, projection: str, values: tuple | None, **options: Any)
     from skdare.bench import ablation_plan
 
     with mistakes():
-        plan = ablation_plan(ablation, **asked(options), projection=projection, values=values)
+        plan = ablation_plan(
+            ablation, **plan_arguments(options), projection=projection, values=values
+        )
         run_and_show(plan, options)
 
 

@@ -37,7 +37,7 @@ class Late(Mapping):
 
     def __getitem__(self, name: str) -> click.Command:
         module = import_module(f"skdare.cli.{self._modules[name]}")
-        return getattr(module, name if hasattr(module, name) else f"{name}_command")
+        return getattr(module, name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._modules

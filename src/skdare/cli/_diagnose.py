@@ -11,7 +11,7 @@ import click
 
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._options import with_options
-from skdare.cli._output import as_object, say, say_all
+from skdare.cli._output import JSON, as_object, say, say_all, say_rehearsing
 from skdare.cli._saved_model import refuse_inputs
 from skdare.cli._tables import TABLE
 from skdare.cli._training_rows import PREPARATION, SET
@@ -55,7 +55,7 @@ _WIDEST = 100
 @click.option(
     "--no-rehearsal", is_flag=True, help="Do not hold training domains out; report distances only."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@JSON
 @click.option("--html", "page", metavar="FILE", type=click.Path(), help="Also write a page.")
 def diagnose(features: str, as_json: bool, page: str | None, **options: Any) -> None:
     """Say whether to trust a head on a new domain, from unlabelled rows of it.
@@ -79,7 +79,7 @@ def diagnose(features: str, as_json: bool, page: str | None, **options: Any) -> 
         from skdare.persist import whole_file
 
         with notes():
-            inputs = DiagnosisInput.of(features, options, _say_rehearsing)
+            inputs = DiagnosisInput.of(features, options, say_rehearsing)
             limits = {name: options[name] for name in ("label_cost", "acceptable")}
             limits = {name: value for name, value in limits.items() if value is not None}
             diagnosis = inputs.head.diagnose(inputs.X, **limits)
@@ -102,10 +102,6 @@ def _sentence(labels: dict[str, Any]) -> str:
     unchanged = 100 * labels["use as is"]
     adapted = 100 * labels["adapt"]
     return f"{labels['unit']} {unchanged:.1f} % as it is, {adapted:.1f} % adapted"
-
-
-def _say_rehearsing(domain: str) -> None:
-    say(f"rehearsing without {domain}", err=True)
 
 
 def _page(diagnosis: Any, title: str) -> str:

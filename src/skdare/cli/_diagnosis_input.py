@@ -7,23 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import click
 import numpy as np
-from click.core import ParameterSource
+from sklearn.base import is_classifier
 
 from skdare import DAREClassifier, DARERegressor
-from skdare.cli._options import set_options
+from skdare.bench._feature_set import without_small_domains
+from skdare.cli._options import is_given, set_options
 from skdare.cli._output import say
 from skdare.cli._saved_model import SavedModel, check_adaptable, is_saved
 from skdare.cli._tables import read_table, table_keys
-from skdare.cli._training_rows import (
-    check_no_missing_values,
-    preparation_of,
-    without_small_domains,
-)
+from skdare.cli._training_rows import check_no_missing_values, preparation_of
 from skdare.datasets import DomainData, guess_task, read_unlabelled
 from skdare.diagnosis import MIN_ROWS
 from skdare.fitting.domain_fit import domain_fit_of
+from skdare.heads._adjusted import AdjustedHead
 
 # The options that go with a saved head.
 _WITH_SAVED_HEAD = ("features", "new", "feature_key", "label_cost", "acceptable", "as_json", "page")
@@ -89,16 +86,14 @@ class DiagnosisInput:
                 else task.score(each.predict(self.X), self.y)
                 for each in (head, adapted)
             )
-        usual = "accuracy" if hasattr(head, "classes_") else "R²"
+        usual = "accuracy" if is_classifier(head) else "R²"
         unit = usual if task is None else task.unit
         return {"unit": unit, "use as is": as_is, "adapt": after}
 
 
 def _with_saved_head(path: str, options: dict[str, Any]) -> DiagnosisInput:
-    context = click.get_current_context()
     for name in options:
-        source = context.get_parameter_source(name)
-        if name not in _WITH_SAVED_HEAD and source is not ParameterSource.DEFAULT:
+        if name not in _WITH_SAVED_HEAD and is_given(name):
             option = "--set" if name == "options" else "--" + name.replace("_", "-")
             raise ValueError(
                 f"{option} is given, but {path} is a head that was fitted already; leave it out"
@@ -106,13 +101,13 @@ def _with_saved_head(path: str, options: dict[str, Any]) -> DiagnosisInput:
     if options["new"] is None:
         raise ValueError(f"{path} is a saved head; name rows of the new domain with --new")
     saved = SavedModel.read(path)
-    if not hasattr(saved.head, "diagnose"):
+    if not isinstance(saved.head, AdjustedHead):
         kind = type(saved.head).__name__
         raise ValueError(f"{path} is a {kind}, which knows no domains; fit --head dare")
     check_adaptable(saved, "diagnose")
     sources = saved.sources([options["new"]], options["feature_key"])
     X = np.concatenate([rows for _, rows in saved.chunks(sources)])
-    if getattr(saved.head, "rehearsal_", None) is None:
+    if saved.head.rehearsal_ is None:
         say(
             f"note: {path} was not rehearsed, so only distances are reported; "
             "fit it with --rehearse",

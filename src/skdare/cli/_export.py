@@ -12,7 +12,7 @@ import click
 
 from skdare._input_error import InputError
 from skdare.cli._errors import check_writable, mistakes, notes
-from skdare.cli._output import as_object, say
+from skdare.cli._output import JSON, as_object, say
 from skdare.cli._quantities import amount
 from skdare.cli._saved_model import SavedModel, refuse_inputs, size
 
@@ -37,7 +37,7 @@ SUFFIXES = {
 @click.option(
     "--head-only", is_flag=True, help="Without the preparation, for rows that are prepared already."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@JSON
 def export(head: str, out: str, form: str | None, head_only: bool, as_json: bool) -> None:
     """Write a saved head for something else: ONNX, torch, a table, scikit-learn.
 

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from skdare.cli._bench_choices import FIT_HEADS, TASKS
-from skdare.cli._config import read_config
+from skdare.cli._config import CONFIG
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._options import with_options
-from skdare.cli._output import as_object, say
+from skdare.cli._output import JSON, as_object, say, say_rehearsing
 from skdare.cli._quantities import amount, listed, number
 from skdare.cli._saved_model import check_free
 from skdare.cli._tables import WITHOUT_SPLIT
@@ -20,14 +20,7 @@ from skdare.cli._training_rows import PREPARATION, SET
 
 @click.command()
 @click.argument("features", nargs=-1, required=True, metavar="FEATURES...", type=click.Path())
-@click.option(
-    "--config",
-    callback=read_config,
-    is_eager=True,
-    expose_value=False,
-    type=click.Path(),
-    help="A TOML file with these options by name; the command line overrules it.",
-)
+@CONFIG
 @click.option(
     "--head",
     type=click.Choice(FIT_HEADS),
@@ -58,14 +51,16 @@ from skdare.cli._training_rows import PREPARATION, SET
 )
 @with_options(PREPARATION)
 @click.option(
-    "--rehearse", is_flag=True, help="Hold every domain out once, so that diagnose can foresee."
+    "--rehearse",
+    is_flag=True,
+    help="Hold every domain out once, so that `skdare diagnose` knows what a shift costs.",
 )
 @click.option(
     "--adaptable/--not-adaptable",
     default=True,
     help="Keep what adapt and diagnose need, or predict only: a much smaller file  [default: keep]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@JSON
 @click.option("--quiet", is_flag=True, help="No notes, no progress.")
 def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Fit a head to a table of features, and save it with its preparation.
@@ -86,7 +81,7 @@ def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **optio
             raise ValueError("--rehearse is for dare and dare-cv; choose one of them with --head")
         if options["rehearse"] and not options["adaptable"]:
             raise ValueError(
-                "--rehearse prepares a diagnosis, which --not-adaptable leaves out; give one"
+                "--rehearse prepares a diagnosis, which --not-adaptable leaves out; leave one out"
             )
         import skdare
         from skdare.cli._fitting import Fitting
@@ -94,7 +89,7 @@ def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **optio
         start = time.perf_counter()
         with notes(quiet):
             fitting = Fitting.of(features, options)
-            model = fitting.fit(_ignore if quiet else _say_rehearsing)
+            model = fitting.fit(_ignore if quiet else say_rehearsing)
             skdare.save(model, out, adaptable=options["adaptable"])
         seconds = round(time.perf_counter() - start, 3)
         summary = fitting.summary(out) | {"seconds": seconds}
@@ -120,10 +115,6 @@ def _text(summary: dict[str, Any]) -> list[str]:
     if summary["preparation"]:
         lines["prepared"] = ", ".join(summary["preparation"])
     return [f"{name:<10}{text}" for name, text in lines.items()]
-
-
-def _say_rehearsing(domain: str) -> None:
-    say(f"rehearsing without {domain}", err=True)
 
 
 def _ignore(domain: str) -> None:

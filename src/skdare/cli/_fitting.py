@@ -9,20 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdare.arrays import RowReader, chunks
+from skdare.bench._feature_set import without_small_domains
 from skdare.bench._heads import HEADS
 from skdare.bench._preparation import keep_constant_features
 from skdare.cli._options import set_options
 from skdare.cli._saved_model import size
 from skdare.cli._tables import option_name, read_table, table_keys
-from skdare.cli._training_rows import (
-    check_no_missing_values,
-    preparation_of,
-    without_small_domains,
-)
+from skdare.cli._training_rows import check_no_missing_values, preparation_of
 from skdare.datasets import DomainData, guess_task, open_table
 from skdare.datasets._lazy_rows import PreparedRows
 from skdare.datasets._manifest import MANIFEST
@@ -88,7 +86,7 @@ class Fitting:
     def summary(self, path: str) -> dict[str, Any]:
         """What was fitted to what, and where it was saved."""
         labels, counts = np.unique(self.data.domains, return_counts=True)
-        classes = getattr(self.head, "classes_", None)
+        classes = self.head.classes_.tolist() if is_classifier(self.head) else None
         solution = getattr(self.head, "solution_", None)
         return {
             "file": path,
@@ -101,7 +99,7 @@ class Fitting:
                 {"domain": domain, "rows": n}
                 for domain, n in zip(labels.tolist(), counts.tolist(), strict=True)
             ],
-            "classes": None if classes is None else classes.tolist(),
+            "classes": classes,
             "preparation": [name for name, _ in self.steps],
             "rehearsed": self.rehearse,
             "converged": bool(getattr(solution, "converged", True)),
@@ -157,7 +155,9 @@ def _table(places: Sequence[str], options: dict[str, Any]) -> DomainData:
         if isinstance(table.X, RowReader):
             raise ValueError(f"{place} stays on disk, and cannot be joined; give it alone")
         if table.X.shape[1] != first.X.shape[1] or table.feature_names != first.feature_names:
-            raise ValueError(f"{place} has other features than {places[0]}; give tables alike")
+            raise ValueError(
+                f"{place} has other features than {places[0]}; give tables with the same columns"
+            )
     return DomainData(
         np.concatenate([table.X for table in tables]),
         np.concatenate([table.y for table in tables]),
@@ -171,8 +171,8 @@ def _one_table(place: str, keys: dict[str, str | None]) -> DomainData:
         for key, value in keys.items():
             if value is not None:
                 raise ValueError(
-                    f"{option_name(key)} is given, but the feature store {place} knows what is "
-                    "what; leave it out"
+                    f"{option_name(key)} is given, but the feature store {place} already says "
+                    "which columns are which; leave it out"
                 )
         return open_table(place)
     if Path(place).suffix.lower() == ".npy":
@@ -190,8 +190,8 @@ def _arrays(place: str, keys: dict[str, str | None]) -> DomainData:
     for role, values in labels.items():
         if X.ndim != 2 or values.shape != X.shape[:1]:
             raise ValueError(
-                f"{place} has shape {X.shape} and {keys[role]} {values.shape}; one label a row of "
-                "features is needed"
+                f"{place} has shape {X.shape} and {keys[role]} {values.shape}; pass one "
+                "label per row"
             )
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{place} has dtype {X.dtype}; features must be numbers")

@@ -9,13 +9,13 @@ import click
 
 from skdare._input_error import InputError
 from skdare.cli._errors import mistakes
-from skdare.cli._output import as_object, say
+from skdare.cli._output import JSON, as_object, say
 from skdare.cli._quantities import amount, listed, number
 
 
 @click.command()
 @click.argument("path", metavar="FILE", type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@JSON
 def inspect(path: str, as_json: bool) -> None:
     """Say what FILE is: a saved head, or the state of a stream; no array is read.
 

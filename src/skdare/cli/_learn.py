@@ -6,23 +6,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from skdare._input_error import InputError
 from skdare._safe_text import terminal_safe
-from skdare.cli._options import with_options
+from skdare.cli._config import CONFIG
+from skdare.cli._options import is_given, with_options
 from skdare.cli._output import JSON, as_object, say
 from skdare.cli._session import COLUMNS, learning, leave_processes, rank, refuse_processes, watching
 from skdare.cli._study import (
-    CONFIG,
     DEVICE,
     DTYPE,
     PRECISION,
     QUIET,
     SOURCE,
     TRAINING,
-    asked_study,
     name_of,
+    reproduction_of,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def train(source: str, out: str | None, as_json: bool, quiet: bool, **options: A
     """
     with learning():
         quiet |= rank() > 0
-        study = asked_study(source, out, options, watching(quiet))
+        study = reproduction_of(source, out, options, watching(quiet))
         records = study.train()
         leave_processes()
         if rank() == 0 and as_json:
@@ -102,15 +101,10 @@ def extract(
             say(*paths)
 
 
-def _is_given(name: str) -> bool:
-    source = click.get_current_context().get_parameter_source(name)
-    return source is not ParameterSource.DEFAULT
-
-
 def _refuse_options(reason: str, *names: str) -> None:
     """Refuse options that would change nothing."""
     for name in names:
-        if _is_given(name):
+        if is_given(name):
             raise InputError(f"--{name.replace('_', '-')} is given, but {reason}", "leave it out")
 
 
@@ -154,7 +148,7 @@ def _extract_run(
     written["skip_unreadable"] |= options["skip_unreadable"]
     written["cache"] = options["cache"] or written["cache"]
     source = ExampleSource(**{**written, "path": moved_to or written["path"]})
-    precision = (options if _is_given("precision") else settings["recipe"])["precision"]
+    precision = (options if is_given("precision") else settings["recipe"])["precision"]
     study = Reproduction(
         Path(run),
         source,
@@ -186,7 +180,7 @@ def _extract_pretrained(
     target = Path(out or f"{name_of(source)}.features")
     if target.exists() and not (target / MANIFEST).exists():
         raise InputError(f"{target} exists and is not a feature store", "give another --out")
-    study = asked_study(source, str(target), options, watcher)
+    study = reproduction_of(source, str(target), options, watcher)
     study.check()
     study.is_finished(target)
     inputs = study.inputs

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from skdare._input_error import InputError
 from skdare.cli._bench_choices import (
@@ -144,7 +145,13 @@ def with_options(options: Sequence[Callable]) -> Callable:
 shared_options = with_options(_SHARED)
 
 
-def asked(options: dict[str, Any]) -> dict[str, Any]:
+def is_given(name: str) -> bool:
+    """Whether the running command was given this option, on its command line or in a file."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is not ParameterSource.DEFAULT
+
+
+def plan_arguments(options: dict[str, Any]) -> dict[str, Any]:
     """Arguments of a plan that the options stand for; the features are read here."""
     from skdare.bench import Settings
 
@@ -195,7 +202,8 @@ def _read_stores(place: str, keys: dict[str, str | None]) -> Data:
     for key, value in keys.items():
         if value is not None:
             raise InputError(
-                f"{option_name(key)} is given, but the feature stores in {place} know what is what",
+                f"{option_name(key)} is given, but the feature stores in {place} already say "
+                "which columns are which",
                 "leave it out",
             )
     return read_fine_tuned(place)

@@ -29,6 +29,11 @@ def say_all(text: str, *, err: bool = False) -> None:
     say(*text.split("\n"), err=err)
 
 
+def say_rehearsing(domain: str) -> None:
+    """Print which domain a rehearsal holds out now."""
+    say(f"rehearsing without {domain}", err=True)
+
+
 def as_object(fields: dict[str, Any]) -> None:
     """Print one JSON object, on one line; paths, dates and NumPy's scalars are text."""
     click.echo(json.dumps(fields, ensure_ascii=False, default=str))

@@ -89,9 +89,11 @@ class _Columns:
     """Columns to write for every row, and how well predictions agree with labels."""
 
     def __init__(self, saved: SavedModel, options: dict[str, Any]) -> None:
+        from sklearn.base import is_classifier
+
         self.head = saved.head
         self.rows = 0
-        classes = getattr(self.head, "classes_", None)
+        classes = self.head.classes_ if is_classifier(self.head) else None
         for option in ("proba", "scores"):
             if options[option] and classes is None:
                 raise InputError(

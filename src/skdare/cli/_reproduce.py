@@ -19,7 +19,7 @@ from skdare.cli._options import JOBS, names, with_options
 from skdare.cli._output import JSON, as_object, say, show, statistics
 from skdare.cli._progress import follow
 from skdare.cli._session import learning, refuse_processes, watching
-from skdare.cli._study import DTYPE, QUIET, SOURCE, TRAINING, asked_study
+from skdare.cli._study import DTYPE, QUIET, SOURCE, TRAINING, reproduction_of
 
 if TYPE_CHECKING:
     from skdare.bench import Log, Record, Settings
@@ -99,7 +99,7 @@ def reproduce(
             raise InputError(f"{study} names no source", 'add source = "FOLDER", or --source')
         _check_bench(options)
         stem = Path(study).stem + ("-quick" if quick else "")
-        run = asked_study(place, out or f"{stem}.run", options, watching(options["quiet"]))
+        run = reproduction_of(place, out or f"{stem}.run", options, watching(options["quiet"]))
         trained = run.train()
         if not as_json:
             say(*table(trained))

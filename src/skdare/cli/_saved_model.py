@@ -1,4 +1,4 @@
-"""SavedModel models, and the files that commands may write to."""
+"""Saved models, and the files that commands may write to."""
 
 from __future__ import annotations
 
@@ -134,7 +134,9 @@ def kind_of(path: str) -> str | None:
 
 def check_adaptable(saved: SavedModel, command: str) -> None:
     """Refuse a head that was saved for predicting only."""
-    if not hasattr(saved.head, "moments_"):
+    from skdare.heads._adjusted import AdjustedHead
+
+    if isinstance(saved.head, AdjustedHead) and saved.head._domain_fit is None:
         raise InputError(
             f"{saved.path} only predicts, and lacks what {command} needs",
             "fit it again without --not-adaptable",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skdare.cli._config import read_config
 from skdare.cli._options import names
 from skdare.cli._session import COLUMNS
 
@@ -15,13 +14,6 @@ if TYPE_CHECKING:
     from skdare.reproduce import Reproduction, Watcher
 
 DTYPES = ("float32", "float16", "uint8")
-CONFIG = click.option(
-    "--config",
-    callback=read_config,
-    is_eager=True,
-    expose_value=False,
-    help="A TOML file with these options by name; the command line overrules it.",
-)
 QUIET = click.option("--quiet", is_flag=True, help="No progress.")
 DEVICE = click.option(
     "--device", default="auto", show_default=True, help="cpu, cuda, cuda:1, or auto."
@@ -128,7 +120,7 @@ TRAINING = [
 ]
 
 
-def asked_study(
+def reproduction_of(
     source: str, out: str | None, options: dict[str, Any], watcher: Watcher
 ) -> Reproduction:
     """The study that the options describe, checked as far as that needs no data."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +10,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from skdare.bench._preparation import Preparation
-    from skdare.datasets import DomainData
 
 SET = click.option(
     "--set",
@@ -32,27 +30,6 @@ def preparation_of(options: dict[str, Any]) -> Preparation:
     from skdare.bench._preparation import Preparation
 
     return Preparation(options["impute"], options["standardize"], options["clip"])
-
-
-def without_small_domains(table: DomainData, min_rows: int) -> DomainData:
-    """The table without domains of fewer rows; features on disk stay there."""
-    import numpy as np
-
-    from skdare.arrays import RowReader
-    from skdare.datasets._lazy_rows import PreparedRows
-
-    labels, counts = np.unique(table.domains, return_counts=True)
-    rows = np.flatnonzero(np.isin(table.domains, labels[counts >= min_rows]))
-    if len(rows) == len(table.y):
-        return table
-    if not len(rows):
-        raise ValueError(
-            f"no domain has {min_rows} rows, the largest {counts.max()}; --min-rows less"
-        )
-    X: Any = table.X
-    on_disk = isinstance(X, RowReader)
-    X = PreparedRows(X, np.asarray, X.dtype, rows) if on_disk else X[rows]
-    return replace(table, X=X, y=table.y[rows], domains=table.domains[rows], split=None)
 
 
 def check_no_missing_values(X: np.ndarray, which: str) -> None:
