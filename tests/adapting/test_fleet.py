@@ -7,7 +7,7 @@ from scipy import sparse
 from skdare import DAREClassifier, DARERegressor, Fleet
 from skdare.adapting.sketch import Sketches
 from skdare.adapting.stream_moments import Forgetting
-from test_streams import FORMS, assert_same_bits, fit, rows_of_a_domain
+from small_streams import FORMS, assert_same_bits, fit, rows_of_a_domain
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdare.LabelShiftWarning")
 
@@ -29,6 +29,7 @@ def test_nothing_is_lost_while_a_device_has_at_most_rank_rows(form, prior_rows, 
     fleet = head.fleet(rank=16, **options)
     for part in np.array_split(np.arange(len(X)), 4):
         fleet.partial_fit(X[part], devices[part])
+    assert sorted(fleet.devices_) == ["device 0", "device 1", "device 2"]
     for device in fleet.devices_:
         rows = X[devices == device]
         expected = head.adapter(**options).partial_fit(rows).head_
@@ -45,6 +46,7 @@ def test_with_every_direction_kept_a_device_has_the_head_of_an_adapter(form):
     head, (X, devices) = fit(adaptation=form), mixed([200, 90])
     fleet = head.fleet(rank=24).partial_fit(X[:100], devices[:100])
     fleet.partial_fit(X[100:], devices[100:])
+    assert sorted(fleet.devices_) == ["device 0", "device 1"]
     for device in fleet.devices_:
         expected = head.adapt(X[devices == device])
         np.testing.assert_allclose(fleet.head_of(device).coef_, expected.coef_, rtol=0, atol=1e-4)
@@ -178,6 +180,7 @@ def test_heads_that_a_sketch_cannot_follow_are_refused(options, remedy):
         fit(**options).fleet()
 
 
+@pytest.mark.parametrize("method", ["partial_fit", "predict"])
 @pytest.mark.parametrize(
     ("devices", "remedy"),
     [
@@ -188,29 +191,32 @@ def test_heads_that_a_sketch_cannot_follow_are_refused(options, remedy):
         ([["a"]] * 4, "devices has labels that are not hashable"),
     ],
 )
-def test_bad_labels_are_refused_before_any_row_is_taken(devices, remedy):
+def test_bad_labels_are_refused_before_any_row_is_taken(devices, remedy, method):
     fleet, X = fit().fleet(), rows_of_a_domain(4, 9)
-    for method in (fleet.partial_fit, fleet.predict):
-        with pytest.raises(ValueError, match=remedy):
-            method(X, devices)
+    with pytest.raises(ValueError, match=remedy):
+        getattr(fleet, method)(X, devices)
     assert fleet.devices_ == []
 
 
-def test_bad_options_and_rows_are_refused():
-    head = fit()
-    for options in ({"rank": 0}, {"rank": 2.5}, {"half_life": 0}, {"min_rows": 1}):
-        with pytest.raises(ValueError, match=next(iter(options))):
-            head.fleet(**options)
+@pytest.mark.parametrize(
+    ("name", "value"), [("rank", 0), ("rank", 2.5), ("half_life", 0), ("min_rows", 1)]
+)
+def test_bad_options_are_refused(name, value):
+    with pytest.raises(ValueError, match=name):
+        fit().fleet(**{name: value})
+
+
+def test_rows_with_other_features_are_refused():
     with pytest.raises(ValueError, match="features"):
-        head.fleet().partial_fit(np.ones((2, 3)), ["a", "b"])
+        fit().fleet().partial_fit(np.ones((2, 3)), ["a", "b"])
 
 
-def test_a_fleet_of_a_regressor_has_numbers_only(make):
+@pytest.mark.parametrize("method", ["decision_function", "predict_proba"])
+def test_a_fleet_of_a_regressor_has_numbers_only(make, method):
     problem = make("regression")
     fleet = problem.fit(DARERegressor()).fleet().partial_fit(problem.X, problem.domains)
-    for method in (fleet.decision_function, fleet.predict_proba):
-        with pytest.raises(AttributeError, match="use predict"):
-            method(problem.X, problem.domains)
+    with pytest.raises(AttributeError, match="use predict"):
+        getattr(fleet, method)(problem.X, problem.domains)
 
 
 def test_ten_thousand_devices():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import numpy as np
@@ -149,14 +150,29 @@ def test_unlabelled_rows_are_read_from_any_file(files):
     np.testing.assert_array_equal(read_unlabelled(files / "new.npz"), want)
     names = [f"f{i}" for i in range(4)]
     np.testing.assert_allclose(read_unlabelled(files / "turned.csv", names=names), want)
-    infinite = files / "infinite.npy"
-    np.save(infinite, np.full((3, 2), np.inf))
+
+
+def test_unlabelled_rows_with_infinity_are_refused(tmp_path):
+    np.save(tmp_path / "infinite.npy", np.full((3, 2), np.inf))
     with pytest.raises(ValueError, match="has infinity in row 0"):
-        read_unlabelled(infinite)
-    for content in (b"", b"\x93NUMPY\x01\x00", infinite.read_bytes()[:-1], b"\0" * 200):
-        infinite.write_bytes(content)
-        with pytest.raises(ValueError, match=r"infinite\.npy"):
-            read_unlabelled(infinite)
+        read_unlabelled(tmp_path / "infinite.npy")
+
+
+def array_without_its_last_byte() -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.full((3, 2), np.inf))
+    return file.getvalue()[:-1]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x93NUMPY\x01\x00", array_without_its_last_byte(), b"\0" * 200],
+    ids=["empty", "half a header", "cut off", "zeros"],
+)
+def test_a_damaged_file_of_unlabelled_rows_is_named(content, tmp_path):
+    (tmp_path / "damaged.npy").write_bytes(content)
+    with pytest.raises(ValueError, match=r"damaged\.npy"):
+        read_unlabelled(tmp_path / "damaged.npy")
 
 
 # -- The theory -----------------------------------------------------------------------------------

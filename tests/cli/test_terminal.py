@@ -294,6 +294,7 @@ def test_a_report_for_a_spreadsheet_holds_no_formula(tmp_path):
     folder = odd_run(tmp_path / "run", FORMULAS)
     plain = write_report(folder, tmp_path / "plain", ["csv"])
     safe = write_report(folder, tmp_path / "safe", ["csv"], spreadsheet_safe=True)
+    assert plain
     for one, other in zip(plain, safe, strict=True):
         with one.open(newline="") as file, other.open(newline="") as safe_file:
             pairs = [

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import skdare
+from command_line import run
 from made_records import record
 from skdare.bench import read_domainbed
 from skdare.bench._log import Log
 from skdare.bench._record import pack_bits
-from skdare.cli import main
 from skdare.datasets import make_latent_domains, read, write_store
 from skdare.persist import parse_json, read_header
 from skdare.report import write_report
@@ -313,9 +312,9 @@ def test_a_number_of_a_head_that_is_not_finite_is_refused(name, number, tmp_path
     if name == "n" or number[0] != '"':
         with pytest.raises(ValueError, match="finite"):
             skdare.inspect_file(path)
-        run = CliRunner().invoke(main, ["inspect", str(path)])
-        assert run.exit_code == 2
-        assert "finite" in run.output
+        result = run("inspect", path)
+        assert result.exit_code == 2
+        assert "finite" in result.output
 
 
 def _values_of(node, name):
@@ -347,7 +346,7 @@ def test_toml_values_of_other_kinds_are_refused_by_name(line, said, tmp_path):
     np.savez(tmp_path / "a.npz", X=np.eye(40), y=[0, 1] * 20, d=[0] * 20 + [1] * 20)
     features = "" if line.startswith("features") else 'features = "a.npz"\n'
     config.write_text(f"{features}{line}\n")
-    run = CliRunner().invoke(main, ["bench", "--config", str(config), "--out", str(tmp_path / "o")])
-    assert run.exit_code == 2, run.output
-    assert said in run.output
-    assert isinstance(run.exception, SystemExit)
+    result = run("bench", "--config", config, "--out", tmp_path / "o")
+    assert result.exit_code == 2, result.output
+    assert said in result.output
+    assert isinstance(result.exception, SystemExit)

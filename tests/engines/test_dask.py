@@ -9,19 +9,16 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 
 import skdare
 from interrupts import PATIENCE
-from skdare.datasets import ChunkedRows, DomainData, StoreWriter, make_latent_domains, open_table
+from skdare.datasets import DomainData
 from skdare.engines import DaskEngine, _cluster, _cluster_rows, _placement, _route
 from skdare.engines._tree import branches, root, total
 from skdare.heads._estimator import fit_sharing
@@ -29,14 +26,11 @@ from skdare.heads._estimator import fit_sharing
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 
+from small_clusters import WAYS, fit, held_by, in_store, mapped, problem, processes  # noqa: E402
+
 # All in one process where tests run side by side: two clusters would only wait for each other.
 pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.filterwarnings("ignore:.*IRM")]
 
-OPTIONS = {
-    "DAREClassifierCV": {"l2": (0.01,), "shrinkage": (0.5,), "strategies": ("erm", "raw")},
-    "DARERegressorCV": {"l2": (0.01,), "shrinkage": (0.5,), "strategies": ("erm", "raw")},
-    "AnchorRegressor": {"adjust": True},
-}
 EVERY = [
     ("regression" if "Regressor" in name else "classification", name)
     for name in skdare.__all__
@@ -44,10 +38,12 @@ EVERY = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def small_groups(monkeypatch):
+@pytest.fixture(autouse=True, scope="module")
+def small_groups():
     """Cut the few rows of a test into several groups."""
-    monkeypatch.setattr(_cluster_rows, "GROUP_BYTES", 12_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_cluster_rows, "GROUP_BYTES", 12_000)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -70,39 +66,15 @@ def client(connection):
         yield connection
 
 
-def problem(task: str = "classification", dtype=np.float64) -> DomainData:
-    data = make_latent_domains(3, 300, 6, task=task, random_state=0)
-    order = np.random.default_rng(0).permutation(len(data.y))
-    # Exact in float16, so that every way of keeping them keeps the same numbers.
-    X = data.X[order].astype(np.float16).astype(dtype)
-    return DomainData(X, data.y[order], data.domains[order])
-
-
 def weights(data: DomainData) -> np.ndarray:
     drawn = np.random.default_rng(1).integers(0, 4, size=len(data.y))
     return drawn.astype(float)
-
-
-def fit(name: str, data: DomainData, X=None, *, sample_weight=None, **options):
-    head = getattr(skdare, name)(**OPTIONS.get(name, {}), **options)
-    X = data.X if X is None else X
-    return head.fit(X, data.y, domains=data.domains, sample_weight=sample_weight)
 
 
 def assert_same(found, want, rtol=1e-10):
     for name in ("coef_", "intercept_"):
         a, b = np.atleast_1d(getattr(found, name)), np.atleast_1d(getattr(want, name))
         assert np.max(np.abs(a - b)) <= rtol * np.max(np.abs(b)), name
-
-
-def held_by(client, expected: int = 0) -> list:
-    """Everything that the scheduler knows of, once it has heard of what was dropped."""
-    end = time.monotonic() + PATIENCE
-    while True:
-        tasks = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
-        if len(tasks) == expected or time.monotonic() > end:
-            return tasks
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -142,30 +114,6 @@ def test_trust_region_steps_are_the_same(client):
     assert_same(fit("ERMClassifier", data, solver="trust-ncg", engine="dask"), want)
 
 
-def in_store(path, data: DomainData, dtype: str):
-    with StoreWriter(path, features=6, dtype=dtype, rows_per_shard=170) as writer:
-        writer.append(data.X, data.y, data.domains)
-    return open_table(path).X
-
-
-def mapped(path, data: DomainData):
-    np.save(path / "X.npy", np.concatenate([data.X[:100] + 7, data.X]))
-    return np.load(path / "X.npy", mmap_mode="r")[100:]
-
-
-WAYS = {
-    "store": lambda path, data: in_store(path / "store", data, "float64"),
-    "float16 store": lambda path, data: in_store(path / "store", data, "float16"),
-    "codes": lambda path, data: in_store(path / "store", data, "uint8"),
-    "part of a memory map": mapped,
-    "CSR": lambda path, data: sparse.csr_matrix(data.X),
-    "chunks": lambda path, data: ChunkedRows(
-        lambda: np.array_split(data.X, 7), *data.X.shape, data.X.dtype
-    ),
-    "dask.array": lambda path, data: da.from_array(data.X, chunks=(130, 4)),
-}
-
-
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["DAREClassifier", "ERMClassifier"])
 def test_rows_are_visited_wherever_they_lie(tmp_path, client, passes, name, way):
@@ -179,23 +127,32 @@ def test_rows_are_visited_wherever_they_lie(tmp_path, client, passes, name, way)
     assert held_by(client) == []
 
 
-def test_the_head_does_not_depend_on_the_number_of_workers(tmp_path, cluster, client):
+@pytest.fixture(scope="module")
+def heads_by_workers(tmp_path_factory, cluster, connection, small_groups):
+    """Heads that one, two and three workers give, from rows in memory and from float32 rows."""
     data, narrow = problem(), problem(dtype=np.float32)
-    found: dict[int, list] = {}
+    rows = mapped(tmp_path_factory.mktemp("narrow"), narrow)
+    heads: dict[int, dict] = {}
     for workers in (3, 1, 2):
         cluster.scale(workers)
         end = time.monotonic() + PATIENCE
-        while len(client.nthreads()) != workers:
+        while len(connection.nthreads()) != workers:
             assert time.monotonic() < end, "the cluster does not scale"
             time.sleep(0.02)
-        found[workers] = [
-            fit("DAREClassifier", data, engine="dask"),
-            fit("DAREClassifier", narrow, mapped(tmp_path, narrow)),
-        ]
-    for heads in (found[1], found[3]):
-        for head, want in zip(heads, found[2], strict=True):
-            np.testing.assert_array_equal(head.coef_, want.coef_)
-            np.testing.assert_array_equal(head.moments_[0].scatter, want.moments_[0].scatter)
+        with connection.as_current():
+            heads[workers] = {
+                "in memory": fit("DAREClassifier", data, engine="dask"),
+                "float32 on disk": fit("DAREClassifier", narrow, rows),
+            }
+    return heads
+
+
+@pytest.mark.parametrize("rows", ["in memory", "float32 on disk"])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_head_does_not_depend_on_the_number_of_workers(heads_by_workers, workers, rows):
+    head, want = heads_by_workers[workers][rows], heads_by_workers[2][rows]
+    np.testing.assert_array_equal(head.coef_, want.coef_)
+    np.testing.assert_array_equal(head.moments_[0].scatter, want.moments_[0].scatter)
 
 
 def test_a_sum_over_the_tree_does_not_depend_on_who_has_which_groups():
@@ -431,43 +388,6 @@ def test_an_interruption_leaves_nothing_behind(client, passes, interruptible):
 
 
 # -- Faults, with processes as a user starts them -------------------------------------------------
-
-
-@contextmanager
-def processes(folder: Path, *workers: str):
-    """A scheduler and workers with these options, and a client in scope."""
-    started: list[subprocess.Popen] = []
-    known = folder / "scheduler.json"
-
-    def start(*arguments: str) -> subprocess.Popen:
-        options = ("--scheduler-file", str(known), "--host", "127.0.0.1", "--no-dashboard")
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        run = [sys.executable, "-m", "dask", *arguments, *options, "--dashboard-address", ":0"]
-        started.append(subprocess.Popen(run, **quiet))
-        return started[-1]
-
-    try:
-        scheduler = start("scheduler", "--port", "0")
-        for options in workers:
-            start("worker", "--nthreads", "1", *options.split())
-        while not known.exists():
-            assert scheduler.poll() is None, "the scheduler ended by itself"
-            time.sleep(0.05)
-        with (
-            distributed.Client(scheduler_file=str(known), set_as_default=False) as client,
-            client.as_current(),
-        ):
-            client.wait_for_workers(len(workers), timeout=PATIENCE)
-            yield client, scheduler
-    finally:
-        for process in reversed(started):
-            process.terminate()
-        for process in started:
-            try:
-                process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
 
 def kill_workers(client, how_many: int) -> None:

@@ -40,24 +40,35 @@ def searched(head, problem, strategy):
     return [head.cv_results_[f"score_{label}"][row] for label in problem.labels]
 
 
-def test_the_search_equals_the_loop_over_domains(three_classes):
-    single = {"l2": (0.03,), "shrinkage": (0.4,), "tol": 1e-7}
-    head = three_classes.fit(DAREClassifierCV(**single))
-    options = {"l2": 0.03, "shrinkage": 0.4, "tol": 1e-7}
-    for family in (ERMClassifier, ReweightedClassifier):
-        strategy = family.__name__.removesuffix("Classifier").lower()
-        assert searched(head, three_classes, strategy) == pytest.approx(
-            by_hand(three_classes, lambda f=family: f(l2=0.03, tol=1e-7))
-        )
-    assert searched(head, three_classes, "averaged") == pytest.approx(
-        by_hand(three_classes, lambda: DAREClassifier(centered=head.centered, **options))
-    )
-    for form in ("raw", "centered"):
-        assert searched(head, three_classes, form) == pytest.approx(
-            by_hand(
-                three_classes, lambda f=form: DAREClassifier(adaptation=f, **options), adapt=True
-            )
-        )
+@pytest.fixture(scope="module")
+def one_of_each(make):
+    """Three classes, and a search with a single candidate of every strategy."""
+    problem = make("classification")
+    search = DAREClassifierCV(l2=(0.03,), shrinkage=(0.4,), tol=1e-7)
+    return problem, problem.fit(search)
+
+
+@pytest.mark.parametrize("family", [ERMClassifier, ReweightedClassifier])
+def test_the_search_equals_the_loop_over_domains_with_a_baseline(one_of_each, family):
+    problem, head = one_of_each
+    strategy = family.__name__.removesuffix("Classifier").lower()
+    expected = by_hand(problem, lambda: family(l2=0.03, tol=1e-7))
+    assert searched(head, problem, strategy) == pytest.approx(expected)
+
+
+def test_the_search_equals_the_loop_over_domains_with_the_average(one_of_each):
+    problem, head = one_of_each
+    options = {"l2": 0.03, "shrinkage": 0.4, "tol": 1e-7, "centered": head.centered}
+    expected = by_hand(problem, lambda: DAREClassifier(**options))
+    assert searched(head, problem, "averaged") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("form", ["raw", "centered"])
+def test_the_search_equals_the_loop_over_domains_with_adapted_heads(one_of_each, form):
+    problem, head = one_of_each
+    options = {"l2": 0.03, "shrinkage": 0.4, "tol": 1e-7, "adaptation": form}
+    expected = by_hand(problem, lambda: DAREClassifier(**options), adapt=True)
+    assert searched(head, problem, form) == pytest.approx(expected)
 
 
 def test_the_regression_search_equals_the_loop_over_domains(regression):

@@ -32,7 +32,7 @@ INVARIANT = MeanTreatment(center_in_training=False, mean_penalty=1.5, subtract_i
 SHIFTED = MeanTreatment(center_in_training=True, mean_penalty=0.7, subtract_in_use=False)
 
 
-def thin_data(seed=0, sizes=SIZES, d=D):
+def domains_of_few_rows(seed=0, sizes=SIZES, d=D):
     """Domains that differ in mean and covariance, rows in no order."""
     rng = np.random.default_rng(seed)
     X = np.concatenate(
@@ -43,8 +43,8 @@ def thin_data(seed=0, sizes=SIZES, d=D):
     return X[order], domains[order], rng
 
 
-def thin_problem(task, *, weighted=False, ordered=False, dtype=np.float64):
-    X, domains, rng = thin_data()
+def problem_of_few_rows(task, *, weighted=False, ordered=False, dtype=np.float64):
+    X, domains, rng = domains_of_few_rows()
     if ordered:
         order = np.argsort(domains, kind="stable")
         X, domains = X[order], domains[order]
@@ -80,7 +80,7 @@ def two_routes(problem, plan, monkeypatch, *, intercept=True):
 def test_rows_visited_together_have_the_losses_of_rows_visited_domain_by_domain(
     task, target, centered, weighted, form, monkeypatch
 ):
-    problem = thin_problem(task, weighted=weighted)
+    problem = problem_of_few_rows(task, weighted=weighted)
     plan = Formulation(Whitening(True, centered, 0.3, target), form, 0.1, by_rows=weighted)
     together, apart = two_routes(problem, plan, monkeypatch)
     # Domains come in another order, which turns the span of their means.
@@ -97,7 +97,7 @@ def test_rows_visited_together_have_the_losses_of_rows_visited_domain_by_domain(
 @pytest.mark.parametrize("target", ["pooled", "scaled"])
 def test_the_solver_sees_the_same_adjusted_means(target, form, monkeypatch):
     plan = Formulation(Whitening(True, False, 0.3, target), form, 0.1)
-    together, apart = two_routes(thin_problem("classification"), plan, monkeypatch)
+    together, apart = two_routes(problem_of_few_rows("classification"), plan, monkeypatch)
     stretches = [(c.span * c.gains) @ c.span.T for c in (together.coordinates, apart.coordinates)]
     np.testing.assert_allclose(*stretches, rtol=0, atol=1e-11)
     if form is INVARIANT:
@@ -108,7 +108,7 @@ def test_the_solver_sees_the_same_adjusted_means(target, form, monkeypatch):
 
 def test_the_hessian_of_a_quadratic_counts_rows_visited_together(monkeypatch):
     plan = Formulation(Whitening(True, False, 0.3, "pooled"), SHIFTED, 0.1)
-    together, apart = two_routes(thin_problem("regression"), plan, monkeypatch)
+    together, apart = two_routes(problem_of_few_rows("regression"), plan, monkeypatch)
     apart = replace(apart, coordinates=together.coordinates)
     np.testing.assert_allclose(together.hessian(), apart.hessian(), rtol=0, atol=1e-11)
 
@@ -117,7 +117,7 @@ def test_the_hessian_of_a_quadratic_counts_rows_visited_together(monkeypatch):
 @pytest.mark.parametrize("target", ["pooled", "scaled", "identity"])
 def test_every_strength_of_shrinkage_is_the_same_by_both_routes(target, shrinkage, monkeypatch):
     plan = Formulation(Whitening(True, True, shrinkage, target), RAW, 0.1)
-    together, apart = two_routes(thin_problem("binary"), plan, monkeypatch)
+    together, apart = two_routes(problem_of_few_rows("binary"), plan, monkeypatch)
     theta = np.random.default_rng(1).normal(size=together.size)
     apart = replace(apart, coordinates=together.coordinates)
     value, gradient = together.value_and_gradient(theta)
@@ -129,7 +129,7 @@ def test_every_strength_of_shrinkage_is_the_same_by_both_routes(target, shrinkag
 @pytest.mark.parametrize("rows", [1, 10, 1000])
 def test_chunks_of_domains_do_not_matter(rows, visit_in_chunks_of, monkeypatch):
     plan = Formulation(Whitening(True, False, 0.3, "pooled"), INVARIANT, 0.1)
-    problem = thin_problem("classification", ordered=True)
+    problem = problem_of_few_rows("classification", ordered=True)
     expected, _ = two_routes(problem, plan, monkeypatch)
     monkeypatch.undo()
     visit_in_chunks_of(rows)
@@ -146,9 +146,11 @@ def test_float32_scores_of_rows_visited_together_are_as_good_as_those_of_others(
     target, monkeypatch
 ):
     plan = Formulation(Whitening(True, False, 0.3, target), INVARIANT, 0.1)
-    single, _ = two_routes(thin_problem("classification", dtype=np.float32), plan, monkeypatch)
+    single, _ = two_routes(
+        problem_of_few_rows("classification", dtype=np.float32), plan, monkeypatch
+    )
     monkeypatch.undo()
-    double, _ = two_routes(thin_problem("classification"), plan, monkeypatch)
+    double, _ = two_routes(problem_of_few_rows("classification"), plan, monkeypatch)
     theta = np.random.default_rng(1).normal(size=double.size)
     single = replace(single, coordinates=double.coordinates)
     assert all(A.dtype == np.float32 for chunk in single.few_rows.chunks for A in chunk.maps)
@@ -170,7 +172,7 @@ def pooled_adjustments(X, domains, *, shrinkage=0.3, centered=False):
 
 @pytest.mark.parametrize("centered", [False, True])
 def test_the_shrunk_second_moment_is_whitened_exactly(centered):
-    X, domains, _ = thin_data()
+    X, domains, _ = domains_of_few_rows()
     parts, _, adjustments = pooled_adjustments(X, domains, centered=centered)
     moments = [oracle.second_moment(part, centered=centered) for part in parts]
     for S, W in zip(moments, adjustments, strict=True):
@@ -179,7 +181,7 @@ def test_the_shrunk_second_moment_is_whitened_exactly(centered):
 
 
 def test_few_rows_and_many_have_the_adjustments_of_the_formula():
-    X, domains, _ = thin_data()
+    X, domains, _ = domains_of_few_rows()
     parts, _, adjustments = pooled_adjustments(X, domains)
     expected = oracle.adjustments(parts, shrinkage=0.3, target="pooled", centered=False)
     B, G = np.random.default_rng(1).normal(size=(2, D, 3))
@@ -192,20 +194,20 @@ def test_few_rows_and_many_have_the_adjustments_of_the_formula():
 
 @pytest.mark.parametrize("weights", [None, [0.4, 0.1, 0.0, 0.1, 0.1, 0.2, 0.1]])
 def test_the_average_in_common_coordinates_is_the_average_of_the_matrices(weights):
-    X, domains, _ = thin_data()
+    X, domains, _ = domains_of_few_rows()
     _, C, adjustments = pooled_adjustments(X, domains)
     mean = average(adjustments, weights)
     expected = np.average([W.dense() for W in adjustments], axis=0, weights=weights)
     np.testing.assert_allclose(mean.dense(), expected, atol=1e-10)
     assert mean.common is C
-    thin = [adjustments[2], adjustments[2]]
-    stays = average(thin, [0.5, 0.5])
-    np.testing.assert_allclose(stays.dense(), (thin[0].dense() + thin[1].dense()) / 2, atol=1e-10)
-    assert stays.matrix is None
+    low_rank = adjustments[2]
+    mean = average([low_rank, low_rank], [0.5, 0.5])
+    np.testing.assert_allclose(mean.dense(), low_rank.dense(), atol=1e-10)
+    assert mean.matrix is None
 
 
 def test_a_linear_change_of_the_features_changes_no_prediction():
-    X, domains, rng = thin_data(sizes=(9, 12, 8, 30, 14))
+    X, domains, rng = domains_of_few_rows(sizes=(9, 12, 8, 30, 14))
     y = X[:, 0] + rng.normal(size=len(X))
     A = rng.normal(size=(D, D)) + 4 * np.eye(D)
     head = DARERegressor(l2=0.0, shrinkage=0.3, shrinkage_target="pooled", adaptation=None)
@@ -216,7 +218,7 @@ def test_a_linear_change_of_the_features_changes_no_prediction():
 
 @pytest.mark.parametrize("task", TARGETS)
 def test_the_value_of_a_fit_to_many_domains_is_the_lagrangian(task):
-    X, domains, rng = thin_data(sizes=SIZES * 3)
+    X, domains, rng = domains_of_few_rows(sizes=SIZES * 3)
     y = X[:, 0] + rng.normal(size=len(X))
     if task != "regression":
         y = np.digitize(y, [0.0] if task == "binary" else [-1.0, 1.0])
@@ -238,7 +240,7 @@ def test_the_value_of_a_fit_to_many_domains_is_the_lagrangian(task):
 
 
 def test_rows_that_are_all_the_same_are_seen_as_the_pool_is():
-    X, domains, rng = thin_data()
+    X, domains, rng = domains_of_few_rows()
     X[domains == 2] = X[domains == 2][0]
     y = rng.integers(0, 2, len(X))
     head = DAREClassifier(shrinkage_target="pooled", centered=True)
@@ -249,7 +251,7 @@ def test_rows_that_are_all_the_same_are_seen_as_the_pool_is():
 
 
 def test_the_covariance_guess_of_a_pooled_head_is_the_root_of_the_pool():
-    X, domains, rng = thin_data()
+    X, domains, rng = domains_of_few_rows()
     y = rng.integers(0, 2, len(X))
     options = {"shrinkage_target": "pooled", "guess": "covariance"}
     head = DAREClassifier(**options).fit(X, y, domains=domains)
@@ -259,7 +261,7 @@ def test_the_covariance_guess_of_a_pooled_head_is_the_root_of_the_pool():
 
 @pytest.mark.parametrize("target", ["scaled", "identity"])
 def test_the_covariance_guess_averages_shrunk_moments_of_few_rows(target):
-    X, domains, rng = thin_data()
+    X, domains, rng = domains_of_few_rows()
     y = rng.integers(0, 2, len(X))
     options = {"shrinkage_target": target, "shrinkage": 0.2, "guess": "covariance"}
     head = DAREClassifier(**options).fit(X, y, domains=domains)
@@ -273,7 +275,7 @@ def test_the_covariance_guess_averages_shrunk_moments_of_few_rows(target):
 @pytest.mark.parametrize("rows", [6, 40], ids="{} rows of 16 features".format)
 @pytest.mark.filterwarnings("ignore::skdare.LabelShiftWarning")
 def test_a_pooled_head_adapts_in_the_coordinates_of_its_own_pool(rows, prior_rows):
-    X, domains, rng = thin_data()
+    X, domains, rng = domains_of_few_rows()
     y = rng.integers(0, 2, len(X))
     new = rng.normal(size=(rows, D)) * 3.0 + 1.0
     head = DAREClassifier(shrinkage=0.3, shrinkage_target="pooled").fit(X, y, domains=domains)
@@ -292,27 +294,46 @@ def test_a_pooled_head_adapts_in_the_coordinates_of_its_own_pool(rows, prior_row
 # -- Moments of few rows --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_moments_of_few_rows_say_what_those_of_a_matrix_do(array_library, weighted):
+def moments_of_nine_rows(array_library, weighted):
+    """The rows and their weights, their moments, and the same moments held as a matrix."""
     rng = np.random.default_rng(0)
-    X, weight = rng.normal(size=(9, D)) + 3.0, rng.uniform(0.5, 2, 9) if weighted else None
-    given = None if weight is None else array_library.asarray(weight)
-    few = Moments.of(array_library.asarray(X), sample_weight=given)
+    X = rng.normal(size=(9, D)) + 3.0
+    weight = rng.uniform(0.5, 2, 9) if weighted else None
+    sample_weight = None if weight is None else array_library.asarray(weight)
+    few = Moments.of(array_library.asarray(X), sample_weight=sample_weight)
     assert few.factor.shape == (10, D)
     host = few.to_numpy()
     full = Moments(host.n, host.mean, host.scatter, host.cubic, host.quartic)
+    return X, weight, few, full
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_of_few_rows_say_what_those_of_a_matrix_do(array_library, weighted):
+    X, weight, few, full = moments_of_nine_rows(array_library, weighted)
+    host = few.to_numpy()
     mean = np.average(X, axis=0, weights=weight)
     scatter = ((X - mean).T * (1.0 if weight is None else weight)) @ (X - mean)
     np.testing.assert_allclose(host.scatter, scatter, atol=1e-11)
     np.testing.assert_allclose(host.variances, full.variances, atol=1e-12)
     assert few.trace == pytest.approx(full.trace, rel=1e-12)
     assert few.concentration == pytest.approx(full.concentration, rel=1e-12)
-    for centered in (True, False):
-        ours = array_library.to_numpy(few.second_moment(centered=centered))
-        np.testing.assert_allclose(ours, full.second_moment(centered=centered), atol=1e-11)
-        for rule in ("ledoit-wolf", "oas"):
-            want = full.shrinkage(rule, centered=centered)
-            assert few.shrinkage(rule, centered=centered) == pytest.approx(want, rel=1e-10)
+
+
+@pytest.mark.parametrize("centered", [True, False])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_second_moments_of_few_rows_are_those_of_a_matrix(array_library, weighted, centered):
+    *_, few, full = moments_of_nine_rows(array_library, weighted)
+    ours = array_library.to_numpy(few.second_moment(centered=centered))
+    np.testing.assert_allclose(ours, full.second_moment(centered=centered), atol=1e-11)
+
+
+@pytest.mark.parametrize("rule", ["ledoit-wolf", "oas"])
+@pytest.mark.parametrize("centered", [True, False])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_few_rows_are_shrunk_as_a_matrix_is(array_library, weighted, centered, rule):
+    *_, few, full = moments_of_nine_rows(array_library, weighted)
+    want = full.shrinkage(rule, centered=centered)
+    assert few.shrinkage(rule, centered=centered) == pytest.approx(want, rel=1e-10)
 
 
 def test_sums_of_few_rows_stay_rows_until_they_are_many():
@@ -335,8 +356,8 @@ def test_sums_of_few_rows_stay_rows_until_they_are_many():
 
 
 @pytest.mark.parametrize("target", ["pooled", "scaled"])
-def test_a_head_keeps_no_more_than_its_rows_of_thin_domains(target, array_library):
-    X, domains, rng = thin_data(sizes=(9,) * 20)
+def test_a_head_keeps_no_more_than_the_rows_of_domains_with_few_rows(target, array_library):
+    X, domains, rng = domains_of_few_rows(sizes=(9,) * 20)
     X, y = X.astype(np.float32), rng.integers(0, 2, len(X))
     head = DAREClassifier(shrinkage_target=target)
     head.fit(array_library.asarray(X, "float32"), y, domains=domains)
@@ -378,14 +399,17 @@ def test_the_span_of_many_means_is_that_of_their_singular_vectors():
     np.testing.assert_allclose(span @ span.T, U[:, :5] @ U[:, :5].T, atol=1e-10)
 
 
-def test_an_adjustment_says_what_it_does_to_the_scores_of_its_own_rows():
+@pytest.mark.parametrize("target", ["scaled", "pooled"])
+@pytest.mark.parametrize("centered", [True, False])
+def test_an_adjustment_says_what_it_does_to_the_scores_of_its_own_rows(centered, target):
     rng = np.random.default_rng(0)
     X, weight, B = rng.normal(size=(7, D)) + 2.0, rng.uniform(0.5, 2, 7), rng.normal(size=(D, 3))
     statistics = DomainCache(X, slice(0, 7), weight)
-    C = oracle.inverse_root(np.diag(np.linspace(0.5, 4, D)))
-    for centered in (True, False):
-        for common, target in ((None, "scaled"), (C, "pooled")):
-            W = statistics.adjustment(Whitening(True, centered, 0.4, target), common)
-            unadjusted = X @ B if common is None else X @ common @ B
-            np.testing.assert_allclose(W.score_map @ unadjusted, X @ W.apply(B), atol=1e-10)
+    C = oracle.inverse_root(np.diag(np.linspace(0.5, 4, D))) if target == "pooled" else None
+    W = statistics.adjustment(Whitening(True, centered, 0.4, target), C)
+    unadjusted = X @ B if C is None else X @ C @ B
+    np.testing.assert_allclose(W.score_map @ unadjusted, X @ W.apply(B), atol=1e-10)
+
+
+def test_an_adjustment_of_no_rows_does_not_say_what_it_does_to_scores():
     assert Adjustment(D, 1.0).score_map is None

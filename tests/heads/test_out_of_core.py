@@ -245,42 +245,86 @@ def test_a_store_may_be_put_on_a_device(dtype, tmp_path):
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-3, atol=1e-4)
 
 
-def test_rows_are_taken_as_from_an_array(tmp_path):
+@pytest.fixture(scope="module")
+def latent_rows():
+    """Domains of a small table, and its rows as float32."""
     data = make_latent_domains(random_state=0)
-    write_store(tmp_path / "store", data, dtype="float32", rows_per_shard=100)
-    X = data.X.astype(np.float32)
-    n, mask = len(X), data.domains == 2
-    readers = (
-        open_table(tmp_path / "store").X,
-        ChunkedRows(lambda: np.array_split(X, 7), *X.shape, X.dtype),
-    )
-    wanted = [
-        mask, mask.tolist(), slice(0, 100, 7), slice(50, 10, -3), slice(None), 5, -1, [3, 1, -2],
+    return data, data.X.astype(np.float32)
+
+
+@pytest.fixture(scope="module", params=["store", "chunks"])
+def reader(request, latent_rows, tmp_path_factory):
+    """The rows, read from a store or given in chunks."""
+    data, X = latent_rows
+    if request.param == "chunks":
+        return ChunkedRows(lambda: np.array_split(X, 7), *X.shape, X.dtype)
+    folder = tmp_path_factory.mktemp("rows") / "store"
+    write_store(folder, data, dtype="float32", rows_per_shard=100)
+    return open_table(folder).X
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        slice(0, 100, 7), slice(50, 10, -3), slice(None), 5, -1, [3, 1, -2],
         np.array([], int), (slice(2, 9), ...), (np.arange(4), slice(None)),
-    ]  # fmt: skip
-    for reader in readers:
-        for index in wanted:
-            np.testing.assert_array_equal(reader[index], X[index])
-        for bad in ([n], [-n - 1], mask[:-1], 1.5, "a", np.zeros((2, 2), int)):
-            with pytest.raises(IndexError, match=r"slice, a mask|was asked for"):
-                reader[bad]
-        with pytest.raises(TypeError, match=r"X\[:\] loads all"):
-            np.asarray(reader)
+    ],
+    ids=str,
+)  # fmt: skip
+def test_rows_are_taken_as_from_an_array(reader, latent_rows, index):
+    _, X = latent_rows
+    np.testing.assert_array_equal(reader[index], X[index])
+
+
+@pytest.mark.parametrize("form", [np.asarray, list])
+def test_rows_are_taken_by_a_mask(reader, latent_rows, form):
+    data, X = latent_rows
+    mask = data.domains == 2
+    assert mask.any()
+    np.testing.assert_array_equal(reader[form(mask)], X[mask])
+
+
+@pytest.mark.parametrize(
+    "index_for",
+    [
+        lambda mask: [len(mask)],
+        lambda mask: [-len(mask) - 1],
+        lambda mask: mask[:-1],
+        lambda mask: 1.5,
+        lambda mask: "a",
+        lambda mask: np.zeros((2, 2), int),
+    ],
+    ids=["after the last", "before the first", "short mask", "a fraction", "text", "a matrix"],
+)
+def test_rows_that_are_not_there_are_refused(reader, latent_rows, index_for):
+    data, _ = latent_rows
+    index = index_for(data.domains == 2)
+    with pytest.raises(IndexError, match=r"slice, a mask|was asked for"):
+        reader[index]
+
+
+def test_rows_are_not_all_loaded_unasked(reader):
+    with pytest.raises(TypeError, match=r"X\[:\] loads all"):
+        np.asarray(reader)
 
 
 def test_chunks_that_are_not_what_was_announced_are_refused():
     X = np.random.default_rng(0).normal(size=(60, 4))
-    y = np.arange(60) % 2
-    head = skdare.ERMClassifier()
     with pytest.raises(TypeError, match="gives the chunks anew"):
         ChunkedRows(iter([X]), 60, 4)
     with pytest.raises(ValueError, match="float64, and float32 was announced"):
-        head.fit(ChunkedRows(lambda: [X], 60, 4), y)
-    for rows, said in ((50, "go on after the 50 rows"), (70, "end after 60 rows")):
-        for pieces in ([X], [X[:50], X[50:]]):
-            rows_there = ChunkedRows(lambda pieces=pieces: pieces, rows, 4, np.float64)
-            with pytest.raises(ValueError, match=said):
-                head.fit(rows_there, np.arange(rows) % 2)
+        skdare.ERMClassifier().fit(ChunkedRows(lambda: [X], 60, 4), np.arange(60) % 2)
+
+
+@pytest.mark.parametrize("bounds", [[], [50]], ids=["one chunk", "two chunks"])
+@pytest.mark.parametrize(
+    ("rows", "message"), [(50, "go on after the 50 rows"), (70, "end after 60 rows")]
+)
+def test_chunks_of_more_or_fewer_rows_than_announced_are_refused(rows, message, bounds):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    chunked = ChunkedRows(lambda: np.split(X, bounds), rows, 4, np.float64)
+    with pytest.raises(ValueError, match=message):
+        skdare.ERMClassifier().fit(chunked, np.arange(rows) % 2)
 
 
 def test_a_shard_that_goes_missing_is_named(tmp_path):

@@ -14,7 +14,7 @@ distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 pytest.importorskip("dask.array", reason="Dask is not installed")
 
 from skdare.engines import _cluster_rows  # noqa: E402
-from test_dask import WAYS, fit, held_by, problem, processes  # noqa: E402
+from small_clusters import WAYS, fit, held_by, problem, processes  # noqa: E402
 
 # Not beside other tests of clusters: both look for free ports.
 pytestmark = pytest.mark.xdist_group("processes")

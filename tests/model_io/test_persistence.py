@@ -94,15 +94,29 @@ def test_domains_with_fewer_rows_than_features_stay_thin(tmp_path, options):
     np.testing.assert_array_equal(again.adapt(X[:30]).coef_, head.adapt(X[:30]).coef_)
 
 
-def test_a_head_that_is_not_adaptable_is_as_small_as_its_weights_and_says_so(tmp_path):
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda head, X: head.adapt(X),
+        lambda head, X: head.diagnose(X),
+        lambda head, X: head.adapter(),
+        lambda head, X: head.fleet(),
+    ],
+    ids=["adapt", "diagnose", "adapter", "fleet"],
+)
+def test_a_head_that_is_not_adaptable_says_so(use, tmp_path):
+    head, data = fitted("DAREClassifier")
+    again = saved_and_loaded(head, tmp_path / "head", adaptable=False)
+    with pytest.raises(ValueError, match="saved with adaptable=False"):
+        use(again, data.X)
+
+
+def test_a_head_that_is_not_adaptable_is_as_small_as_its_weights(tmp_path):
     rng = np.random.default_rng(0)
     X, domains = rng.normal(size=(800, 100)), np.repeat(np.arange(4), 200)
     head = DAREClassifier().fit(X, X[:, 0] > 0, domains=domains)
     again = saved_and_loaded(head, tmp_path / "head", adaptable=False)
     assert (tmp_path / "head").stat().st_size < 4000
-    for use in (again.adapt, again.diagnose, lambda X: again.adapter(), lambda X: again.fleet()):
-        with pytest.raises(ValueError, match="saved with adaptable=False"):
-            use(X)
     again.save(tmp_path / "again")
     assert not skdare.inspect_file(tmp_path / "again")["adaptable"]
     np.testing.assert_array_equal(skdare.load(tmp_path / "again").predict(X), head.predict(X))
@@ -337,12 +351,12 @@ def test_files_of_every_earlier_version_load():
     assert np.mean(fleet.predict(new, devices) == expected) > 0.7
 
 
-def test_a_file_of_a_later_version_says_so(tmp_path):
+@pytest.mark.parametrize("reader", [skdare.load, skdare.inspect_file])
+def test_a_file_of_a_later_version_says_so(reader, tmp_path):
     file = TensorFile.read(FILES / "head-2.safetensors")
     replace(file, version=VERSION + 1).write(tmp_path / "later")
-    for read in (skdare.load, skdare.inspect_file):
-        with pytest.raises(ValueError, match=f"version {VERSION + 1} .* update skdare"):
-            read(tmp_path / "later")
+    with pytest.raises(ValueError, match=f"version {VERSION + 1} .* update skdare"):
+        reader(tmp_path / "later")
 
 
 def test_a_stream_is_not_taken_for_a_head():
@@ -365,14 +379,14 @@ def test_a_safetensors_file_of_others_is_refused(tmp_path):
         skdare.load(tmp_path / "file")
 
 
-def test_values_nested_too_deeply_are_refused(tmp_path):
+@pytest.mark.parametrize("reader", [skdare.load, skdare.inspect_file])
+def test_values_nested_too_deeply_are_refused(reader, tmp_path):
     file = TensorFile.read(FILES / "head-2.safetensors")
     nested = json.loads("[" * 900 + "]" * 900)
     parameters = {**file.header["parameters"], "guess": nested}
     replace(file, header={**file.header, "parameters": parameters}).write(tmp_path / "deep")
-    for read in (skdare.load, skdare.inspect_file):
-        with pytest.raises(ValueError, match="too deeply"):
-            read(tmp_path / "deep")
+    with pytest.raises(ValueError, match="too deeply"):
+        reader(tmp_path / "deep")
 
 
 # Writing.
@@ -400,15 +414,18 @@ def test_a_missing_folder_is_named(tmp_path):
         head.save(tmp_path / "nowhere" / "head")
 
 
-def test_what_is_no_file_is_left_as_it_is(tmp_path):
+@pytest.mark.parametrize(
+    ("make", "is_still_there"),
+    [(lambda path: os.mkfifo(path), Path.is_fifo), (Path.mkdir, Path.is_dir)],
+    ids=["pipe", "folder"],
+)
+def test_what_is_no_file_is_left_as_it_is(make, is_still_there, tmp_path):
     head, _ = fitted("ERMClassifier")
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "folder").mkdir()
-    for name in ("pipe", "folder"):
-        with pytest.raises(OSError, match="is not a file"):
-            head.save(tmp_path / name)
-    assert (tmp_path / "pipe").is_fifo()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "pipe"]
+    make(tmp_path / "other")
+    with pytest.raises(OSError, match="is not a file"):
+        head.save(tmp_path / "other")
+    assert is_still_there(tmp_path / "other")
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
 
 
 def test_threads_that_save_to_one_path_leave_a_whole_file(tmp_path):

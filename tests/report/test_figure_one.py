@@ -9,12 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from scipy import stats
 
+from command_line import run, run_ok
 from made_records import air, pacs, people, record, run_folder
 from skdare.bench import Record
-from skdare.cli import main
 from skdare.report import figure_one, summarise, write_figure, write_report
 from skdare.report._figure_one import BARS
 from skdare.report._plot import Bars
@@ -278,14 +277,9 @@ def test_the_page_has_the_figure_where_its_records_are(records, there, tmp_path)
     assert not (there and "Heads and ceilings by held-out domain" in source)
 
 
-def figure1(*arguments):
-    return CliRunner().invoke(main, ["figure1", *map(str, arguments)], catch_exceptions=False)
-
-
 def test_the_command_writes_both_files_and_prints_the_numbers(tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    result = figure1(run_folder(whole(), tmp_path / "run"))
-    assert result.exit_code == 0
+    result = run_ok("figure1", run_folder(whole(), tmp_path / "run"))
     assert result.stdout.split()[-2:] == [f"{tmp_path}/run/figure1.{e}" for e in ("svg", "png")]
     assert (tmp_path / "run" / "figure1.png").stat().st_size > 10_000
     _, series = drawn(whole())
@@ -297,8 +291,7 @@ def test_the_command_writes_both_files_and_prints_the_numbers(tmp_path):
 def test_the_command_writes_the_file_that_is_named(tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     folder = run_folder([*whole(), *people().main()], tmp_path / "run")
-    result = figure1(folder, "--data", "pacs", "--out", tmp_path / "mine.svg")
-    assert result.exit_code == 0
+    run_ok("figure1", folder, "--data", "pacs", "--out", tmp_path / "mine.svg")
     assert (tmp_path / "mine.svg").read_text(encoding="utf-8").count("<svg") == 1
     assert not list(folder.glob("figure1.*"))
 
@@ -316,7 +309,7 @@ def test_the_command_writes_the_file_that_is_named(tmp_path):
 def test_mistakes_exit_with_two(arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_folder([*whole(), *people().main()], tmp_path / "run")
-    result = figure1(*arguments)
+    result = run("figure1", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stdout == ""

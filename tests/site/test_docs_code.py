@@ -142,7 +142,9 @@ def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeyp
     namespace: dict = {"__name__": "__main__"}
     missing: set[str] = set()
     printed = None
-    for block in blocks(page):
+    code = list(blocks(page))
+    assert code, "the page has no code"
+    for block in code:
         before, printed = printed, None
         if block.missing:
             missing.update(block.missing)

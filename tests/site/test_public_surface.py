@@ -21,6 +21,8 @@ PAGES = sorted(
     for page in ROOT.glob(pattern)
 )
 IMPORT = re.compile(r"^ *(?:>>> )?from (skdare[\w.]*) import (\([^)]*\)|[\w, ]+)", re.MULTILINE)
+IMPORTS = {page: IMPORT.findall(page.read_text("utf-8")) for page in PAGES}
+IMPORTING = [page for page in PAGES if IMPORTS[page]]
 
 
 def public_module(name):
@@ -99,10 +101,15 @@ def test_dir_shows_public_names_alone():
     assert shown == {*skdare.__all__, "__version__"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_with_imports_are_found():
+    assert ROOT / "README.md" in IMPORTING
+    for folder in (ROOT / "docs", ROOT / "examples"):
+        assert any(page.is_relative_to(folder) for page in IMPORTING)
+
+
+@pytest.mark.parametrize("page", IMPORTING, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_import_public_names_alone(page):
-    asked = IMPORT.findall(page.read_text("utf-8"))
-    for module, names in asked:
+    for module, names in IMPORTS[page]:
         assert module in MODULES
         listed = set(re.findall(r"\w+", names))
         assert listed <= {*public_module(module).__all__, *skdare._PUBLIC_MODULES}

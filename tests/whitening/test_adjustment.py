@@ -22,10 +22,10 @@ def deviations(rows, d, seed=0):
 
 
 def routes(array_library, Z, n):
-    """The thin and the full decomposition of the same second moment."""
-    thin = FewRowsSpectrum.of_rows(array_library.asarray(Z), n)
+    """A second moment decomposed from its few rows, and from the matrix."""
+    few_rows = FewRowsSpectrum.of_rows(array_library.asarray(Z), n)
     full = Spectrum.of_matrix(array_library.asarray(Z.T @ Z / n))
-    return {"thin": thin, "full": full}
+    return {"few rows": few_rows, "full": full}
 
 
 @pytest.mark.parametrize("label", ["north", "south", "west"])
@@ -57,14 +57,15 @@ def test_the_inverse_root_is_symmetric_and_positive(three_classes):
     assert np.linalg.eigvalsh(W).min() > 0
 
 
+@pytest.mark.parametrize("route", ["few rows", "full"])
 @pytest.mark.parametrize("rows", [2, 4, 7])
-def test_a_rank_deficient_domain_is_projected(array_library, rows):
+def test_a_rank_deficient_domain_is_projected(array_library, rows, route):
     Z = deviations(rows, 10)
     S = Z.T @ Z / rows
-    for spectrum in routes(array_library, Z, rows).values():
-        W = array_library.to_numpy(spectrum.inverse_root().dense())
-        projection = np.linalg.pinv(Z) @ Z
-        np.testing.assert_allclose(W @ S @ W, projection, atol=1e-9)
+    spectrum = routes(array_library, Z, rows)[route]
+    W = array_library.to_numpy(spectrum.inverse_root().dense())
+    projection = np.linalg.pinv(Z) @ Z
+    np.testing.assert_allclose(W @ S @ W, projection, atol=1e-9)
 
 
 @pytest.mark.parametrize("values", [[4.0, 0.25, 0.0], [4.0, 0.25, 1e-30], [4.0, 0.25, 3e-16]])
@@ -80,24 +81,26 @@ def test_the_cut_off_can_be_chosen():
 @pytest.mark.parametrize("target", ["scaled", "identity"])
 @pytest.mark.parametrize("rho", STRENGTHS)
 @pytest.mark.parametrize("rows", [3, 6, 9], ids="{} rows of 10 features".format)
-def test_the_thin_route_equals_the_full_route(array_library, rows, rho, target):
+def test_the_route_by_few_rows_equals_the_full_route(array_library, rows, rho, target):
     spectra = routes(array_library, deviations(rows, 10), rows)
-    assert spectra["thin"].values.shape == (rows,)
-    assert spectra["thin"].scale == pytest.approx(spectra["full"].scale, rel=1e-12)
+    assert spectra["few rows"].values.shape == (rows,)
+    assert spectra["few rows"].scale == pytest.approx(spectra["full"].scale, rel=1e-12)
     ridge = ridge_of(rho, target, spectra["full"].scale)
-    thin, full = (spectra[name].inverse_root(rho, ridge) for name in ("thin", "full"))
     B = array_library.asarray(np.random.default_rng(1).normal(size=(10, 2)))
-    thin, full = array_library.to_numpy(thin.apply(B)), array_library.to_numpy(full.apply(B))
-    np.testing.assert_allclose(thin, full, rtol=1e-9, atol=1e-9)
+    few_rows, full = (
+        array_library.to_numpy(spectra[name].inverse_root(rho, ridge).apply(B))
+        for name in ("few rows", "full")
+    )
+    np.testing.assert_allclose(few_rows, full, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("rows", [3, 6])
-def test_the_thin_route_obeys_the_cut_off_in_directions_it_does_not_list(rows):
+def test_the_route_by_few_rows_obeys_the_cut_off_in_directions_it_does_not_list(rows):
     Z = deviations(rows, 10)
     ridge = 0.01 * np.sum(Z**2) / rows / 10
-    thin = FewRowsSpectrum.of_rows(Z, rows).inverse_root(0.01, ridge, rtol=0.2).dense()
+    few_rows = FewRowsSpectrum.of_rows(Z, rows).inverse_root(0.01, ridge, rtol=0.2).dense()
     full = Spectrum.of_matrix(Z.T @ Z / rows).inverse_root(0.01, ridge, rtol=0.2).dense()
-    np.testing.assert_allclose(thin, full, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(few_rows, full, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("centered", [True, False])
@@ -134,10 +137,10 @@ def test_the_scaled_target_makes_the_adjustment_undo_a_change_of_unit(
 
 
 def forms(array_library, d=12):
-    """A scalar, two thin adjustments and a dense one, each with its matrix written out."""
+    """A scalar, two of low rank and a dense one, each with its matrix written out."""
     rng = np.random.default_rng(3)
     made = {"scalar": (Adjustment(d, 0.7), 0.7 * np.eye(d))}
-    for name, rank in {"thin": 2, "thinner": 1}.items():
+    for name, rank in {"low rank": 2, "rank one": 1}.items():
         U = np.linalg.qr(rng.normal(size=(d, rank)))[0]
         f = rng.normal(size=rank)
         W = Adjustment(d, 0.4, None, array_library.asarray(U), array_library.asarray(f))
@@ -147,7 +150,7 @@ def forms(array_library, d=12):
     return made
 
 
-@pytest.mark.parametrize("form", ["scalar", "thin", "dense"])
+@pytest.mark.parametrize("form", ["scalar", "low rank", "dense"])
 def test_applying_an_adjustment_is_multiplying_by_its_matrix(array_library, form):
     adjustment, W = forms(array_library)[form]
     B = np.random.default_rng(1).normal(size=(12, 3))
@@ -162,10 +165,10 @@ def test_applying_an_adjustment_is_multiplying_by_its_matrix(array_library, form
     "names",
     [
         ["scalar", "scalar", "scalar"],
-        ["thin", "thinner", "scalar"],
-        ["thin", "thin", "thin"],
+        ["low rank", "rank one", "scalar"],
+        ["low rank", "low rank", "low rank"],
         ["scalar", "dense", "dense"],
-        ["dense", "scalar", "thin"],
+        ["dense", "scalar", "low rank"],
     ],
     ids="-".join,
 )
@@ -180,9 +183,9 @@ def test_the_average_of_adjustments_equals_the_average_of_their_matrices(
     np.testing.assert_allclose(applied, expected @ B, atol=1e-13)
 
 
-def test_the_average_of_thin_adjustments_stays_thin(array_library):
+def test_the_average_of_adjustments_of_low_rank_is_of_low_rank(array_library):
     made = forms(array_library)
-    mean = average([made[name][0] for name in ("thin", "thinner", "scalar")])
+    mean = average([made[name][0] for name in ("low rank", "rank one", "scalar")])
     assert (mean.matrix, mean.U.shape) == (None, (12, 3))
 
 
