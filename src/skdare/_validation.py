@@ -309,7 +309,8 @@ def check_number(
         span = (
             f"a finite number of {low:g} or more" if high == np.inf else f"in [{low:g}, {high:g}]"
         )
-        extra = "".join(f" or {a!r}" for a in also)
+        # None is what leaving an argument out means, and no option can be given it.
+        extra = "".join(f" or {a!r}" for a in also if a is not None)
         raise InputError(f"{name} is {value!r}", f"it must be {span}{extra}", argument=name)
 
 

@@ -216,3 +216,24 @@ def test_rows_of_a_stuck_sensor_are_no_domain_to_adapt_to(three_classes, adaptat
     head = three_classes.fit(DAREClassifier(adaptation=adaptation))
     with pytest.raises(ValueError, match="all the same, as from a stuck sensor"):
         head.adapt(np.repeat(three_classes.X[:1], 200, axis=0))
+
+
+@pytest.mark.filterwarnings("ignore::skdare.LabelShiftWarning")
+@pytest.mark.parametrize("kind", ["adapter", "fleet"])
+def test_a_stream_goes_by_the_last_fit_of_its_head(kind):
+    data = make_latent_domains(random_state=0)
+    seen, new = data.domains != 3, data.X[data.domains == 3]
+    rows = data.X[seen], data.y[seen], data.domains[seen]
+    head = DAREClassifier(adaptation="centered").fit(*rows)
+    devices = np.zeros(len(new))
+    if kind == "adapter":
+        stream = head.adapter().partial_fit(new)
+    else:
+        stream = head.fleet(rank=8).partial_fit(new, devices)
+    head.set_params(adaptation="raw", shrinkage=0.3).fit(*rows)
+    expected = head.adapt(new).decision_function(new)
+    if kind == "adapter":
+        scores = stream.head_.decision_function(new)
+    else:
+        scores = stream.decision_function(new, devices)
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-4 * np.abs(expected).max())

@@ -236,7 +236,7 @@ def test_a_head_without_shrinkage_is_never_kept_while_directions_are_missing():
 @pytest.mark.parametrize(
     ("options", "remedy"),
     [
-        ({"half_life": 0}, "use None, or a positive number"),
+        ({"half_life": 0}, "use a positive number, or leave it out"),
         ({"half_life": -3}, "a finite number of 0 or more"),
         ({"half_life": "long"}, "a finite number of 0 or more"),
         ({"staleness": 0.5}, r"in \[0, 0.1\]"),

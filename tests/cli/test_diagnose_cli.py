@@ -124,7 +124,7 @@ def test_a_regression_is_diagnosed(files, tmp_path):
     ("arguments", "message"),
     [
         (["all.npz"], "one of --new and --held-out is needed"),
-        (["all.npz", "--held-out", "5", "--new", "new.npy"], "one of --new and --held-out"),
+        (["all.npz", "--held-out", "5", "--new", "new.npy"], "both name the new domain"),
         (["all.npz", "--held-out", "5", "--html", "absent/x.html"], "cannot be written"),
         (["all.npz", "--held-out", "5", "--set", "shrinkage"], "is not OPTION=VALUE"),
         (["missing.npz", "--held-out", "5"], "3 of the new rows have missing values"),

@@ -157,11 +157,11 @@ def test_an_unadaptable_head_says_what_to_do(options, three_classes):
 
 def test_too_few_rows_to_adapt_are_refused(three_classes):
     head = three_classes.fit(DAREClassifier())
-    with pytest.raises(ValueError, match="at least 2 rows of the new domain; given: 1"):
+    with pytest.raises(ValueError, match="at least 2 rows of the new domain, and there are 1"):
         head.adapt(three_classes.X[:1])
     with pytest.raises(ValueError, match="at least 50 rows"):
         head.adapt(three_classes.X[:20], min_rows=50)
-    with pytest.raises(ValueError, match="given: 0"):
+    with pytest.raises(ValueError, match="and there are 0"):
         _ = head.adapter().head_
 
 

@@ -339,3 +339,19 @@ def test_one_stuck_domain_fails_no_trial_of_the_others(protocol, value):
         if held_out != "b" and not (study == "alignment" and alone in reason)
     ]
     assert all("all the same" in reason for _, held_out, reason in failed if held_out == "b")
+
+
+def test_without_a_pool_there_is_nothing_to_shrink_towards_but_the_trace():
+    # Rows that are the same within every domain: nothing varies, and there is no pool.
+    rng = np.random.default_rng(0)
+    domains = np.repeat(np.arange(6), 3)
+    X = rng.normal(size=(6, 4))[domains]
+    y = np.arange(18) % 2
+    options = {"centered": True, "adaptation": "centered", "shrinkage": 0.5, "guess": "covariance"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pooled, scaled = (
+            skdare.DAREClassifier(shrinkage_target=target, **options).fit(X, y, domains=domains)
+            for target in ("pooled", "scaled")
+        )
+    np.testing.assert_allclose(pooled.coef_, scaled.coef_, atol=1e-12)

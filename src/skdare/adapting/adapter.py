@@ -94,7 +94,6 @@ class Adapter:
         self._head = head
         fit = domain_fit_of(head)
         self._declined = fit.declined
-        self._adaptation = fit.adaptation
         if staleness and self._declined is None and self._prepared.guess.common is not None:
             raise ValueError(
                 "staleness needs shrinkage towards a multiple of the identity, and this head "
@@ -135,8 +134,8 @@ class Adapter:
         """The head for the rows seen so far; the head it came from is untouched."""
         if self.n_seen_ < self._min_rows:
             raise ValueError(
-                f"adapting needs at least {self._min_rows} rows of the new domain; given: "
-                f"{self.n_seen_}"
+                f"adapting needs at least {self._min_rows} rows of the new domain, and there are "
+                f"{self.n_seen_}; give more rows"
             )
         if self._declined is not None:
             warn(
@@ -159,8 +158,9 @@ class Adapter:
 
     @property
     def _prepared(self) -> Adaptation:
-        assert self._adaptation is not None
-        return self._adaptation
+        adaptation = domain_fit_of(self._head).adaptation  # of the head's last fit
+        assert adaptation is not None
+        return adaptation
 
     def _adjustment(self, moments: Moments, trust: float) -> Adjustment:
         """The adjustment by the rows seen: the last one, while its scores are near enough."""

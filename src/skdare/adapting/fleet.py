@@ -19,7 +19,7 @@ from skdare.adapting.stream_moments import Forgetting
 from skdare.arrays import Array, Index, take, to_numpy
 from skdare.arrays.passes import all_within
 from skdare.engines import as_rows
-from skdare.fitting.domain_fit import domain_fit_of, trust_in
+from skdare.fitting.domain_fit import Adaptation, domain_fit_of, trust_in
 from skdare.objective.scores import class_numbers, linear_scores, probabilities
 from skdare.persist import LABELS, HeaderArrays, ReadContext
 from skdare.whitening.adjustment import Adjustment
@@ -94,10 +94,7 @@ class Fleet:
         self._prior_rows = head.n_features_in_ if prior_rows is None else prior_rows
         self._sketches = Sketches(rank, head.n_features_in_, forgetting)
         self._slots: dict[Hashable, int] = {}
-        adaptation = domain_fit_of(head).adaptation
-        assert adaptation is not None
-        self._adaptation = adaptation
-        self._guessed = adaptation.guess.apply(adaptation.B)
+        self._guess: tuple[Adaptation, np.ndarray] | None = None
 
     def __repr__(self) -> str:
         return (
@@ -213,6 +210,20 @@ class Fleet:
         if devices:
             fleet._sketches.restore(arrays)
         return fleet
+
+    @property
+    def _adaptation(self) -> Adaptation:
+        adaptation = domain_fit_of(self._head).adaptation  # of the head's last fit
+        assert adaptation is not None
+        return adaptation
+
+    @property
+    def _guessed(self) -> np.ndarray:
+        """Weights by the averaged guess, computed once for each fit of the head."""
+        adaptation = self._adaptation
+        if self._guess is None or self._guess[0] is not adaptation:
+            self._guess = adaptation, adaptation.guess.apply(adaptation.B)
+        return self._guess[1]
 
     @property
     def _is_classifier(self) -> bool:

@@ -33,7 +33,8 @@ class Forgetting:
         check_number("half_life", half_life, also=(None,))
         if half_life == 0:
             raise ValueError(
-                "half_life is 0, and every row would be forgotten; use None, or a positive number"
+                "half_life is 0, and every row would be forgotten; use a positive number, or leave "
+                "it out"
             )
         self.half_life = None if half_life is None else float(half_life)
 

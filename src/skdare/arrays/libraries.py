@@ -202,11 +202,11 @@ def largest_offset(X: Array) -> float:
 
 
 def power_of_two_near(size: float) -> float:
-    """The power of two nearest to a size; one where the size is zero.
+    """The power of two nearest to a size; one where the size is zero or not finite.
 
     As a unit of float32 numbers it keeps squares and products within range, and changes no digit.
     """
-    return float(2.0 ** round(np.log2(size))) if size > 0 else 1.0
+    return float(2.0 ** round(np.log2(size))) if 0 < size < np.inf else 1.0
 
 
 def rounding_unit(X: Array) -> float:

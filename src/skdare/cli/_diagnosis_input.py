@@ -50,8 +50,10 @@ class DiagnosisInput:
         """Read a saved head, or fit one to a table, once all options have been checked."""
         if is_saved(features):
             return _with_saved_head(features, options)
-        if (options["new"] is None) == (options["held_out"] is None):
+        if options["new"] is None and options["held_out"] is None:
             raise ValueError("one of --new and --held-out is needed; name a file, or a domain")
+        if options["new"] is not None and options["held_out"] is not None:
+            raise ValueError("--new and --held-out both name the new domain; give one of them")
         train, X, y = _rows(features, options)
         check_no_missing_values(train.X, "training")
         check_no_missing_values(X, "new")

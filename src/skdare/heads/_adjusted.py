@@ -80,8 +80,8 @@ class AdjustedHead(Head):
         domains = range(len(problem.index))
         labels = list(problem.labels)
         options = SolverOptions.of_head(self)
-        statistics.unit(domains)  # refuses constant features before any solve
         moments = [statistics.moments(e) for e in domains]
+        statistics.unit(domains)  # refuses constant features before any solve
         adjustments = statistics.adjustments(domains, formulation.whitening)
         host_copies = in_background(
             lambda: ([m.to_numpy() for m in moments], on_host(adjustments)), problem.X

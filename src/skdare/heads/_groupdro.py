@@ -54,8 +54,9 @@ class _GroupDRO(UnadjustedHead):
             "step": self.step,
         }
         weights = np.full(len(problem.index), 1.0 / len(problem.index))
-        if self._warm_start() is not None and list(self.domain_weights_) == list(problem.labels):
-            weights = np.array(list(self.domain_weights_.values()))
+        last = self.domain_weights_ if self.warm_start and hasattr(self, "coef_") else {}
+        if list(last) == list(problem.labels):
+            weights = np.array(list(last.values()))
         solution, weights = minimax(objective, self._start(objective), weights, **options)
         self.domain_weights_ = dict(zip(problem.labels, weights.tolist(), strict=True))
         return solution

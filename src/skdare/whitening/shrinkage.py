@@ -20,8 +20,9 @@ def ridge_of(rho: float, target: str, scale: float) -> float:
     """What shrinkage adds to the diagonal of a second moment whose tr(S) / d is ``scale``.
 
     Towards a pool, S is seen in the pool's coordinates, and the target there is the identity.
+    Where no domain varies there is no pool, and "pooled" is as "scaled".
     """
-    units = {"scaled": scale, "identity": 1.0, "pooled": 1.0}
+    units = {"scaled": scale, "identity": 1.0, "pooled": scale}
     return rho * units[target]
 
 

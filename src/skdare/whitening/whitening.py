@@ -56,7 +56,7 @@ class Whitening:
         return moments.shrinkage(self.shrinkage, centered=self.centered)
 
     def ridge(self, moments: Moments) -> float:
-        """What shrinkage adds to the diagonal of the second moment of such a domain."""
+        """What shrinkage adds to the diagonal of such a domain's second moment, without a pool."""
         scale = moments.scale(centered=self.centered)
         return ridge_of(self.strength(moments), self.target, scale)
 
@@ -104,11 +104,13 @@ class Whitening:
                 "rows that differ, so use the head as it is"
             )
         rho = self.strength(moments)
+        target = self.target if common is None else "identity"
         if rho == 1.0:
-            return Adjustment(moments.d, self.ridge(moments) ** -0.5, common=common)
+            ridge = ridge_of(rho, target, moments.scale(centered=centered))
+            return Adjustment(moments.d, ridge**-0.5, common=common)
         if spectrum is None:
             spectrum = spectrum_of(moments, centered=centered, common=common, dtype=dtype)
-        ridge = ridge_of(rho, self.target, spectrum.scale)
+        ridge = ridge_of(rho, target, spectrum.scale)
         if isinstance(spectrum, FewRowsSpectrum):
             return spectrum.inverse_root(rho, ridge, root_weight=root_weight)
         return replace(spectrum.inverse_root(rho, ridge), common=common)
