@@ -38,7 +38,8 @@ default_role = "code"
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!skdare\.).*"),
     (r"py:class", r"skdare\..*\._.*"),
-    (r"py:class", r"skdare\.summary\..*"),
+    (r"py:class", r"skdare\.report\.summary\..*"),
+    (r"py:class", r"skdare\.features\.(backbones|examples|training)\..*"),
 ]
 
 toc_object_entries_show_parents = "hide"

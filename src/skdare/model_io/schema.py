@@ -35,6 +35,7 @@ from skdare.persist import (
 from skdare.solvers import Solution, Status
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
+from skdare.whitening.shrinkage import SHRINKAGE_TARGETS
 from skdare.whitening.whitening import Whitening
 
 
@@ -102,7 +103,9 @@ _SOLUTION = ObjectOf(
     },
 )
 _WHITENING = ObjectOf(
-    Whitening, {"adjust": FLAG, "centered": FLAG, "shrinkage": LABEL, "target": TEXT}
+    Whitening,
+    {"adjust": FLAG, "centered": FLAG, "shrinkage": LABEL, "target": TEXT},
+    is_valid=lambda values: values["target"] in SHRINKAGE_TARGETS,
 )
 
 
