@@ -73,6 +73,7 @@ def scores_by_cell(records):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["default", "paper"])
 @pytest.mark.parametrize("place", [("a", 0), ("a", 1), ("b", 1)])
 def test_poison_in_the_table_of_one_trial_reaches_no_other(protocol, place):

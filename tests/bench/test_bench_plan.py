@@ -15,6 +15,7 @@ from skdare.datasets import DomainData
 from small_bench import FAST, FAST_PAPER, small_plan, table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ABLATIONS))
 @pytest.mark.parametrize("protocol", ["default", "paper"])
 def test_every_ablation_runs(name, protocol):

@@ -20,6 +20,7 @@ from skdare.datasets import read
 from small_bench import FAST, results, small_plan, table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["default", "paper"])
 def test_trials_side_by_side_give_the_same_records(protocol):
     settings = replace(FAST, protocol=protocol)

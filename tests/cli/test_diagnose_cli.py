@@ -214,6 +214,7 @@ def test_claims_are_told_as_json():
     assert claim["chapter"] == "A <chapter>"
 
 
+@pytest.mark.slow
 def test_the_whole_theory_is_told_in_seconds_when_quick():
     claims = json.loads(run("theory", "--quick", "--json").stdout)
     assert len({claim["chapter"] for claim in claims}) == 5

@@ -827,6 +827,7 @@ def test_a_command_leaves_the_handler_of_termination_as_it_was(folder):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="the system has no such lock")
 def test_processes_that_adapt_with_one_stream_lose_no_row(folder, parts):
     _, new = parts

@@ -114,6 +114,7 @@ def test_trust_region_steps_are_the_same(client):
     assert_same(fit("ERMClassifier", data, solver="trust-ncg", engine="dask"), want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["DAREClassifier", "ERMClassifier"])
 def test_rows_are_visited_wherever_they_lie(tmp_path, client, passes, name, way):
@@ -147,6 +148,7 @@ def heads_by_workers(tmp_path_factory, cluster, connection, small_groups):
     return heads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", ["in memory", "float32 on disk"])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_head_does_not_depend_on_the_number_of_workers(heads_by_workers, workers, rows):
@@ -185,6 +187,7 @@ def test_large_weights_are_handed_over_once_a_pass(client, monkeypatch, passes):
     assert held_by(client) == []
 
 
+@pytest.mark.slow
 def test_a_rehearsal_runs_with_workers(client, passes):
     data, found = problem(), []
     for engine in ("local", "dask"):
