@@ -16,7 +16,7 @@ from skdare.adapting.stream_file import StreamFile, head_digest
 from skdare.adapting.stream_moments import NUMBERS, SHAPES, Forgetting, StreamMoments
 from skdare.arrays import Array
 from skdare.engines import as_rows
-from skdare.fitting.domain_fit import Adaptation, domain_fit_of, trust_in
+from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of, trust_in
 from skdare.persist import INTEGER, NUMBER
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments, warn_of_outliers
@@ -158,9 +158,9 @@ class Adapter:
 
     @property
     def _prepared(self) -> Adaptation:
-        adaptation = domain_fit_of(self._head).adaptation  # of the head's last fit
-        assert adaptation is not None
-        return adaptation
+        fit: DomainFit = self._head._domain_fit  # the last one; checked when the stream began
+        assert fit.adaptation is not None
+        return fit.adaptation
 
     def _adjustment(self, moments: Moments, trust: float) -> Adjustment:
         """The adjustment by the rows seen: the last one, while its scores are near enough."""

@@ -19,7 +19,7 @@ from skdare.adapting.stream_moments import Forgetting
 from skdare.arrays import Array, Index, take, to_numpy
 from skdare.arrays.passes import all_within
 from skdare.engines import as_rows
-from skdare.fitting.domain_fit import Adaptation, domain_fit_of, trust_in
+from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of, trust_in
 from skdare.objective.scores import class_numbers, linear_scores, probabilities
 from skdare.persist import LABELS, HeaderArrays, ReadContext
 from skdare.whitening.adjustment import Adjustment
@@ -213,9 +213,9 @@ class Fleet:
 
     @property
     def _adaptation(self) -> Adaptation:
-        adaptation = domain_fit_of(self._head).adaptation  # of the head's last fit
-        assert adaptation is not None
-        return adaptation
+        fit: DomainFit = self._head._domain_fit  # the last one; checked when the stream began
+        assert fit.adaptation is not None
+        return fit.adaptation
 
     @property
     def _guessed(self) -> np.ndarray:

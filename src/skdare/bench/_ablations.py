@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import combinations
 from typing import Any, Protocol
@@ -27,7 +27,7 @@ def ablation_plan(
     ablation: str,
     data: Data,
     *,
-    projection: str = "random",
+    projection: str = PROJECTIONS[0],
     values: Sequence[float] | None = None,
     pretrained: Data | None = None,
     settings: Settings | None = None,
@@ -73,16 +73,16 @@ def ablation_plan(
         min_rows=min_rows,
     )
     chosen = None if values is None else tuple(values)
-    planned = ABLATIONS[ablation].trials(builder, ABLATION + ablation, chosen, projection)
-    return builder.plan(planned)
+    study = ABLATIONS[ablation]
+    if isinstance(study, DimensionSweep):
+        study = replace(study, projection=projection)
+    return builder.plan(study.trials(builder, ABLATION + ablation, chosen))
 
 
 class Ablation(Protocol):
     """The trials of an ablation, over its own values where ``values`` is None."""
 
-    def trials(
-        self, builder: PlanBuilder, study: str, values: Values, projection: str
-    ) -> Iterable[Trial]: ...
+    def trials(self, builder: PlanBuilder, study: str, values: Values) -> Iterable[Trial]: ...
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,7 @@ class Variants:
 
     heads: tuple[str, ...]
 
-    def trials(
-        self, builder: PlanBuilder, study: str, values: Values, projection: str
-    ) -> Iterator[Trial]:
+    def trials(self, builder: PlanBuilder, study: str, values: Values) -> Iterator[Trial]:
         if values is not None:
             raise ValueError("this ablation compares heads and sweeps nothing; leave values out")
         in_paper = builder.settings.protocol == "paper"
@@ -110,9 +108,7 @@ class OptionSweep:
     option: Mapping[str, str]
     values: tuple[float, ...]
 
-    def trials(
-        self, builder: PlanBuilder, study: str, values: Values, projection: str
-    ) -> Iterator[Trial]:
+    def trials(self, builder: PlanBuilder, study: str, values: Values) -> Iterator[Trial]:
         values = values or self.values
         for head, name in self.option.items():
             for x in values:
@@ -130,10 +126,9 @@ class DimensionSweep:
     """Fewer features: ERM, DARE and the ceiling; the ceiling alone on pretrained features."""
 
     values: tuple[float, ...]
+    projection: str = PROJECTIONS[0]
 
-    def trials(
-        self, builder: PlanBuilder, study: str, values: Values, projection: str
-    ) -> Iterator[Trial]:
+    def trials(self, builder: PlanBuilder, study: str, values: Values) -> Iterator[Trial]:
         values = values or self.values
         _check_counts("dimension", values)
         for held_out, number in builder.folds():
@@ -151,7 +146,7 @@ class DimensionSweep:
                             number,
                             x=float(size),
                             features=features,
-                            projection=Projection(projection, size),
+                            projection=Projection(self.projection, size),
                         )
 
 
@@ -159,9 +154,7 @@ class DimensionSweep:
 class DomainSweep:
     """Fewer training domains: every set of each size, or a few at random."""
 
-    def trials(
-        self, builder: PlanBuilder, study: str, values: Values, projection: str
-    ) -> Iterator[Trial]:
+    def trials(self, builder: PlanBuilder, study: str, values: Values) -> Iterator[Trial]:
         for held_out, number in builder.folds():
             domains = sorted_domains(builder.features.table(held_out, number).domains)
             others = [domain for domain in domains if domain != held_out]

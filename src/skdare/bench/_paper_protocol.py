@@ -229,7 +229,9 @@ def _validator(fold: Fold, descent: Descent, validate_with: str) -> Callable[[np
         if rows.any():
             parts.append((e if validate_with == "own" else None, valid.X[rows], valid.y[rows]))
     if not parts:
-        raise ValueError("the paper's protocol validates on rows set aside, and there are none")
+        raise ValueError(
+            "the paper's protocol validates on rows set aside, but no rows are; raise aside"
+        )
 
     def validate(theta: np.ndarray) -> float:
         accuracies = [np.mean(descent.linear(theta, e).predict(X) == y) for e, X, y in parts]

@@ -22,7 +22,7 @@ from skdare.cli._saved_model import size
 from skdare.cli._tables import option_name, read_table, table_keys
 from skdare.cli._training_rows import check_no_missing_values, preparation_of
 from skdare.datasets import DomainData, guess_task, open_table
-from skdare.datasets._lazy_rows import PreparedRows
+from skdare.datasets._lazy_rows import PreparedRows, transformed
 from skdare.datasets._manifest import MANIFEST
 
 Steps = Sequence[tuple[str, Any]]
@@ -87,7 +87,6 @@ class Fitting:
         """What was fitted to what, and where it was saved."""
         labels, counts = np.unique(self.data.domains, return_counts=True)
         classes = self.head.classes_.tolist() if is_classifier(self.head) else None
-        solution = getattr(self.head, "solution_", None)
         return {
             "file": path,
             "bytes": size(path),
@@ -102,7 +101,7 @@ class Fitting:
             "classes": classes,
             "preparation": [name for name, _ in self.steps],
             "rehearsed": self.rehearse,
-            "converged": bool(getattr(solution, "converged", True)),
+            "converged": self.head.solution_.converged,
         }
 
 
@@ -116,26 +115,14 @@ def _fit_steps(steps: Steps, X: Any) -> Any:
             step.fit(rows)
         elif isinstance(step, StandardScaler):
             for _, chunk in chunks(X, slice(0, len(X))):
-                step.partial_fit(_at_least_float32(chunk))
+                step.partial_fit(chunk)
         else:
             step.fit(X[:1])
         if isinstance(step, StandardScaler):
             keep_constant_features(step, rows)
         if not on_disk:
             rows = step.transform(rows)
-    return PreparedRows(X, partial(_transformed, steps), dtype) if on_disk else rows
-
-
-def _transformed(steps: Steps, rows: np.ndarray) -> np.ndarray:
-    rows = _at_least_float32(rows)
-    for _, step in steps:
-        rows = step.transform(rows)
-    return rows
-
-
-def _at_least_float32(rows: np.ndarray) -> np.ndarray:
-    """Rows in single precision where they have half: the mean of float16 rows is not a float16."""
-    return rows.astype(np.float32) if rows.dtype == np.float16 else rows
+    return PreparedRows(X, partial(transformed, steps), dtype) if on_disk else rows
 
 
 def _unfitted_head(name: str, task: str) -> Any:

@@ -77,14 +77,9 @@ class SavedModel:
 
     def prepared(self, X: np.ndarray) -> np.ndarray:
         """Rows as the head takes them."""
-        import numpy as np
+        from skdare.datasets._lazy_rows import transformed
 
-        if X.dtype == np.float16 and len(self.steps) > 1:
-            # The mean of float16 numbers need not be one.
-            X = X.astype(np.float32)
-        for _, step in self.steps[:-1]:
-            X = step.transform(X)
-        return X
+        return transformed(self.steps[:-1], X)
 
     def sources(self, places: Sequence[str], key: str | None, **beside: Any) -> list[RowSource]:
         """Sources of the rows in these files; they must have as many features as the head."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,18 @@ class ChunkedRows(BlockReader):
                 f"dtype={str(chunk.dtype)!r}"
             )
         return chunk
+
+
+def transformed(steps: Sequence[tuple[str, Any]], rows: np.ndarray) -> np.ndarray:
+    """Rows after the fitted steps of a pipeline, in single precision at least.
+
+    The mean of float16 rows is not a float16.
+    """
+    if steps and rows.dtype == np.float16:
+        rows = rows.astype(np.float32)
+    for _, step in steps:
+        rows = step.transform(rows)
+    return rows
 
 
 class PreparedRows(RowReader):

@@ -85,7 +85,7 @@ class StoreWriter:
         fewer, so that less is lost.
     resume : bool
         Go on with an unfinished store, which must have been begun with the same arguments, but
-        for ``rows_per_shard``; or begin, where there is none.
+        for ``rows_per_shard``. If the path has no store yet, begin one.
 
     Examples
     --------

@@ -119,7 +119,7 @@ def write_theory(chapters: Sequence[Chapter], path: str | os.PathLike[str]) -> P
 
 
 def read_records(run_folder: str | os.PathLike[str]) -> list[Record]:
-    """The records of a run; an error where there are none."""
+    """Records of a run, which must have at least one."""
     log = Log(run_folder)
     records = log.read()
     if not records:

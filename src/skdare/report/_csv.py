@@ -66,7 +66,7 @@ def _written(rows: Iterable[Iterable[str]]) -> str:
 
 
 def _text(value: Field, safe: bool) -> Any:
-    """Numbers in full; empty where there is none."""
+    """Text of a cell: numbers in full, missing ones empty."""
     if isinstance(value, str):
         return spreadsheet_safe(value) if safe else value
     return "" if value is None or math.isnan(value) else repr(value)

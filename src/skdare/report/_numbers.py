@@ -48,7 +48,7 @@ class Scale:
         return self.factor * value
 
     def value(self, value: float, *, unit: bool = False) -> str:
-        """The value, or a dash where there is none."""
+        """The value as text; a dash stands for a missing one."""
         if math.isnan(value):
             return NONE
         return typographic(f"{self.scaled(value):.{self.digits}f}") + (self.unit if unit else "")
@@ -95,7 +95,7 @@ def typographic(text: str) -> str:
 
 
 def spread(scale: Scale, half_width: float, *, sign: bool = True) -> str:
-    """A half width, or nothing where there is none."""
+    """The half width of an interval as text; empty if it is missing."""
     if math.isnan(half_width):
         return ""
     text = f"{scale.scaled(half_width):.{scale.digits}f}"

@@ -15,7 +15,7 @@ MOST_TICKS = 9
 
 @dataclass(frozen=True)
 class Series:
-    """Values of one line and the half widths of their intervals, NaN where there is none.
+    """Values of one line, and the half widths of their intervals; missing ones are NaN.
 
     ``saw_labels`` says that the line was trained with labels of the domain it is scored on.
     """

@@ -56,7 +56,7 @@ class Table:
     baseline : str
         The head that underlined cells are above; empty where cells cannot be marked.
     trials : int
-        Number of trials behind the intervals after ±; 0 where there are none.
+        Number of trials behind the intervals after ±; 0 if the table has no intervals.
     kind : str
         What those trials are.
     """

@@ -15,7 +15,7 @@ from skdare.whitening.roots.eigen import Spectrum
 from skdare.whitening.roots.few_rows import FewRowsSpectrum
 from skdare.whitening.roots.quick import quick_inverse_root
 from skdare.whitening.sums import FeatureMoments
-from skdare.whitening.whitening import Whitening, spectrum_of
+from skdare.whitening.whitening import Whitening
 
 # The most that one pass brings back of moments from a worker.
 _PASS_BYTES = 1 << 30
@@ -42,6 +42,7 @@ class DomainCache:
         self._lock = RLock()
         self._moments: Moments | None = None
         self._feature_moments: FeatureMoments | None = None
+        # Of the covariance and of the raw moment; every strength of shrinkage shares them.
         self._spectra: dict[bool, Spectrum | FewRowsSpectrum] = {}
         self._last: tuple[Whitening, Adjustment] | None = None
 
@@ -96,19 +97,16 @@ class DomainCache:
         rho = whitening.strength(moments)
         if rho == 1.0:
             return self._adjustment(whitening, None, None)
-        if centered not in self._spectra and moments.factor is None:
+        if centered not in self._spectra and moments.factor is not None:
+            self._spectra[centered] = FewRowsSpectrum.of_moments(moments, centered=centered)
+        elif centered not in self._spectra:
+            dtype = work_dtype(self.X)
             S = moments.second_moment(centered=centered)
-            W = quick_inverse_root(S, rho, whitening.ridge(moments), work_dtype(self.X))
+            W = quick_inverse_root(S, rho, whitening.ridge(moments), dtype)
             if W is not None:
                 return Adjustment(moments.d, 0.0, W)
-        return self._adjustment(whitening, self._spectrum(centered), None)
-
-    def _spectrum(self, centered: bool) -> Spectrum | FewRowsSpectrum:
-        """Spectrum of the second moment, which every strength of shrinkage shares."""
-        if centered not in self._spectra:
-            dtype = work_dtype(self.X)
-            self._spectra[centered] = spectrum_of(self.moments, centered=centered, dtype=dtype)
-        return self._spectra[centered]
+            self._spectra[centered] = Spectrum.of_matrix(S, dtype)
+        return self._adjustment(whitening, self._spectra[centered], None)
 
     def _adjustment(
         self,

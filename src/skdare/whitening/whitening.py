@@ -109,7 +109,7 @@ class Whitening:
             ridge = ridge_of(rho, target, moments.scale(centered=centered))
             return Adjustment(moments.d, ridge**-0.5, common=common)
         if spectrum is None:
-            spectrum = spectrum_of(moments, centered=centered, common=common, dtype=dtype)
+            spectrum = _spectrum_of(moments, centered=centered, common=common, dtype=dtype)
         ridge = ridge_of(rho, target, spectrum.scale)
         if isinstance(spectrum, FewRowsSpectrum):
             return spectrum.inverse_root(rho, ridge, root_weight=root_weight)
@@ -131,7 +131,7 @@ class Whitening:
         return like(inverse_sqrt(P, rtol=rtol), P, dtype or P.dtype)
 
 
-def spectrum_of(
+def _spectrum_of(
     moments: Moments, *, centered: bool, common: Array | None = None, dtype: object = None
 ) -> Spectrum | FewRowsSpectrum:
     """Spectrum of a second moment, in common coordinates if any; of few rows, through the rows."""
