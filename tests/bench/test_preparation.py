@@ -30,7 +30,7 @@ def test_the_bench_prepares_rows_as_a_pipeline_of_the_same_steps_does(name, dtyp
     preparation = OPTIONS[name]
     X = rows(dtype)
     train = np.arange(60) % 3 > 0
-    pipeline = Pipeline(preparation.steps()).fit(X[train])
+    pipeline = Pipeline(preparation.fit(X[train]))
     prepared = preparation(X, train)
     assert prepared.dtype == dtype
     np.testing.assert_allclose(

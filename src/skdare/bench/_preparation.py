@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,11 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skdare._validation import InputError, check_choice, check_number
-from skdare.arrays import rounding_unit
+from skdare.arrays import RowReader, chunks, rounding_unit, work_dtype
+from skdare.datasets._lazy_rows import transformed
 
 PROJECTIONS = ("random", "pca")
+Steps = Sequence[tuple[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,30 @@ class Preparation:
         """Whether it depends on which rows are trained on."""
         return self.impute is not None or self.standardize
 
-    def steps(self) -> list[tuple[str, Any]]:
+    def fit(self, X: Any) -> Steps:
+        """The steps, fitted to these rows; those on disk are read in chunks.
+
+        Medians need all rows in memory: rows on disk cannot be imputed.
+        """
+        steps = self.steps()
+        on_disk = isinstance(X, RowReader)
+        if not on_disk:
+            X = np.asarray(X, dtype=work_dtype(X))
+        for _, step in steps:
+            if not on_disk:
+                step.fit(X)
+            elif isinstance(step, StandardScaler):
+                for _, chunk in chunks(X, slice(0, len(X))):
+                    step.partial_fit(chunk)
+            else:
+                step.fit(X[:1])
+            if isinstance(step, StandardScaler):
+                _keep_constant_features(step, X)
+            if not on_disk:
+                X = step.transform(X)
+        return steps
+
+    def steps(self) -> Steps:
         """Unfitted scikit-learn transformers, each with its name."""
         steps: list[tuple[str, Any]] = []
         if self.impute is not None:
@@ -64,21 +90,10 @@ class Preparation:
 
     def __call__(self, X: np.ndarray, train: np.ndarray) -> np.ndarray:
         """All rows, prepared by the training ones."""
-        if not self.is_fitted:
-            return X
-        dtype = X.dtype if X.dtype == np.float64 else np.dtype(np.float32)
-        X = np.asarray(X, dtype=dtype)
-        for _, step in self.steps():
-            # In double precision, so that single-precision rows are rounded once a step.
-            rows = np.asarray(X, dtype=np.float64)
-            step.fit(rows[train])
-            if isinstance(step, StandardScaler):
-                keep_constant_features(step, X)
-            X = step.transform(rows).astype(dtype, copy=False)
-        return X
+        return transformed(self.fit(X[train]), X) if self.is_fitted else X
 
 
-def keep_constant_features(scaler: StandardScaler, X: Any) -> None:
+def _keep_constant_features(scaler: StandardScaler, X: Any) -> None:
     """Let a fitted scaler divide by one what varies by no more than the rounding of X's dtype.
 
     Divided by its standard deviation, such a feature would become noise.

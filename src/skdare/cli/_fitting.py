@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
-from skdare.arrays import RowReader, chunks
+from skdare.arrays import RowReader, work_dtype
 from skdare.bench._feature_set import without_small_domains
 from skdare.bench._heads import HEADS
-from skdare.bench._preparation import keep_constant_features
+from skdare.bench._preparation import Preparation, Steps
 from skdare.cli._options import set_options
 from skdare.cli._saved_model import size
 from skdare.cli._tables import option_name, read_table, table_keys
@@ -24,8 +23,6 @@ from skdare.cli._training_rows import check_no_missing_values, preparation_of
 from skdare.datasets import DomainData, guess_task, open_table
 from skdare.datasets._lazy_rows import PreparedRows, transformed
 from skdare.datasets._manifest import MANIFEST
-
-Steps = Sequence[tuple[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,20 +34,19 @@ class Fitting:
     data : DomainData
         Features may stay on disk.
     head : head
-    steps : sequence of (name, transformer)
-        What prepares the rows.
+    preparation : Preparation
     rehearse : bool
     """
 
     data: DomainData
     head: Any
-    steps: Steps
+    preparation: Preparation
     rehearse: bool
 
     @classmethod
     def of(cls, places: Sequence[str], options: dict[str, Any]) -> Fitting:
         """Read the table, and refuse before the fit all that can be refused before it."""
-        steps = preparation_of(options).steps()
+        preparation = preparation_of(options)
         data = without_small_domains(_table(places, options), options["min_rows"])
         head = _unfitted_head(options["head"], options["task"] or guess_task(data.y))
         head.set_params(**set_options(head, options["options"]))
@@ -61,26 +57,27 @@ class Fitting:
             )
         if options["rehearse"] and len(np.unique(data.domains)) < 2:
             raise ValueError("--rehearse holds a domain out, and there is 1; give more domains")
-        return cls(data, head, steps, options["rehearse"])
+        return cls(data, head, preparation, options["rehearse"])
 
     def fit(self, progress: Callable[[str], None]) -> Any:
         """The fitted head, in a pipeline where rows are prepared."""
         y = self.data.y
         domains = self.data.domains
-        X = _fit_steps(self.steps, self.data.X) if self.steps else self.data.X
+        steps = self.preparation.fit(self.data.X)
+        X = _prepared(self.data.X, steps) if steps else self.data.X
         if not isinstance(X, RowReader):
             check_no_missing_values(X, "training")
         self.head.fit(X, y, domains=domains)
         if self.rehearse:
             self.head.rehearse(X, y, domains=domains, progress=progress)
-        self._name_features()
-        return Pipeline([*self.steps, ("head", self.head)]) if self.steps else self.head
+        self._name_features(steps)
+        return Pipeline([*steps, ("head", self.head)]) if steps else self.head
 
-    def _name_features(self) -> None:
+    def _name_features(self, steps: Steps) -> None:
         """Give the model the names of the columns, so that it finds them again by name."""
         names = self.data.feature_names
         if names is not None:
-            for step in (*(step for _, step in self.steps), self.head):
+            for step in (*(step for _, step in steps), self.head):
                 step.feature_names_in_ = np.array(names, dtype=object)
 
     def summary(self, path: str) -> dict[str, Any]:
@@ -99,30 +96,17 @@ class Fitting:
                 for domain, n in zip(labels.tolist(), counts.tolist(), strict=True)
             ],
             "classes": classes,
-            "preparation": [name for name, _ in self.steps],
+            "preparation": [name for name, _ in self.preparation.steps()],
             "rehearsed": self.rehearse,
             "converged": self.head.solution_.converged,
         }
 
 
-def _fit_steps(steps: Steps, X: Any) -> Any:
-    """Fit the steps and return prepared rows; those on disk are prepared when they are read."""
-    on_disk = isinstance(X, RowReader)
-    dtype = np.float64 if X.dtype == np.float64 else np.float32
-    rows = X if on_disk else np.asarray(X, dtype=dtype)
-    for _, step in steps:
-        if not on_disk:
-            step.fit(rows)
-        elif isinstance(step, StandardScaler):
-            for _, chunk in chunks(X, slice(0, len(X))):
-                step.partial_fit(chunk)
-        else:
-            step.fit(X[:1])
-        if isinstance(step, StandardScaler):
-            keep_constant_features(step, rows)
-        if not on_disk:
-            rows = step.transform(rows)
-    return PreparedRows(X, partial(transformed, steps), dtype) if on_disk else rows
+def _prepared(X: Any, steps: Steps) -> Any:
+    """Rows after the fitted steps; those on disk are prepared when they are read."""
+    if isinstance(X, RowReader):
+        return PreparedRows(X, partial(transformed, steps), work_dtype(X))
+    return transformed(steps, X)
 
 
 def _unfitted_head(name: str, task: str) -> Any:
