@@ -27,7 +27,8 @@ def shrunk(S: np.ndarray, shrinkage: float, target: str) -> np.ndarray:
 def adjustments(domains, *, shrinkage, target, centered) -> list[np.ndarray]:
     """Σ̂_e^{-1/2} of each domain's rows, shrunk as the options say.
 
-    Towards the pool P it is C W̃ with C = P^{-1/2} and W̃ = ((1-ρ) C Σ̂_e C + ρ I)^{-1/2}.
+    Towards the pool P it is C W̃ with C = P^{-1/2} and W̃ = ((1-ρ) C Σ̂_e C + ρ I)^{-1/2}; towards
+    the diagonal D of Σ̂_e the same with D^{-1/2} in place of C.
     """
     moments = [second_moment(X, centered=centered) for X in domains]
     roots = []
@@ -39,8 +40,9 @@ def adjustments(domains, *, shrinkage, target, centered) -> list[np.ndarray]:
         goal = np.eye(d)
         if target == "scaled":
             goal = np.trace(S) / d * np.eye(d)
-        elif target == "pooled":
-            C = inverse_root(np.mean(moments, axis=0))
+        elif target in ("pooled", "diagonal"):
+            P = np.mean(moments, axis=0) if target == "pooled" else np.diag(np.diagonal(S))
+            C = inverse_root(P)
             roots.append(C @ inverse_root((1 - rho) * C @ S @ C + rho * goal))
             continue
         roots.append(inverse_root((1 - rho) * S + rho * goal))

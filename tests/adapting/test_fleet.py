@@ -171,6 +171,7 @@ def test_only_plain_labels_are_saved(tmp_path):
     ("options", "remedy"),
     [
         ({"shrinkage_target": "pooled"}, "shrinkage_target='scaled' or 'identity'"),
+        ({"shrinkage_target": "diagonal"}, "shrinkage_target='scaled' or 'identity'"),
         ({"shrinkage": "ledoit-wolf"}, "fit with a number"),
         ({"adaptation": None}, "set adaptation='centered' or 'raw'"),
     ],

@@ -17,6 +17,7 @@ from skdare.adapting.stream_moments import Forgetting
 from skdare.fitting.domain_fit import domain_fit_of
 from skdare.persist import TensorFile
 from skdare.whitening.moments import Moments, RunningSums
+from skdare.whitening.prior import Trust
 from small_streams import FORMS, assert_same_bits, fit, rows_of_a_domain
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdare.LabelShiftWarning")
@@ -64,7 +65,7 @@ def test_a_row_counts_half_after_its_half_life(form, n):
     weight = 0.5 ** (np.arange(n)[::-1] / 40.0)
     moments = Moments.of(X, sample_weight=weight)
     adaptation = domain_fit_of(head).adaptation
-    trust = weight.sum() / (weight.sum() + 24)
+    trust = adaptation.prior_rows.trust(weight.sum())
     W = adaptation.blended(adaptation.adjustment(moments, None), trust)
     V, b = adaptation.raw_weights(W, moments.mean, trust)
     adapted = fed(head.adapter(half_life=40), X, [7]).head_
@@ -213,15 +214,16 @@ def test_the_foreseen_change_of_scores_is_the_true_one_to_first_order(form):
     stale = StaleRoot(adaptation, adaptation.spectrum(before), 0.01)
     assert stale.is_bounded
     new = adaptation.adjustment(after, None)
+    trust = Trust(mean=0.9, adjustment=0.7)
     V, U = (
-        adaptation.raw_weights(adaptation.blended(W, 0.7), after.mean, 0.7)[0]
+        adaptation.raw_weights(adaptation.blended(W, trust), after.mean, trust)[0]
         for W in (new, stale.adjustment)
     )
-    shift = adaptation.shift(after.mean, 0.7)
+    shift = adaptation.shift(after.mean, trust)
     Z = Y if shift is None else Y - shift
     true = np.linalg.norm(Z @ (V - U)) / np.linalg.norm(Z @ V)
-    assert stale.score_change(after, 0.7) == pytest.approx(true, rel=0.03)
-    assert stale.score_change(before, 0.7) < 1e-6 * true + 1e-12
+    assert stale.score_change(after, trust) == pytest.approx(true, rel=0.03)
+    assert stale.score_change(before, trust) < 1e-6 * true + 1e-12
 
 
 def test_a_head_without_shrinkage_is_never_kept_while_directions_are_missing():

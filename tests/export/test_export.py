@@ -136,7 +136,7 @@ def test_a_graph_says_where_it_comes_from_and_asks_little_of_a_runtime(three_cla
 
 
 @ignore_shift
-@pytest.mark.parametrize("target", ["scaled", "identity", "pooled"])
+@pytest.mark.parametrize("target", ["scaled", "identity", "pooled", "diagonal"])
 @pytest.mark.parametrize("adaptation", ["raw", "centered", "covariance"])
 def test_one_session_serves_every_tenant(problem, head_for, adaptation, target):
     pytest.importorskip("onnx", reason="onnx is not installed")

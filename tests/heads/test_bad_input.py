@@ -73,6 +73,7 @@ def test_wrong_data_is_named_before_any_work(head, change, message, three_classe
         (DAREClassifier, {"shrinkage": "lw"}, "'ledoit-wolf' or 'oas'"),
         (DAREClassifier, {"shrinkage_target": "I"}, "'scaled', 'identity', 'pooled'"),
         (DAREClassifier, {"shrinkage": "oas", "shrinkage_target": "pooled"}, "use a number"),
+        (DAREClassifier, {"shrinkage": "oas", "shrinkage_target": "diagonal"}, "use a number"),
         (DAREClassifier, {"mean_penalty": "hard"}, "'exact'"),
         (DAREClassifier, {"mean_penalty": -1}, "0 or more"),
         (DAREClassifier, {"adaptation": "paper"}, "'centered', 'raw'"),

@@ -40,6 +40,8 @@ HEADS = [
     DAREClassifier(),
     DAREClassifier(mean_penalty="exact", centered=True, shrinkage="ledoit-wolf"),
     DAREClassifier(shrinkage_target="pooled", shrinkage=0.5),
+    DAREClassifier(shrinkage_target="diagonal", shrinkage=0.5),
+    DAREClassifier(shrinkage_target="diagonal", shrinkage=1.0, adaptation="centered"),
     DAREClassifierCV(strategies=("erm", "raw")),
     ERMClassifier(),
     ERMClassifier(solver="trust-ncg"),

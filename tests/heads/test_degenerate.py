@@ -20,6 +20,8 @@ ADJUSTED = {
     "by default": {},
     "covariance": {"centered": True, "shrinkage": 0.0, "adaptation": "centered"},
     "pooled": {"shrinkage_target": "pooled"},
+    "diagonal": {"shrinkage_target": "diagonal"},
+    "standardised": {"shrinkage": 1.0, "shrinkage_target": "diagonal", "adaptation": "centered"},
     "pooled covariance": {"shrinkage_target": "pooled", "centered": True},
     "ledoit-wolf": {"shrinkage": "ledoit-wolf"},
     "identity": {"shrinkage_target": "identity"},

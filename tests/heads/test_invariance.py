@@ -87,6 +87,13 @@ WITHOUT_ORIGIN = {
         "shrinkage_target": "identity",
     },
     "DARE, pooled": {"centered": True, "mean_penalty": 0.0, "shrinkage_target": "pooled"},
+    "DARE, diagonal": {"centered": True, "mean_penalty": 0.0, "shrinkage_target": "diagonal"},
+    "DARE, standardised": {
+        "centered": True,
+        "mean_penalty": 0.0,
+        "shrinkage": 1.0,
+        "shrinkage_target": "diagonal",
+    },
     "DARE, covariance": {"centered": True, "mean_penalty": 0.0, "guess": "covariance"},
     "DARE, weighted": {"centered": True, "mean_penalty": 0.0, "guess": {"north": 1.0, "west": 3.0}},
     "DARE, means estimated": {"centered": True, "estimate_mean": True},
@@ -275,7 +282,7 @@ def test_the_array_library_does_not_matter(
 @pytest.mark.parametrize(
     ("shrinkage", "target"),
     [
-        *product([0.0, 0.5, 1.0], ["scaled", "identity", "pooled"]),
+        *product([0.0, 0.5, 1.0], ["scaled", "identity", "pooled", "diagonal"]),
         *product(["ledoit-wolf"], ["scaled", "identity"]),
     ],
 )

@@ -64,6 +64,8 @@ WHITENINGS = [
     {"shrinkage": 0.5, "shrinkage_target": "scaled", "centered": True},
     {"shrinkage": 0.0, "shrinkage_target": "scaled", "centered": True},
     {"shrinkage": 0.3, "shrinkage_target": "pooled", "centered": True},
+    {"shrinkage": 0.3, "shrinkage_target": "diagonal", "centered": True},
+    {"shrinkage": 1.0, "shrinkage_target": "diagonal", "centered": False},
     {"shrinkage": "ledoit-wolf", "shrinkage_target": "scaled", "centered": False},
     {"shrinkage": "oas", "shrinkage_target": "scaled", "centered": True},
 ]

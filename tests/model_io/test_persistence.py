@@ -80,7 +80,16 @@ def test_a_loaded_head_adapts_diagnoses_and_rehearses_as_before(tmp_path, name):
     assert again.rehearsal_ == head.rehearsal_
 
 
-@pytest.mark.parametrize("options", [{"shrinkage_target": "pooled"}, {"adaptation": "centered"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"shrinkage_target": "pooled"},
+        {"shrinkage_target": "diagonal"},
+        {"shrinkage": 1.0, "shrinkage_target": "diagonal"},
+        {"adaptation": "centered"},
+        {"adjust": False, "adaptation": "centered"},
+    ],
+)
 def test_domains_with_fewer_rows_than_features_stay_thin(tmp_path, options):
     rng = np.random.default_rng(0)
     X, domains = rng.normal(size=(300, 40)), np.repeat(np.arange(20), 15)

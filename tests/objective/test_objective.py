@@ -24,7 +24,7 @@ def numerical_jacobian(function, theta, h=1e-5):
     return np.stack([(function(theta + s) - function(theta - s)) / (2 * h) for s in steps], axis=-1)
 
 
-@pytest.mark.parametrize("target", ["scaled", "identity", "pooled"])
+@pytest.mark.parametrize("target", ["scaled", "identity", "pooled", "diagonal"])
 @pytest.mark.parametrize("centered", [True, False])
 @pytest.mark.parametrize("penalty", [0.0, 1.0, 30.0])
 @pytest.mark.parametrize("intercept", [True, False])

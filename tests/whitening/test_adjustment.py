@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oracle import inverse_root, second_moment, shrunk
+from oracle import adjustments, inverse_root, second_moment, shrunk
 from skdare import DAREClassifier
 from skdare.whitening.adjustment import Adjustment, average
 from skdare.whitening.moments import Moments
@@ -12,6 +12,7 @@ from skdare.whitening.roots.few_rows import FewRowsSpectrum
 from skdare.whitening.roots.krylov import deflated_inverse_root
 from skdare.whitening.roots.newton_schulz import newton_schulz_inverse_root
 from skdare.whitening.shrinkage import ridge_of
+from skdare.whitening.whitening import Whitening
 
 STRENGTHS = [0.0, 0.1, 0.5, 0.999, 1.0]
 
@@ -34,6 +35,49 @@ def test_whitened_domain_has_identity_covariance(three_classes, array_library, l
     S = Moments.of(array_library.asarray(X)).second_moment()
     W = array_library.to_numpy(inverse_sqrt(S))
     np.testing.assert_allclose(second_moment(X @ W, centered=True), np.eye(X.shape[1]), atol=1e-10)
+
+
+@pytest.mark.parametrize("centered", [True, False])
+@pytest.mark.parametrize("rho", [0.0, 0.4, 1.0])
+def test_shrinking_towards_the_diagonal_whitens_correlations_in_any_units(
+    three_classes, array_library, rho, centered
+):
+    X = three_classes.X[three_classes.rows("north")]
+    units = np.geomspace(0.3, 2.0, X.shape[1])
+    whitening = Whitening(True, centered, rho, "diagonal")
+    W, scaled = (
+        whitening.adjustment(Moments.of(array_library.asarray(rows))).to_numpy()
+        for rows in (X, X * units)
+    )
+    (expected,) = adjustments([X], shrinkage=rho, target="diagonal", centered=centered)
+    np.testing.assert_allclose(W.dense(), expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose((X * units) @ scaled.dense(), X @ expected, rtol=0, atol=1e-8)
+
+
+def test_an_adjustment_that_is_not_symmetric_goes_back_by_its_transpose(three_classes):
+    W = Whitening(True, True, 0.4, "diagonal").adjustment(Moments.of(three_classes.X))
+    B, G = np.random.default_rng(0).normal(size=(2, W.d, 3))
+    assert np.sum(W.apply(B) * G) == pytest.approx(np.sum(B * W.back(G)), rel=1e-12)
+    assert not np.allclose(W.dense(), W.dense().T)
+
+
+def test_a_feature_that_is_constant_in_a_domain_is_not_blown_up(three_classes):
+    X = three_classes.X.copy()
+    X[:, 0] = 3.0 + 1e-9 * X[:, 0]
+    W = Whitening(True, True, 1.0, "diagonal").adjustment(Moments.of(X))
+    assert W.diagonal.max() / np.median(W.diagonal) < 20
+
+
+@pytest.mark.parametrize("rho", [0.4, 1.0])
+def test_the_average_of_diagonal_adjustments_is_that_of_their_matrices(three_classes, rho):
+    whitening = Whitening(True, True, rho, "diagonal")
+    parts = [whitening.adjustment(Moments.of(X)) for X in three_classes.parts()[0]]
+    expected = np.mean([W.dense() for W in parts], axis=0)
+    np.testing.assert_allclose(average(parts).dense(), expected, rtol=0, atol=1e-12)
+    first = parts[0]
+    mixed = average([first, Adjustment(first.d, 2.0)], [0.25, 0.75]).dense()
+    expected = 0.25 * first.dense() + 1.5 * np.eye(first.d)
+    np.testing.assert_allclose(mixed, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("label", ["north", "south", "west"])

@@ -16,10 +16,11 @@ from skdare.adapting.stream_file import StreamFile, head_digest
 from skdare.adapting.stream_moments import NUMBERS, SHAPES, Forgetting, StreamMoments
 from skdare.arrays import Array
 from skdare.engines import as_rows
-from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of, trust_in
+from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of
 from skdare.persist import INTEGER, NUMBER
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments, warn_of_outliers
+from skdare.whitening.prior import Trust
 from skdare.whitening.roots.eigen import Spectrum
 from skdare.whitening.whitening import RowsAlike
 
@@ -39,8 +40,9 @@ class Adapter:
     head : fitted DARE head
         Never modified.
     prior_rows : float, optional
-        The averaged adjustment counts as this many rows of the new domain; 0 is a hard switch.
-        Default: the number of features.
+        The training domains' averages count as this many rows of the new domain; 0 is a hard
+        switch. Default: what they are worth by how much domains differ, for the mean and for the
+        adjustment; see `PriorRows`.
     min_rows : int, default=2
         Rows below which ``head_`` refuses.
     half_life : float, optional
@@ -99,7 +101,7 @@ class Adapter:
                 "staleness needs shrinkage towards a multiple of the identity, and this head "
                 "shrinks towards the pooled second moment; leave staleness at 0"
             )
-        self._prior_rows = head.n_features_in_ if prior_rows is None else prior_rows
+        self._prior_rows = prior_rows
         self._min_rows = min_rows
         self._staleness = staleness
         self._stream = StreamMoments(head.n_features_in_, forgetting)
@@ -149,7 +151,7 @@ class Adapter:
                 "these rows are all the same, as from a stuck sensor; adapting needs rows that "
                 "differ"
             )
-        trust = trust_in(moments.n, self._prior_rows)
+        trust = self._prepared.trust(moments.n, self._prior_rows)
         adjustment = self._adjustment(moments, trust)
         head = self._head._adapted(adjustment, moments.mean, trust, self.n_seen_)
         warn_of_outliers({"(new)": moments})
@@ -162,7 +164,7 @@ class Adapter:
         assert fit.adaptation is not None
         return fit.adaptation
 
-    def _adjustment(self, moments: Moments, trust: float) -> Adjustment:
+    def _adjustment(self, moments: Moments, trust: Trust) -> Adjustment:
         """The adjustment by the rows seen: the last one, while its scores are near enough."""
         adaptation = self._prepared
         last = self._root
@@ -194,7 +196,7 @@ class Adapter:
             arrays |= {"root_values": spectrum.values, "root_vectors": spectrum.vectors}
             numbers |= {"root_scale": spectrum.scale, "root_rho": self._root.rho}
         options = {
-            "prior_rows": float(self._prior_rows),
+            "prior_rows": self._prior_rows,
             "min_rows": int(self._min_rows),
             "half_life": self._stream.forgetting.half_life,
             "staleness": float(self._staleness),

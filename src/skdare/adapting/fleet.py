@@ -19,10 +19,11 @@ from skdare.adapting.stream_moments import Forgetting
 from skdare.arrays import Array, Index, take, to_numpy
 from skdare.arrays.passes import all_within
 from skdare.engines import as_rows
-from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of, trust_in
+from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of
 from skdare.objective.scores import class_numbers, linear_scores, probabilities
 from skdare.persist import LABELS, HeaderArrays, ReadContext
 from skdare.whitening.adjustment import Adjustment
+from skdare.whitening.prior import Trust
 from skdare.whitening.shrinkage import ridge_of
 
 # Sizes of features that float32 holds with all their digits, and sums of them.
@@ -45,8 +46,8 @@ class Fleet:
         Never modified. Its shrinkage must be a number, towards a multiple of the identity.
     rank : int, default=16
     prior_rows : float, optional
-        The averaged adjustment counts as this many rows of every device; 0 is a hard switch.
-        Default: the number of features.
+        The training domains' averages count as this many rows of every device; 0 is a hard
+        switch. Default: as of an `Adapter`.
     min_rows : int, default=2
         Rows below which a device has the head as it is; `head_of` refuses. So it is for a
         device whose rows are all the same.
@@ -91,7 +92,7 @@ class Fleet:
         _check_kept_in_float32(head)
         self._head = head
         self._min_rows = min_rows
-        self._prior_rows = head.n_features_in_ if prior_rows is None else prior_rows
+        self._prior_rows = prior_rows
         self._sketches = Sketches(rank, head.n_features_in_, forgetting)
         self._slots: dict[Hashable, int] = {}
         self._guess: tuple[Adaptation, np.ndarray] | None = None
@@ -190,7 +191,7 @@ class Fleet:
         devices = LABELS.write(self.devices_, HeaderArrays(), "devices")
         options = {
             "rank": int(self._sketches.rank),
-            "prior_rows": float(self._prior_rows),
+            "prior_rows": self._prior_rows,
             "min_rows": int(self._min_rows),
             "half_life": self._sketches.forgetting.half_life,
         }
@@ -240,10 +241,10 @@ class Fleet:
         rows = check_domains(devices, X.shape[0], np.ones(X.shape[0]), name="devices")
         return X, list(zip(rows.labels, rows.index, strict=True))
 
-    def _moments(self, device: Hashable) -> tuple[LowRankMoments, float]:
+    def _moments(self, device: Hashable) -> tuple[LowRankMoments, Trust]:
         centered = self._adaptation.whitening.centered
         moments = self._sketches.moments(self._slots[device], centered=centered)
-        return moments, trust_in(moments.n, self._prior_rows)
+        return moments, self._adaptation.trust(moments.n, self._prior_rows)
 
     def _inverse_root(self, moments: LowRankMoments) -> tuple[float, np.ndarray]:
         """Inverse root of the shrunk second moment: everywhere, and more along its directions."""
@@ -287,12 +288,13 @@ class Fleet:
         U = moments.K.T @ moments.Q
         C = weights[:, None] * (U.T @ B)
         scores = rest * shared[:, :k] + (rows @ U.astype(rows.dtype)).astype(np.float64) @ C
-        F = trust * scores + (1.0 - trust) * shared[:, k:] + self._adaptation.b
+        share = trust.adjustment
+        F = share * scores + (1.0 - share) * shared[:, k:] + self._adaptation.b
         shift = self._adaptation.shift(moments.mean, trust)
         if shift is None:
             return F
         at_shift = rest * (shift @ B) + (shift @ U) @ C
-        return F - trust * at_shift - (1.0 - trust) * (shift @ self._guessed)
+        return F - share * at_shift - (1.0 - share) * (shift @ self._guessed)
 
 
 def _rows(X: Array, index: Index) -> np.ndarray:
@@ -331,7 +333,7 @@ def _check_sketchable(head: Any) -> None:
         )
     assert fit.adaptation is not None
     whitening = fit.adaptation.whitening
-    if whitening.target == "pooled":
+    if whitening.target in ("pooled", "diagonal"):
         raise ValueError(
             "a fleet keeps a few directions of each device and shrinks towards a multiple of the "
             "identity; fit with shrinkage_target='scaled' or 'identity', or use an adapter for "

@@ -18,6 +18,7 @@ import numpy as np
 from skdare.fitting.domain_fit import Adaptation
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
+from skdare.whitening.prior import Trust
 from skdare.whitening.roots.eigen import Spectrum
 from skdare.whitening.shrinkage import ridge_of
 
@@ -67,22 +68,23 @@ class StaleRoot:
         low, high = self._range()
         return low > 1e-6 * high
 
-    def serves(self, moments: Moments, trust: float, staleness: float) -> bool:
+    def serves(self, moments: Moments, trust: Trust, staleness: float) -> bool:
         """Whether scores of the rows seen are within ``staleness`` of those of a new root."""
         change = self.score_change(moments, trust)
         return change * (1.0 + _SECOND_ORDER * change) <= staleness
 
-    def score_change(self, moments: Moments, trust: float) -> float:
+    def score_change(self, moments: Moments, trust: Trust) -> float:
         """How far scores of the rows seen are from those of a new root, relative, to first order.
 
         ``‖Z D B‖ / ‖Z V‖`` in the Frobenius norm, for the rows Z (weighted as they count now, and
         less what the head subtracts in use), times the trust in D, with V the blended weights.
         """
-        V = trust * self._adjusted + (1.0 - trust) * self._guessed
+        share = trust.adjustment
+        V = share * self._adjusted + (1.0 - share) * self._guessed
         k = V.shape[1]
         shift = self._adaptation.shift(moments.mean, trust)
         offset = moments.mean if shift is None else moments.mean - shift
-        M = np.concatenate([trust * self._correction(moments), V], axis=1)
+        M = np.concatenate([share * self._correction(moments), V], axis=1)
         squares = np.sum(M * (moments.scatter @ M), axis=0) / moments.n + (offset @ M) ** 2
         change = squares[:k].sum()
         size = squares[k:].sum()

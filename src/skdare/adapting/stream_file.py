@@ -104,6 +104,8 @@ def head_digest(head: Any) -> str:
         digest.update(_described(adaptation.formulation).encode())
         arrays += [adaptation.B, adaptation.b, adaptation.mean, guess.common]
         arrays += [guess.scale, guess.matrix, guess.U, guess.weights]
+        if guess.diagonal is not None:
+            arrays.append(guess.diagonal)
     for array in arrays:
         values = np.zeros(0) if array is None else np.asarray(array, dtype="<f8")
         digest.update(repr(values.shape).encode())

@@ -5,7 +5,7 @@ Notation: B (d, k) canonical weights, b (k,) intercept, W (d, d) adjustment.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from skdare.solvers import Solution
 from skdare.whitening.adjustment import Adjustment, average
 from skdare.whitening.guess import GuessRule
 from skdare.whitening.moments import Moments
+from skdare.whitening.prior import PriorRows, Trust
 from skdare.whitening.roots.eigen import Spectrum
 from skdare.whitening.whitening import Whitening
 
@@ -37,6 +38,8 @@ class Adaptation:
     solution : Solution
     guess : Adjustment
         The averaged adjustment, towards which few rows are blended.
+    prior_rows : PriorRows
+        How many rows of a new domain the averages count as.
     """
 
     formulation: Formulation
@@ -45,12 +48,14 @@ class Adaptation:
     mean: np.ndarray
     solution: Solution
     guess: Adjustment
+    prior_rows: PriorRows
 
     @classmethod
-    def of(cls, fit: CanonicalFit) -> Adaptation:
-        """What adapting needs of a fit without penalty, on the host."""
+    def of(cls, fit: CanonicalFit, moments: Sequence[Moments]) -> Adaptation:
+        """What adapting needs of a fit without penalty, and of moments on the host."""
         guess = average(fit.adjustments).to_numpy()
-        return cls(fit.formulation, fit.B, fit.b, fit.mean, fit.solution, guess)
+        prior_rows = PriorRows.of_domains(moments, fit.formulation.whitening)
+        return cls(fit.formulation, fit.B, fit.b, fit.mean, fit.solution, guess, prior_rows)
 
     @property
     def whitening(self) -> Whitening:
@@ -60,52 +65,56 @@ class Adaptation:
     def spectrum(self, moments: Moments) -> Spectrum | None:
         """Spectrum of the second moment; None where the adjustment does not go by way of it."""
         whitening = self.whitening
-        if self.guess.common is not None or moments.factor is not None:
+        if not whitening.adjust or self.guess.common is not None or moments.factor is not None:
             return None
-        if whitening.strength(moments) == 1.0:
+        if whitening.target == "diagonal" or whitening.strength(moments) == 1.0:
             return None
         return Spectrum.of_matrix(moments.second_moment(centered=whitening.centered))
 
     def adjustment(self, moments: Moments, spectrum: Spectrum | None) -> Adjustment:
         """The adjustment of a domain with these moments, without any guess in it."""
+        if not self.whitening.adjust:
+            return self.guess
         return self.whitening.adjustment(moments, spectrum, self.guess.common)
 
-    def shift(self, mean: np.ndarray, trust: float) -> np.ndarray | None:
+    def trust(self, n: float, prior_rows: float | None = None) -> Trust:
+        """What n rows of a new domain count beside the averages, or beside that many rows."""
+        given = self.prior_rows if prior_rows is None else PriorRows(prior_rows, prior_rows)
+        return given.trust(n)
+
+    def shift(self, mean: np.ndarray, trust: Trust) -> np.ndarray | None:
         """What is subtracted from the rows in use, if anything is."""
         return blended_shift(self.formulation, self.mean, mean, trust)
 
-    def blended(self, adjustment: Adjustment, trust: float) -> Adjustment:
-        """``trust`` times the adjustment of a domain, and for the rest the guess."""
+    def blended(self, adjustment: Adjustment, trust: Trust) -> Adjustment:
+        """The adjustment of a domain as far as it is trusted, and for the rest the guess."""
         guess = self.guess
-        if trust == 1.0:
+        share = trust.adjustment
+        if share == 1.0:
             return adjustment
-        low_rank = adjustment.U is not None or guess.U is not None
-        if adjustment.matrix is None or guess.matrix is None or low_rank:
-            return average([adjustment, guess], [trust, 1.0 - trust])
-        scale = trust * adjustment.scale + (1.0 - trust) * guess.scale
-        matrix = trust * adjustment.matrix
-        matrix += (1.0 - trust) * guess.matrix
+        others = (adjustment.U, guess.U, adjustment.diagonal, guess.diagonal)
+        mixed = any(part is not None for part in others)
+        if adjustment.matrix is None or guess.matrix is None or mixed:
+            return average([adjustment, guess], [share, 1.0 - share])
+        scale = share * adjustment.scale + (1.0 - share) * guess.scale
+        matrix = share * adjustment.matrix
+        matrix += (1.0 - share) * guess.matrix
         return Adjustment(adjustment.d, scale, matrix, common=adjustment.common)
 
     def raw_weights(
-        self, adjustment: Adjustment, mean: np.ndarray, trust: float
+        self, adjustment: Adjustment, mean: np.ndarray, trust: Trust
     ) -> tuple[np.ndarray, np.ndarray]:
         """Weights and intercept on raw features, by an adjustment that is blended already."""
         return raw_weights((self.B, self.b), adjustment, self.shift(mean, trust))
 
 
-def trust_in(n: float, prior_rows: float) -> float:
-    """The share of the adjustment of a domain with n rows beside the guess."""
-    return n / (n + prior_rows)
-
-
 def blended_shift(
-    formulation: Formulation, training_mean: np.ndarray, mean: np.ndarray, trust: float
+    formulation: Formulation, training_mean: np.ndarray, mean: np.ndarray, trust: Trust
 ) -> np.ndarray | None:
     """What is subtracted from the rows of a domain with this mean, if anything is."""
     if not formulation.means.subtract_in_use:
         return None
-    return trust * mean + (1.0 - trust) * training_mean
+    return trust.mean * mean + (1.0 - trust.mean) * training_mean
 
 
 @dataclass(frozen=True, eq=False)

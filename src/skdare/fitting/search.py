@@ -11,12 +11,13 @@ import numpy as np
 from skdare.arrays import length
 from skdare.arrays.passes import RowPart
 from skdare.fitting.canonical_fit import CanonicalFit, CanonicalWeights, fit_canonical
-from skdare.fitting.domain_fit import blended_shift, trust_in
+from skdare.fitting.domain_fit import blended_shift
 from skdare.fitting.formulation import Formulation
 from skdare.fitting.problem import Problem
 from skdare.fitting.solver_options import SolverOptions
 from skdare.fitting.statistics import ProblemStatistics
 from skdare.whitening.adjustment import Adjustment, average
+from skdare.whitening.prior import PriorRows
 from skdare.whitening.whitening import RowsAlike, Whitening
 
 # From the simplest: within a few standard errors the earlier is preferred.
@@ -138,10 +139,10 @@ class _Fold:
         e = self.held_out
         guess = average(self.adjustments)
         if candidate.adapts:
-            trust = trust_in(length(problem.index[e]), prior_rows)
+            trust = PriorRows(prior_rows, prior_rows).trust(length(problem.index[e]))
             mean = self.statistics.domain_mean(e)
             shift = blended_shift(candidate.formulation, fit.mean, mean, trust)
-            W = average([self.adjustment, guess], [trust, 1.0 - trust])
+            W = average([self.adjustment, guess], [trust.adjustment, 1.0 - trust.adjustment])
             weights = fit.raw_weights(W, shift)
         else:
             means = [self.statistics.domain_mean(o) for o in self.chosen]

@@ -25,6 +25,7 @@ from skdare.heads._estimator import Head
 from skdare.whitening.adjustment import Adjustment, on_host
 from skdare.whitening.guess import GuessRule, guess_adjustment, guess_shares
 from skdare.whitening.moments import Moments, warn_of_outliers
+from skdare.whitening.prior import Trust
 
 if TYPE_CHECKING:
     from skdare.diagnosis import Diagnosis, Rehearsal
@@ -108,8 +109,10 @@ class AdjustedHead(Head):
         )
         adaptation = None
         if adapting is not None:
-            adaptation = Adaptation.of(self._fit_adaptation(problem, statistics, adapting, fit))
+            adapting_fit = self._fit_adaptation(problem, statistics, adapting, fit)
         host_moments, host_adjustments = host_copies()
+        if adapting is not None:
+            adaptation = Adaptation.of(adapting_fit, host_moments)
         self._domain_fit = DomainFit(
             whitening=formulation.whitening,
             moments=dict(zip(labels, host_moments, strict=True)),
@@ -149,7 +152,7 @@ class AdjustedHead(Head):
         self._warn_unless_converged(result.solution, " (the fit that adapt uses)")
         return result
 
-    def _adapted(self, adjustment: Adjustment, mean: np.ndarray, trust: float, rows: int) -> Self:
+    def _adapted(self, adjustment: Adjustment, mean: np.ndarray, trust: Trust, rows: int) -> Self:
         """A copy with the weights for a new domain.
 
         Parameters
@@ -158,8 +161,8 @@ class AdjustedHead(Head):
             That of the rows seen, without any guess in it.
         mean : array of shape (d,)
             Of the rows seen.
-        trust : float
-            How much the adjustment counts beside the guess.
+        trust : Trust
+            How much both count beside the training domains' averages.
         rows : int
             How many rows were seen.
         """
@@ -203,8 +206,9 @@ class AdjustedHead(Head):
         Parameters
         ----------
         prior_rows : float, optional
-            The averaged adjustment counts as this many rows of the new domain; 0 is a hard
-            switch to the new domain's own moments. Default: the number of features.
+            The training domains' averages count as this many rows of the new domain; 0 is a hard
+            switch to the new domain's own moments. Default: by how much the training domains
+            differ beside what a row says of one, for the mean and for the adjustment.
         min_rows : int, default=2
             Rows below which it refuses to give a head.
         half_life : float, optional

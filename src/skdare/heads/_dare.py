@@ -87,7 +87,7 @@ class _DARE(AdjustedHead):
                 intercept=self.fit_intercept,
             )
         adaptation = None
-        if self.adaptation is not None and self.adjust:
+        if self.adaptation is not None and (self.adjust or self.adaptation == "centered"):
             centered, adapting_means = ADAPTATIONS[self.adaptation]
             adapting = replace(whitening, centered=centered)
             adaptation = Formulation(adapting, adapting_means, self.l2)
@@ -133,14 +133,15 @@ class DAREClassifier(ClassifierHead, _DARE):
         noise of sampling them; 0 drops the constraint.
     shrinkage : float in [0, 1], "ledoit-wolf" or "oas", default=0.9
         The paper's ρ: how far each second moment is shrunk before it is inverted.
-    shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
-        Towards (tr/d) I, which has no unit; the raw identity, as the paper; or the mean second
+    shrinkage_target : {"scaled", "identity", "pooled", "diagonal"}, default="scaled"
+        Towards (tr/d) I, which has no unit; the raw identity, as the paper; the mean second
         moment of all training domains, in whose coordinates domains are then adjusted: for many
-        small domains.
+        small domains; or the domain's own feature variances, so that shrinkage 1.0 standardises
+        each feature by domain.
     centered : bool, default=False
         Whiten by the covariance, or by the raw second moment, as the paper's implementation.
     adjust : bool, default=True
-        False: no whitening (an ablation).
+        False: no whitening. With ``adaptation="centered"`` domains are then only centred.
     estimate_mean : bool, default=False
         True: centre every domain and subtract the averaged mean in use, instead of asking for
         invariance (an ablation).
@@ -210,14 +211,16 @@ class DARERegressor(RegressorHead, _DARE):
         sampling them; 0 drops the constraint.
     shrinkage : float in [0, 1], "ledoit-wolf" or "oas", default=0.9
         The paper's ρ: how far each second moment is shrunk before it is inverted.
-    shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
-        Towards (tr/d) I, which has no unit; the raw identity, as the paper; or the mean second
+    shrinkage_target : {"scaled", "identity", "pooled", "diagonal"}, default="scaled"
+        Towards (tr/d) I, which has no unit; the raw identity, as the paper; the mean second
         moment of all training domains, in whose coordinates domains are then adjusted: for many
-        small domains.
+        small domains; or the domain's own feature variances, so that shrinkage 1.0 standardises
+        each feature by domain.
     centered : bool, default=False
         Whiten by the covariance, or by the raw second moment.
     adjust : bool, default=True
-        False: no whitening (an ablation); rows are still centred by domain in training.
+        False: no whitening; rows are still centred by domain in training. With
+        ``adaptation="centered"`` those of a new domain are centred, too.
     estimate_mean : bool, default=False
         True: subtract the averaged mean in use, instead of asking for invariance (an ablation).
     guess : {"mean", "covariance"} or mapping, default="mean"

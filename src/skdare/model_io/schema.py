@@ -35,6 +35,7 @@ from skdare.persist import (
 from skdare.solvers import Solution, Status
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
+from skdare.whitening.prior import PriorRows
 from skdare.whitening.shrinkage import SHRINKAGE_TARGETS
 from skdare.whitening.whitening import Whitening
 
@@ -87,6 +88,7 @@ _ADJUSTMENT = ObjectOf(
         "weights": Nullable(ArrayOf("q")),
         "Q": Nullable(ArrayOf("rq")),
         "common": Nullable(ArrayOf("dd")),
+        "diagonal": Nullable(ArrayOf("d")),
     },
     is_valid=_multiplies,
 )
@@ -101,6 +103,13 @@ _SOLUTION = ObjectOf(
         "status": EnumMember(Status),
         "n_coarse": INTEGER,
     },
+)
+_PRIOR_ROWS = Nullable(
+    ObjectOf(
+        PriorRows,
+        {"mean": NUMBER, "adjustment": NUMBER},
+        is_valid=lambda values: min(values.values()) >= 0,
+    )
 )
 _WHITENING = ObjectOf(
     Whitening,
@@ -146,6 +155,7 @@ class StoredAdaptation:
     plan: StoredFormulation
     fitted: StoredFit
     guess: Adjustment
+    prior_rows: PriorRows | None = None
 
     @classmethod
     def of(cls, adaptation: Adaptation | None) -> StoredAdaptation | None:
@@ -159,6 +169,7 @@ class StoredAdaptation:
             StoredFormulation(formulation.whitening, stored, formulation.l2, formulation.by_rows),
             StoredFit(adaptation.B, adaptation.b, [], adaptation.mean, adaptation.solution),
             adaptation.guess,
+            adaptation.prior_rows,
         )
 
     def adaptation(self) -> Adaptation:
@@ -168,7 +179,9 @@ class StoredAdaptation:
         stored = plan.form
         means = MeanTreatment(stored.centered, stored.mean_penalty, stored.subtract)
         formulation = Formulation(plan.whitening, means, plan.l2, plan.by_rows)
-        return Adaptation(formulation, fit.B, fit.b, fit.mean, fit.solution, self.guess)
+        # Files of earlier versions have none: averages counted as d rows.
+        prior_rows = self.prior_rows or PriorRows(float(len(fit.mean)), float(len(fit.mean)))
+        return Adaptation(formulation, fit.B, fit.b, fit.mean, fit.solution, self.guess, prior_rows)
 
 
 _MEANS = ObjectOf(StoredMeans, {"centered": FLAG, "mean_penalty": LABEL, "subtract": FLAG})
@@ -186,7 +199,8 @@ _FIT = ObjectOf(
     },
 )
 _ADAPTATION = ObjectOf(
-    StoredAdaptation, {"plan": _FORMULATION, "fitted": _FIT, "guess": _ADJUSTMENT}
+    StoredAdaptation,
+    {"plan": _FORMULATION, "fitted": _FIT, "guess": _ADJUSTMENT, "prior_rows": _PRIOR_ROWS},
 )
 _REHEARSED = ObjectOf(
     Rehearsed,

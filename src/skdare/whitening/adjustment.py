@@ -17,13 +17,13 @@ from skdare.whitening.sums import STACK
 
 @dataclass(frozen=True, eq=False)
 class Adjustment:
-    """A matrix applied to weights: symmetric, or a symmetric one in coordinates that domains share.
+    """A matrix applied to weights, in coordinates that domains share if any.
 
     Whitening multiplies the weights, never the rows: ``(X W) B = X (W B)``. Without a common
-    matrix, ``W = scale I + matrix + U Q diag(weights) Qᵀ Uᵀ``: a scalar needs no matrix, a domain
-    with few rows only a low-rank U. With one, every domain is first seen through the
-    symmetric C, ``W = C W̃``, where W̃ has the same form with C U in place of U: adjusted points
-    are ``W̃ C x``.
+    matrix, ``W = scale I + diag(diagonal) + matrix + U Q diag(weights) Qᵀ Uᵀ``: a scalar needs no
+    matrix, standardising a diagonal, a domain with few rows only a low-rank U. With one, every
+    domain is first seen through the symmetric C, ``W = C W̃``, where W̃ has the same form with C U
+    in place of U: adjusted points are ``W̃ᵀ C x``.
 
     Parameters
     ----------
@@ -41,6 +41,7 @@ class Adjustment:
     score_map : array of shape (m, m), optional
         What the adjustment does to the scores of the m rows that it was made from,
         ``X W B = score_map (X C B)``; only in training, and only of few rows.
+    diagonal : array of shape (d,), optional
     """
 
     d: int
@@ -51,15 +52,16 @@ class Adjustment:
     Q: Array | None = None
     common: Array | None = None
     score_map: np.ndarray | None = None
+    diagonal: Array | None = None
 
     @property
     def is_scalar(self) -> bool:
         """Whether there is nothing but a scale (and what all domains share)."""
-        return self.matrix is None and self.U is None
+        return self.matrix is None and self.U is None and self.diagonal is None
 
     def like(self, B: Array) -> Array:
         """B in the array library and dtype of this adjustment."""
-        arrays = [a for a in (self.matrix, self.U, self.common) if a is not None]
+        arrays = [a for a in (self.matrix, self.U, self.common, self.diagonal) if a is not None]
         return like(B, arrays[0], arrays[0].dtype) if arrays else B
 
     def apply(self, B: Array) -> Array:
@@ -68,15 +70,20 @@ class Adjustment:
 
     def back(self, G: Array) -> Array:
         """Wᵀ G: points, or gradients in weights on raw features, in canonical coordinates."""
-        return self._inner(self._common_times(G))
+        return self._inner(self._common_times(G), transposed=True)
 
     def _common_times(self, B: Array) -> Array:
         return B if self.common is None else product(self.common, B)
 
-    def _inner(self, B: Array) -> Array:
+    def _inner(self, B: Array, *, transposed: bool = False) -> Array:
         result = self.scale * B
+        if self.diagonal is not None:
+            result = result + self.diagonal[:, None] * B
         if self.matrix is not None:
-            result = result + product(self.matrix, B)
+            matrix = self.matrix
+            if transposed:
+                matrix = namespace(matrix).matrix_transpose(matrix)
+            result = result + product(matrix, B)
         if self.U is not None:
             inside = namespace(self.U).matrix_transpose(self.U) @ self._common_times(B)
             result = result + self._common_times(self.U @ self.weigh(inside))
@@ -102,13 +109,17 @@ class Adjustment:
         if self.common is None:
             return self
         U = None if self.U is None else self._common_times(self.U)
-        return Adjustment(self.d, self.scale, self.matrix, U, self.weights, self.Q)
+        return Adjustment(
+            self.d, self.scale, self.matrix, U, self.weights, self.Q, diagonal=self.diagonal
+        )
 
     def _dense(self, beside: Adjustment) -> Array:
         """W without a common matrix, in the array library of another adjustment."""
-        if not self.scale and self.matrix is not None and self.U is None:
+        if not self.scale and self.matrix is not None and self.U is None and self.diagonal is None:
             return self.matrix
         result = beside.like(self.scale * np.eye(self.d))
+        if self.diagonal is not None:
+            result = result + self.diagonal[:, None] * beside.like(np.eye(self.d))
         if self.matrix is not None:
             result = result + self.matrix
         if self.U is not None:
@@ -120,17 +131,18 @@ class Adjustment:
 
         The common matrix may be given where it is on the host already.
         """
-        matrix, U, weights, Q = (
-            None if a is None else to_numpy(a) for a in (self.matrix, self.U, self.weights, self.Q)
+        matrix, U, weights, Q, diagonal = (
+            None if a is None else to_numpy(a)
+            for a in (self.matrix, self.U, self.weights, self.Q, self.diagonal)
         )
         if common is None and self.common is not None:
             common = to_numpy(self.common)
-        return Adjustment(self.d, self.scale, matrix, U, weights, Q, common)
+        return Adjustment(self.d, self.scale, matrix, U, weights, Q, common, diagonal=diagonal)
 
 
 def is_low_rank(W: Adjustment) -> bool:
     """Whether W is a scale but for low-rank columns, fewer than half of the features."""
-    if W.matrix is not None or W.common is not None:
+    if W.matrix is not None or W.common is not None or W.diagonal is not None:
         return False
     return W.U is None or 2 * W.U.shape[1] < W.d
 
@@ -147,6 +159,8 @@ def trace(W: Adjustment) -> float:
     """tr(W) of one without a common matrix."""
     U, weights = low_rank_columns(W)
     dense = 0.0 if W.matrix is None else float(np.trace(to_numpy(W.matrix)))
+    if W.diagonal is not None:
+        dense += float(to_numpy(W.diagonal).sum())
     return W.d * W.scale + dense + float(weights @ np.sum(U * U, axis=0))
 
 
@@ -170,17 +184,21 @@ def average(
     pairs = list(zip(adjustments, weights, strict=True))
     first = adjustments[0]
     scale = sum(w * a.scale for a, w in pairs)
-    matrices = [a for a in adjustments if not a.is_scalar]
+    diagonals = [w * a.diagonal for a, w in pairs if a.diagonal is not None]
+    diagonal = sum(diagonals[1:], diagonals[0]) if diagonals else None
+    matrices = [a for a in adjustments if a.matrix is not None or a.U is not None]
     if not matrices:
-        return Adjustment(first.d, scale, common=first.common)
+        return Adjustment(first.d, scale, common=first.common, diagonal=diagonal)
     rank = sum(0 if a.U is None else a.U.shape[1] for a in matrices)
     if any(a.matrix is not None for a in matrices) or rank >= first.d // 2:
         matrix = _weighted_matrix(pairs, matrices[0])
-        return Adjustment(first.d, scale, matrix, common=first.common)
+        return Adjustment(first.d, scale, matrix, common=first.common, diagonal=diagonal)
     xp = namespace(matrices[0].U)
     U = xp.concat([a.U if a.Q is None else a.U @ a.Q for a in matrices], axis=1)
     weighted = [w * a.weights for a, w in pairs if a.weights is not None]
-    return Adjustment(first.d, scale, None, U, xp.concat(weighted), common=first.common)
+    return Adjustment(
+        first.d, scale, None, U, xp.concat(weighted), common=first.common, diagonal=diagonal
+    )
 
 
 def _weighted_matrix(pairs: Sequence[tuple[Adjustment, float]], beside: Adjustment) -> Array:

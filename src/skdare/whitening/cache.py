@@ -95,7 +95,7 @@ class DomainCache:
         moments = self.moments
         centered = whitening.centered
         rho = whitening.strength(moments)
-        if rho == 1.0:
+        if rho == 1.0 or whitening.target == "diagonal":
             return self._adjustment(whitening, None, None)
         if centered not in self._spectra and moments.factor is not None:
             self._spectra[centered] = FewRowsSpectrum.of_moments(moments, centered=centered)

@@ -10,7 +10,8 @@ import numpy as np
 from skdare._validation import check_domain_weights
 from skdare.arrays import identity
 from skdare.whitening.adjustment import Adjustment, average
-from skdare.whitening.moments import Moments, weighted_second_moment
+from skdare.whitening.moments import Moments, pooled_second_moment, weighted_second_moment
+from skdare.whitening.roots.diagonal import diagonal_root
 from skdare.whitening.roots.eigen import Spectrum
 from skdare.whitening.whitening import Whitening
 
@@ -49,6 +50,9 @@ def guess_shares(guess: GuessRule, labels: Sequence[Hashable]) -> list[float]:
 def _mean_root(moments: Sequence[Moments], whitening: Whitening) -> Adjustment:
     """The inverse root of the averaged shrunk second moments."""
     centered = whitening.centered
+    if whitening.target == "diagonal":
+        S = pooled_second_moment(moments, centered=centered)
+        return diagonal_root(S, whitening.strength(moments[0]))
     rhos = np.array([whitening.strength(m) for m in moments])
     S = weighted_second_moment(moments, ((1.0 - rhos) / len(rhos)).tolist(), centered=centered)
     ridge = float(np.mean([whitening.ridge(m) for m in moments]))

@@ -203,6 +203,10 @@ class Moments:
         S = self.scatter / self.n
         return S if centered else S + self.mean[:, None] * self.mean[None, :]
 
+    def feature_moments(self, *, centered: bool = True) -> Array:
+        """The diagonal of the second moment, without the matrix."""
+        return self.variances if centered else self.variances + as_float64(self.mean) ** 2
+
     def scale(self, *, centered: bool = True) -> float:
         """Mean over features of their second moment, tr(S) / d."""
         xp = namespace(self.mean)

@@ -12,6 +12,7 @@ from skdare._validation import check_choice, check_number
 from skdare.arrays import Array, like, namespace, rounding_unit, smallest_spread
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments, pooled_second_moment
+from skdare.whitening.roots.diagonal import diagonal_root, standardizing
 from skdare.whitening.roots.eigen import Spectrum, inverse_sqrt
 from skdare.whitening.roots.few_rows import FewRowsSpectrum
 from skdare.whitening.shrinkage import (
@@ -37,7 +38,7 @@ class Whitening:
     centered : bool
         Covariance, or the raw second moment.
     shrinkage : float, "ledoit-wolf" or "oas"
-    target : "scaled", "identity" or "pooled"
+    target : "scaled", "identity", "pooled" or "diagonal"
         See `skdare.whitening.shrinkage`.
     """
 
@@ -104,6 +105,10 @@ class Whitening:
                 "rows that differ, so use the head as it is"
             )
         rho = self.strength(moments)
+        if self.target == "diagonal":
+            if rho == 1.0:
+                return standardizing(moments.feature_moments(centered=centered), dtype)
+            return diagonal_root(moments.second_moment(centered=centered), rho, dtype)
         target = self.target if common is None else "identity"
         if rho == 1.0:
             ridge = ridge_of(rho, target, moments.scale(centered=centered))
