@@ -179,6 +179,16 @@ def load_crime(root: Path) -> list[Dataset]:
     return [Dataset("crime", X[kept], file["y"][kept], file["domain"][kept], "regression")]
 
 
+def load_plain(name: str, folder: str, task: str) -> Callable[[Path], list[Dataset]]:
+    """A set that is used as it is stored."""
+
+    def load(root: Path) -> list[Dataset]:
+        file = _read(root, folder)
+        return [Dataset(name, file["X"], file["y"], file["domains"], task)]
+
+    return load
+
+
 LOADERS: dict[str, Callable[[Path], list[Dataset]]] = {
     "pacs": load_pacs,
     "office": load_office,
@@ -188,6 +198,16 @@ LOADERS: dict[str, Callable[[Path], list[Dataset]]] = {
     "gas-log-ppm": load_gas_concentration,
     "prsa": load_prsa,
     "crime": load_crime,
+    "twin-gas": load_plain("twin-gas", "twin_gas", "classification"),
+    "music": load_plain("music", "music_speech_noise", "classification"),
+    "ravdess": load_plain("ravdess", "ravdess", "classification"),
+    "har": load_plain("har", "har", "classification"),
+    "vowel": load_plain("vowel", "vowel", "classification"),
+    "support2": load_plain("support2", "support2", "classification"),
+    "fcon": load_plain("fcon", "fcon1000", "classification"),
+    "corn": load_plain("corn", "corn", "regression"),
+    "turbine": load_plain("turbine", "gas_turbine", "regression"),
+    "student": load_plain("student", "student", "regression"),
 }
 
 

@@ -12,6 +12,8 @@ import oracle
 from heads_alike import assert_same_head
 from skdare import DAREClassifier, ERMClassifier, LabelShiftWarning
 from skdare.datasets import make_latent_domains
+from skdare.fitting.domain_fit import domain_fit_of
+from skdare.whitening.moments import Moments
 
 FORMS = ["raw", "centered"]
 ignore_label_shift = pytest.mark.filterwarnings("ignore::skdare.LabelShiftWarning")
@@ -237,3 +239,18 @@ def test_a_stream_goes_by_the_last_fit_of_its_head(kind):
     else:
         scores = stream.decision_function(new, devices)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.filterwarnings("ignore::skdare.LabelShiftWarning")
+@pytest.mark.parametrize("n", [2, 10, 60])
+def test_a_handful_of_rows_moves_a_head_only_part_of_the_way(three_classes, n):
+    head = three_classes.fit(DAREClassifier(adaptation="centered"))
+    X = three_classes.X[three_classes.rows("west")][:n]
+    adaptation = domain_fit_of(head).adaptation
+    trust = adaptation.trust(n)
+    assert trust.head == pytest.approx(n**2 / (n**2 + 100))
+    moments = Moments.of(X)
+    W = adaptation.blended(adaptation.adjustment(moments, None), trust)
+    V, _ = adaptation.raw_weights(W, moments.mean, trust)
+    expected = trust.head * V.T + (1.0 - trust.head) * head.coef_
+    np.testing.assert_allclose(head.adapt(X).coef_, expected, rtol=0, atol=1e-9)

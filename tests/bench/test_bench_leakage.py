@@ -20,6 +20,7 @@ from skdare.whitening.moments import Moments
 from small_bench import CLASSIFIERS, FAST, IN_PAPER, fold_of, poisoned, small_plan, table
 
 
+@pytest.mark.filterwarnings("ignore:adapting changed nothing")
 @pytest.mark.parametrize(
     ("protocol", "name"),
     [(fit_default, name) for name in CLASSIFIERS] + [(fit_paper, name) for name in IN_PAPER],

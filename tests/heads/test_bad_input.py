@@ -94,6 +94,7 @@ def test_wrong_data_is_named_before_any_work(head, change, message, three_classe
         (DAREClassifierCV, {"l2": 0.1}, "sequence of candidates"),
         (DAREClassifierCV, {"shrinkage": ()}, "sequence of candidates"),
         (DAREClassifierCV, {"strategies": ("magic",)}, "'erm', 'reweighted', 'averaged'"),
+        (DAREClassifierCV, {"max_folds": 1}, "2 or more"),
         (DAREClassifierCV, {"standard_errors": -1}, "0 or more"),
         (AnchorRegressor, {"gamma": -2}, "gamma is -2"),
     ],

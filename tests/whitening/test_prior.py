@@ -60,9 +60,11 @@ def test_a_matrix_needs_more_rows_than_a_mean():
 
 def test_one_domain_counts_as_many_rows_as_there_are_features():
     moments = [Moments.of(domains(0.5, 0.2, E=1)[0])]
-    assert PriorRows.of_domains(moments, WHITEN) == PriorRows(6.0, 6.0)
+    assert PriorRows.of_domains(moments, WHITEN) == PriorRows(6.0, 6.0, 10.0)
 
 
 def test_trust_grows_with_the_rows():
     assert PriorRows(10.0, 90.0).trust(10) == Trust(0.5, 0.1)
     assert PriorRows(0.0, 0.0).trust(1) == Trust(1.0, 1.0)
+    assert PriorRows(0.0, 0.0, 10.0).trust(10).head == 0.5
+    assert PriorRows(0.0, 0.0, 10.0).trust(100).head > 0.98

@@ -42,7 +42,7 @@ class Adapter:
     prior_rows : float, optional
         The training domains' averages count as this many rows of the new domain; 0 is a hard
         switch. Default: what they are worth by how much domains differ, for the mean and for the
-        adjustment; see `PriorRows`.
+        adjustment; fewer than about 20 rows are then also blended with the head as it is.
     min_rows : int, default=2
         Rows below which ``head_`` refuses.
     half_life : float, optional
@@ -141,8 +141,8 @@ class Adapter:
             )
         if self._declined is not None:
             warn(
-                f"adapting changed nothing: {self._declined}; set strategies=('raw', 'centered') "
-                "to adapt all the same"
+                f"adapting changed nothing. {self._declined} To adapt all the same, fit with "
+                "strategies=('standardize',)"
             )
             return copy.copy(self._head)
         moments = self._stream.moments()

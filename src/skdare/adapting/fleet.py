@@ -263,23 +263,26 @@ class Fleet:
         shared = to_numpy(linear_scores(X, slice(0, X.shape[0]), V, 0.0))
         F = np.empty((X.shape[0], B.shape[1]))
         for device, index in groups:
-            adapted = self._device_scores(device, X, index, shared[index])
-            if adapted is None:
-                plain = np.atleast_2d(head.coef_).T
-                F[index] = to_numpy(linear_scores(X, index, plain, head.intercept_))
-            else:
-                F[index] = head._targets.in_target_units(adapted)
+            share, adapted = self._device_scores(device, X, index, shared[index])
+            F[index] = share * head._targets.in_target_units(adapted)
+            if share < 1.0:
+                coef, intercept = head.coef_, head.intercept_
+                if share > 0.0:  # as `head_of` blends them
+                    coef, intercept = head._domain_fit.unadapted or (coef, intercept)
+                scores = to_numpy(linear_scores(X, index, np.atleast_2d(coef).T, intercept))
+                F[index] += (1.0 - share) * scores
         return F
 
     def _device_scores(
         self, device: Hashable, X: Array, index: Index, shared: np.ndarray
-    ) -> np.ndarray | None:
-        """X V + b by the low-rank form, where ``shared`` is X [B, guess B]; None: not adapted."""
+    ) -> tuple[float, np.ndarray]:
+        """X V + b by the low-rank form, where ``shared`` is X [B, guess B], and what it counts."""
+        unknown = 0.0, np.zeros((shared.shape[0], shared.shape[1] // 2))
         if self.n_seen(device) < self._min_rows:
-            return None
+            return unknown
         moments, trust = self._moments(device)
         if not moments.varies:
-            return None
+            return unknown
         rows = _rows(X, index)
         B = self._adaptation.B
         k = B.shape[1]
@@ -292,9 +295,10 @@ class Fleet:
         F = share * scores + (1.0 - share) * shared[:, k:] + self._adaptation.b
         shift = self._adaptation.shift(moments.mean, trust)
         if shift is None:
-            return F
+            return trust.head, F
         at_shift = rest * (shift @ B) + (shift @ U) @ C
-        return F - share * at_shift - (1.0 - share) * (shift @ self._guessed)
+        F = F - share * at_shift - (1.0 - share) * (shift @ self._guessed)
+        return trust.head, F
 
 
 def _rows(X: Array, index: Index) -> np.ndarray:
@@ -328,8 +332,8 @@ def _check_sketchable(head: Any) -> None:
     fit = domain_fit_of(head)
     if fit.declined is not None:
         raise ValueError(
-            f"a fleet would change nothing: {fit.declined}; set strategies=('raw', 'centered') to "
-            "adapt all the same, or use the head as it is"
+            f"a fleet would change nothing. {fit.declined} Use the head as it is; or, to adapt all "
+            "the same, fit with strategies=('raw',)"
         )
     assert fit.adaptation is not None
     whitening = fit.adaptation.whitening

@@ -31,8 +31,8 @@ def _adaptation(head: Any) -> Adaptation:
     fit = domain_fit_of(head)
     if fit.declined is not None:
         raise ValueError(
-            f"adapting would change nothing: {fit.declined}; leave adaptable at False, or set "
-            "strategies=('raw', 'centered') and fit again"
+            f"adapting would change nothing. {fit.declined} Either leave adaptable at False, or "
+            "fit with strategies=('standardize',)"
         )
     assert fit.adaptation is not None
     return fit.adaptation
@@ -49,6 +49,10 @@ def onnx_inputs(head: AdjustedHead) -> dict[str, np.ndarray]:
     else:
         mean = fit.adapted_mean.astype(np.float32)
         W = fit.adjustment.dense()
+        # Few rows are blended with the head as it was before.
+        rest = linear.coef.T - W @ B
+        if np.abs(rest).max() > 1e-6 * np.abs(linear.coef).max():
+            W = W + _matrix_from(B, rest)
     b = linear.coef @ mean.astype(np.float64) + linear.intercept
     return {
         "whitener": np.asarray(W, dtype=np.float32),

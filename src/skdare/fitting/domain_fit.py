@@ -140,6 +140,8 @@ class DomainFit:
         Of a classifier.
     adapted_mean : array of shape (d,), optional
         Mean of the rows adapted to.
+    unadapted : coef_ and intercept_, optional
+        Of an adapted head: its weights before.
     """
 
     whitening: Whitening
@@ -152,6 +154,7 @@ class DomainFit:
     declined: str | None = None
     class_shares: ClassShares | None = None
     adapted_mean: np.ndarray | None = None
+    unadapted: tuple[np.ndarray, Any] | None = None
 
     @property
     def unconstrained_weights(self) -> np.ndarray:
@@ -161,10 +164,18 @@ class DomainFit:
             return adaptation.B
         return self.B
 
-    def adapted(self, adjustment: Adjustment, mean: np.ndarray) -> DomainFit:
+    def adapted(
+        self, adjustment: Adjustment, mean: np.ndarray, unadapted: tuple[np.ndarray, Any]
+    ) -> DomainFit:
         """The same fit with the weights for a domain of this (blended) adjustment and mean."""
         assert self.adaptation is not None
-        return replace(self, B=self.adaptation.B, adjustment=adjustment, adapted_mean=mean)
+        return replace(
+            self,
+            B=self.adaptation.B,
+            adjustment=adjustment,
+            adapted_mean=mean,
+            unadapted=unadapted,
+        )
 
 
 def domain_fit_of(head: Any) -> DomainFit:

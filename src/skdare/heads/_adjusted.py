@@ -171,9 +171,12 @@ class AdjustedHead(Head):
         assert adaptation is not None
         W = adaptation.blended(adjustment, trust)
         V, b = adaptation.raw_weights(W, mean, trust)
+        before = fit.unadapted or (self.coef_, self.intercept_)
         head = copy.copy(self)
-        head._domain_fit = fit.adapted(W, mean)
-        head.coef_, head.intercept_ = self._targets.coef_and_intercept(V, b)
+        head._domain_fit = fit.adapted(W, mean, before)
+        coef, intercept = self._targets.coef_and_intercept(V, b)
+        head.coef_ = trust.head * coef + (1.0 - trust.head) * before[0]
+        head.intercept_ = trust.head * intercept + (1.0 - trust.head) * before[1]
         head.solution_ = adaptation.solution
         head.adapted_rows_ = rows
         return head
@@ -208,7 +211,8 @@ class AdjustedHead(Head):
         prior_rows : float, optional
             The training domains' averages count as this many rows of the new domain; 0 is a hard
             switch to the new domain's own moments. Default: by how much the training domains
-            differ beside what a row says of one, for the mean and for the adjustment.
+            differ beside what a row says of one, for the mean and for the adjustment; fewer than
+            about 20 rows are then also blended with this head as it is.
         min_rows : int, default=2
             Rows below which it refuses to give a head.
         half_life : float, optional

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from skdare._validation import check_choice, check_number, warn
+from skdare._validation import check_choice, check_count, check_number, warn
+from skdare.choosing.rule import choose, scored
+from skdare.choosing.sample import rows_to_search
+from skdare.choosing.scoring import Scoring, scorer_of
+from skdare.choosing.search import folds_of, held_out_scores
+from skdare.choosing.strategies import BY_DEFAULT, STRATEGIES, Candidate, candidates_of
 from skdare.engines import DaskEngine
-from skdare.fitting.formulation import CENTERED, RAW, Formulation, invariant_means
 from skdare.fitting.problem import Problem
-from skdare.fitting.search import STRATEGIES, Candidate, bounded, choose, domain_scores
-from skdare.fitting.solver_options import SolverOptions
 from skdare.fitting.statistics import ProblemStatistics
-from skdare.fitting.targets import Targets
 from skdare.heads._adjusted import AdjustedHead
 from skdare.heads._estimator import (
     ClassifierHead,
@@ -23,34 +24,32 @@ from skdare.heads._estimator import (
     check_shared_options,
     check_solver,
 )
-from skdare.whitening.shrinkage import SHRINKAGE_RULES, SHRINKAGE_TARGETS, check_strength
-from skdare.whitening.whitening import Whitening
 
 
 class _DARECV(AdjustedHead):
     def __init__(
         self,
         *,
+        strategies: Sequence[str] = BY_DEFAULT,
         l2: Sequence[float] = (1e-3, 1e-2, 1e-1),
-        shrinkage: Sequence[float | str] = (0.1, 0.5, 0.9),
-        mean_penalty: Sequence[float | str] = (1.0,),
-        strategies: Sequence[str] = STRATEGIES,
-        standard_errors: float = 1.5,
-        shrinkage_target: str = "scaled",
-        centered: bool = False,
+        shrinkage: Sequence[float] = (0.5,),
+        scoring: Scoring = None,
+        standard_errors: float = 1.0,
+        max_folds: int = 8,
+        n_jobs: int | None = None,
         fit_intercept: bool = True,
         solver: str = "auto",
         tol: float = 1e-4,
         max_iter: int = 1000,
         engine: str | DaskEngine = "auto",
     ) -> None:
+        self.strategies = strategies
         self.l2 = l2
         self.shrinkage = shrinkage
-        self.mean_penalty = mean_penalty
-        self.strategies = strategies
+        self.scoring = scoring
         self.standard_errors = standard_errors
-        self.shrinkage_target = shrinkage_target
-        self.centered = centered
+        self.max_folds = max_folds
+        self.n_jobs = n_jobs
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
@@ -58,47 +57,48 @@ class _DARECV(AdjustedHead):
         self.engine = engine
 
     def _check_options(self) -> None:
-        value: Any
-        for name in ("l2", "shrinkage", "mean_penalty", "strategies"):
+        for name in ("strategies", "l2", "shrinkage"):
             values = getattr(self, name)
             if isinstance(values, str) or not np.iterable(values) or not list(values):
                 raise ValueError(f"{name} is {values!r}; pass a sequence of candidates")
+        for strategy in self.strategies:
+            check_choice("strategies", strategy, tuple(STRATEGIES))
         for value in self.l2:
             check_number("l2", value)
         for value in self.shrinkage:
-            check_number("shrinkage", value, 0.0, 1.0, also=SHRINKAGE_RULES)
-        for value in self.mean_penalty:
-            check_number("mean_penalty", value, also=("exact",))
-        for value in self.strategies:
-            check_choice("strategies", value, STRATEGIES)
+            check_number("shrinkage", value, 0.0, 1.0)
+        if self.scoring is not None:
+            scorer_of(self.scoring)
         check_number("standard_errors", self.standard_errors)
-        check_choice("shrinkage_target", self.shrinkage_target, SHRINKAGE_TARGETS)
-        for value in self.shrinkage:
-            check_strength(value, self.shrinkage_target)
-        check_choice("centered", self.centered, (True, False))
+        check_count("max_folds", self.max_folds, 2)
         check_solver(self)
         check_shared_options(self)
 
     def _solve(self, problem: Problem, statistics: ProblemStatistics) -> None:
-        if not set(self.strategies) <= {"erm", "reweighted"}:
-            remedy = "strategies=('erm', 'reweighted')"
-            problem.check_covariances(self.shrinkage, remedy)
-        candidates = list(self._candidates(problem.targets))
+        candidates = list(candidates_of(self.strategies, self.shrinkage, self.l2))
+        adapting = [c for c, candidate in enumerate(candidates) if candidate.adapts]
+        if adapting:
+            problem.check_covariances([0.0], "strategies=('erm', 'reweighted')")
         scores = np.full((len(candidates), len(problem.index)), np.nan)
         if len(problem.index) > 1:
-            options = SolverOptions.of_head(self)
-            scores = domain_scores(problem, statistics, candidates, options, float(problem.d))
-        overall = choose(candidates, scores, self.standard_errors)
-        steady = [c for c, candidate in enumerate(candidates) if not candidate.adapts]
-        adapting = [c for c, candidate in enumerate(candidates) if candidate.adapts]
+            sizes = [int(problem.domain_weight(e).shape[0]) for e in range(len(problem.index))]
+            scores = held_out_scores(
+                *rows_to_search(problem, statistics),
+                candidates,
+                folds_of(sizes, self.max_folds),
+                intercept=self.fit_intercept,
+                scoring=self.scoring,
+                n_jobs=self.n_jobs,
+            )
+        steady = [c for c in range(len(candidates)) if c not in adapting]
         main = self._choose_among(steady or adapting, candidates, scores)
-        second = self._choose_among(adapting, candidates, scores) if adapting else None
-        self._report(problem, candidates, scores, overall, main, second)
+        best = self._choose_among(sorted({main, *adapting}), candidates, scores)
+        self._report(problem, candidates, scores, main, best)
         self._fit_domains(
             problem,
             statistics,
             candidates[main].formulation,
-            None if second is None else candidates[second].formulation,
+            candidates[best].formulation if self.adapts_ else None,
             "mean",
             declined=None if self.adapts_ else self.choice_,
         )
@@ -109,26 +109,6 @@ class _DARECV(AdjustedHead):
     def _retrainer(self) -> Self:
         """Reweighted ERM: what one would retrain with where there are labels of every domain."""
         return clone(self).set_params(strategies=("reweighted",))
-
-    def _candidates(self, targets: Targets) -> Iterator[Candidate]:
-        """Every combination that makes a difference."""
-        target = self.shrinkage_target
-        invariant = [
-            invariant_means(targets, penalty, centered=self.centered, intercept=self.fit_intercept)
-            for penalty in self.mean_penalty
-        ]
-        for l2 in self.l2:
-            for strategy in self.strategies:
-                if strategy in ("erm", "reweighted"):
-                    plain = Whitening(False, True, 0.0, target)
-                    yield Candidate(strategy, Formulation(plain, RAW, l2, strategy == "erm"))
-                    continue
-                centered = self.centered if strategy == "averaged" else strategy == "centered"
-                treatments = {"raw": [RAW], "centered": [CENTERED]}.get(strategy, invariant)
-                for shrinkage in self.shrinkage:
-                    whitening = Whitening(True, centered, shrinkage, target)
-                    for means in treatments:
-                        yield Candidate(strategy, Formulation(whitening, means, l2))
 
     def _choose_among(
         self, numbers: list[int], candidates: list[Candidate], scores: np.ndarray
@@ -142,90 +122,116 @@ class _DARECV(AdjustedHead):
         problem: Problem,
         candidates: list[Candidate],
         scores: np.ndarray,
-        overall: int,
         main: int,
-        second: int | None,
+        best: int,
     ) -> None:
         """Set cv_results_ and what follows from it."""
-        formulations = [c.formulation for c in candidates]
-        scored = bounded(scores)
-        means = scored.mean(axis=1) if scored.size else scores[:, 0]
-        used = np.full(len(candidates), "", dtype="<U14")
-        used[main] = "predict"
-        if second is not None:
-            used[second] = "adapt" if second != main else "predict, adapt"
+        params = [_params(candidate) for candidate in candidates]
+        known = scored(scores)
+        means = _mean(scores)
         self.cv_results_ = {
-            "strategy": np.array([c.strategy for c in candidates]),
-            "l2": np.array([f.l2 for f in formulations]),
-            "shrinkage": np.array([f.whitening.shrinkage for f in formulations], dtype=object),
-            "mean_penalty": np.array([f.means.mean_penalty for f in formulations], dtype=object),
-            "mean_score": means,
-            "worst_score": scored.min(axis=1) if scored.size else scores[:, 0],
-            "rank": (-means).argsort(kind="stable").argsort(kind="stable") + 1,
-            "used_for": used,
-            **{f"score_{label}": scores[:, e] for e, label in enumerate(problem.labels)},
+            "params": params,
+            **{
+                f"param_{name}": np.array([one[name] for one in params], dtype=object)
+                for name in params[0]
+            },
+            **{f"split{e}_test_score": scores[:, e] for e in range(scores.shape[1])},
+            "mean_test_score": means,
+            "std_test_score": known.std(axis=1) if known.size else means,
+            "worst_test_score": known.min(axis=1) if known.size else means,
+            "rank_test_score": (-means).argsort(kind="stable").argsort(kind="stable") + 1,
         }
-        self.best_strategy_ = candidates[overall].strategy
-        self.best_score_ = float(means[overall])
-        self.adapts_ = candidates[overall].adapts
-        self.choice_ = _explain(
-            candidates, means, overall, len(problem.index), self.standard_errors
-        )
-        if means.max() >= problem.targets.saturated:
+        self.best_index_ = best
+        self.best_params_ = params[best]
+        self.best_score_ = float(means[best])
+        self.adapts_ = candidates[best].adapts
+        self.choice_ = _explain(candidates, means, main, best, len(problem.index))
+        if self.scoring is None and means[main] >= problem.targets.saturated:
             warn(
-                f"leaving a training domain out still scores {means.max():.3f}: the domains hardly "
+                f"leaving a training domain out still scores {means[main]:.3f}: the domains hardly "
                 "differ, or the features were trained on them; in that case this choice says "
-                "little about a domain they have not seen, and DARE with a fixed shrinkage may "
-                "serve as well"
+                "little about a domain they have not seen"
             )
 
 
-def _explain(
-    candidates: list[Candidate], means: np.ndarray, overall: int, n: int, errors: float
-) -> str:
-    """One sentence on the choice: what, how it scored, and beside what."""
+def _mean(scores: np.ndarray) -> np.ndarray:
+    """Mean score of each candidate over the domains that have one."""
+    known = scored(scores)
+    means: np.ndarray = known.mean(axis=1) if known.size else scores[:, 0]
+    return means
+
+
+def _params(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "strategy": candidate.strategy,
+        "l2": candidate.formulation.l2,
+        "shrinkage": candidate.shrinkage,
+    }
+
+
+_WORDS = {
+    "erm": "plain ERM",
+    "reweighted": "ERM with domains of equal weight",
+    "averaged": "the averaged adjustment",
+    "center": "centring each domain",
+    "standardize": "standardising each domain",
+    "whiten": "centring and whitening each domain",
+    "raw": "whitening each domain by its raw second moment",
+}
+
+
+def _explain(candidates: list[Candidate], means: np.ndarray, main: int, best: int, n: int) -> str:
+    """What was chosen, why, and what it gained on left-out domains, in two sentences."""
+    first = _WORDS[candidates[main].strategy]
     if n < 2:
-        return f"took {candidates[overall].strategy!r}: there is only one domain"
-    best: dict[str, float] = {}
-    for candidate, mean in zip(candidates, means, strict=True):
-        best[candidate.strategy] = max(mean, best.get(candidate.strategy, -np.inf))
-    others = ", ".join(f"{s!r} {m:.3f}" for s, m in best.items())
-    rule = f"the simplest within {errors:g} standard errors of the best"
+        return f"There is only one domain, and none to leave out: it uses {first}."
+    score = f"{means[main]:.3f} on left-out domains"
+    if candidates[main].adapts:
+        return f"Every strategy adapts; it uses {first}, which scored {score} with their rows."
+    start = f"Without rows of a new domain it predicts by {first}: {score}."
+    if not candidates[best].adapts:
+        return f"{start} No way of adapting was better by more than its standard error."
+    gain = means[best] - means[main]
     return (
-        f"chose {candidates[overall].strategy!r}, {rule if errors else 'the best'}, by leaving out "
-        f"each of {n} domains (best mean score of each: {others})"
+        f"{start} With them, adapt goes by {_WORDS[candidates[best].strategy]}: "
+        f"{means[best]:.3f}, {gain:+.3f}."
     )
 
 
 class DAREClassifierCV(ClassifierHead, _DARECV):
-    """A domain-adjusted classifier that chooses its options by leaving training domains out.
+    """A classifier that chooses how to deal with domains by leaving training domains out.
 
-    Every candidate is scored by accuracy on each training domain in turn, fitted on the others.
-    The choice is between ERM, reweighted ERM, the averaged adjustment, and adapting to the new
-    domain's unlabelled rows in raw or centred form. ``predict`` uses the best choice that needs
-    no new rows, ``adapt`` the best one that does; where adapting did not pay, ``adapt`` gives a
-    head that predicts as this one, and says so.
+    Every candidate is scored on training domains that it was not fitted to. Two are
+    chosen: what ``predict`` uses, which needs no rows of a new domain, and what ``adapt`` does with
+    unlabelled ones. Where adapting did not pay, ``adapt`` gives a head that predicts as this one,
+    and says so.
 
     If the features come from a network that was fine-tuned on these same domains, leaving one
     out no longer imitates an unseen domain, and the search leans towards no adjustment.
 
     Parameters
     ----------
+    strategies : sequence of str, default=("erm", "reweighted", "center", "standardize", "whiten")
+        Which of these to consider. "erm" and "reweighted" need no rows of a new domain. "center"
+        subtracts each domain's mean, "standardize" also divides by its feature scales, and
+        "whiten" also takes out correlations, each in training and in `adapt`. Beside these,
+        "averaged" and "raw" whiten by raw second moments, with the averaged adjustment and
+        adapted, as in `DAREClassifier`.
     l2 : sequence of float, default=(0.001, 0.01, 0.1)
         Candidates for the ridge penalty.
-    shrinkage : sequence, default=(0.1, 0.5, 0.9)
-        Candidates for the shrinkage; see `DAREClassifier`.
-    mean_penalty : sequence, default=(1.0,)
-        Candidates for the weight of the mean constraint; see `DAREClassifier`.
-    strategies : sequence, default=("erm", "reweighted", "averaged", "raw", "centered")
-        Which of these to consider.
-    standard_errors : float, default=1.5
-        Take the simplest strategy within this many standard errors of the best, by paired
-        differences over domains, unless the best is nowhere worse; 0 takes the best.
-    shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
-        See `DAREClassifier`.
-    centered : bool, default=False
-        Second moment of the averaged strategy; see `DAREClassifier`.
+    shrinkage : sequence of float in [0, 1], default=(0.5,)
+        Candidates for the shrinkage of strategies that whiten: towards the domain's own feature
+        variances in "whiten", towards (tr/d) I in "averaged" and "raw".
+    scoring : str or callable, optional
+        Any of scikit-learn's scorers, such as "balanced_accuracy", "roc_auc", "neg_log_loss" or
+        "neg_root_mean_squared_error". Default: accuracy, or R² with -1 for anything below.
+    standard_errors : float, default=1.0
+        By how many standard errors of its gain, over left-out domains, a candidate must beat the
+        simplest strategy; 0 takes the highest mean.
+    max_folds : int, default=8
+        Where there are more domains than this, several are left out together.
+    n_jobs : int, optional
+        Strategies to try at the same time, in threads; -1 is as many as there are processors.
     fit_intercept : bool, default=True
         Whether the scores have an intercept.
     solver : {"auto", "lbfgs", "trust-ncg"}, default="auto"
@@ -235,17 +241,20 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     max_iter : int, default=1000
         Iterations after which to give up with a warning.
     engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
-        Where passes over the rows run; see `ERMClassifier`.
+        Where passes over the rows run; see `ERMClassifier`. The search itself runs here, on
+        at most 64 million numbers: of more rows, every domain keeps the same share.
 
     Attributes
     ----------
-    cv_results_ : dict of arrays
-        One entry a candidate: options, score on each held-out domain, mean, worst, rank, and
-        what the candidate is used for.
-    best_strategy_, best_score_, adapts_
-        The overall choice, its mean score, and whether it needs rows of the new domain.
     choice_ : str
-        The choice and its reason in a sentence.
+        What was chosen, why, and what it gained on left-out domains.
+    best_params_, best_score_, best_index_
+        The best candidate, its mean score, and its place in ``cv_results_``.
+    adapts_ : bool
+        Whether it needs rows of the new domain.
+    cv_results_ : dict
+        One entry a candidate, with the keys of scikit-learn's searches; split i is the i-th of
+        ``domains_``, left out.
     coef_, intercept_, classes_, domains_, moments_, adjustments_, adjustment_, solution_, n_iter_
         As in `DAREClassifier`.
 
@@ -255,33 +264,39 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     >>> from skdare.datasets import make_latent_domains
     >>> data = make_latent_domains(random_state=0)
     >>> head = DAREClassifierCV().fit(data.X, data.y, domains=data.domains)
-    >>> head.best_strategy_ in head.strategies
+    >>> head.best_params_["strategy"] in head.strategies
     True
     """
 
 
 class DARERegressorCV(RegressorHead, _DARECV):
-    """A domain-adjusted regressor that chooses its options by leaving training domains out.
+    """A regressor that chooses how to deal with domains by leaving training domains out.
 
-    As `DAREClassifierCV`, scored by R² on each held-out domain.
+    As `DAREClassifierCV`, for numbers.
 
     Parameters
     ----------
+    strategies : sequence of str, default=("erm", "reweighted", "center", "standardize", "whiten")
+        Which of these to consider. "erm" and "reweighted" need no rows of a new domain. "center"
+        subtracts each domain's mean, "standardize" also divides by its feature scales, and
+        "whiten" also takes out correlations, each in training and in `adapt`. Beside these,
+        "averaged" and "raw" whiten by raw second moments, with the averaged adjustment and
+        adapted, as in `DARERegressor`.
     l2 : sequence of float, default=(0.001, 0.01, 0.1)
         Candidates for the ridge penalty.
-    shrinkage : sequence, default=(0.1, 0.5, 0.9)
-        Candidates for the shrinkage; see `DARERegressor`.
-    mean_penalty : sequence, default=(1.0,)
-        Candidates for the weight of the mean constraint; see `DARERegressor`.
-    strategies : sequence, default=("erm", "reweighted", "averaged", "raw", "centered")
-        Which of these to consider.
-    standard_errors : float, default=1.5
-        Take the simplest strategy within this many standard errors of the best, by paired
-        differences over domains, unless the best is nowhere worse; 0 takes the best.
-    shrinkage_target : {"scaled", "identity", "pooled"}, default="scaled"
-        See `DARERegressor`.
-    centered : bool, default=False
-        Second moment of the averaged strategy; see `DARERegressor`.
+    shrinkage : sequence of float in [0, 1], default=(0.5,)
+        Candidates for the shrinkage of strategies that whiten: towards the domain's own feature
+        variances in "whiten", towards (tr/d) I in "averaged" and "raw".
+    scoring : str or callable, optional
+        Any of scikit-learn's scorers, such as "balanced_accuracy", "roc_auc", "neg_log_loss" or
+        "neg_root_mean_squared_error". Default: accuracy, or R² with -1 for anything below.
+    standard_errors : float, default=1.0
+        By how many standard errors of its gain, over left-out domains, a candidate must beat the
+        simplest strategy; 0 takes the highest mean.
+    max_folds : int, default=8
+        Where there are more domains than this, several are left out together.
+    n_jobs : int, optional
+        Strategies to try at the same time, in threads; -1 is as many as there are processors.
     fit_intercept : bool, default=True
         Whether predictions have an intercept.
     solver : {"auto", "lbfgs", "trust-ncg", "direct"}, default="auto"
@@ -291,11 +306,12 @@ class DARERegressorCV(RegressorHead, _DARECV):
     max_iter : int, default=1000
         Iterations after which to give up with a warning.
     engine : {"auto", "local", "dask"} or DaskEngine, default="auto"
-        Where passes over the rows run; see `ERMRegressor`.
+        Where passes over the rows run; see `ERMRegressor`. The search itself runs here, on
+        at most 64 million numbers: of more rows, every domain keeps the same share.
 
     Attributes
     ----------
-    cv_results_, best_strategy_, best_score_, adapts_, choice_
+    choice_, best_params_, best_score_, best_index_, adapts_, cv_results_
         As in `DAREClassifierCV`.
     coef_, intercept_, domains_, moments_, adjustments_, adjustment_, solution_, n_iter_
         As in `DARERegressor`.

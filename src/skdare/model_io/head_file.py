@@ -24,7 +24,7 @@ from skdare.persist import ANYTHING, LABELS, VALUES, Field, FieldError, HeaderAr
 # Attributes that are written as they are, where a head has them.
 _PLAIN = {
     *("coef_", "intercept_", "n_iter_", "solution_", "domain_weights_"),
-    *("cv_results_", "best_strategy_", "best_score_", "adapts_", "choice_"),
+    *("cv_results_", "best_params_", "best_index_", "best_score_", "adapts_", "choice_"),
 }
 # Said at the top of the header, part of the state under other names, or made anew.
 _OTHERS = {
@@ -95,6 +95,8 @@ def _composed_state(head: Head, adaptable: bool) -> dict[str, Any]:
             state["predicted_share_range_"] = fit.class_shares.reach
         if fit.adapted_mean is not None:
             state["adapted_mean_"] = fit.adapted_mean
+        if fit.unadapted is not None:
+            state["unadapted_"] = fit.unadapted
     return state
 
 
@@ -246,4 +248,5 @@ def _domain_fit(head: AdjustedHead, values: Mapping[str, Any]) -> DomainFit:
         declined=None if values.get("adapts_", True) else values["choice_"],
         class_shares=shares,
         adapted_mean=values.get("adapted_mean_"),
+        unadapted=values.get("unadapted_"),
     )

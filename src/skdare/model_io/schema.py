@@ -107,7 +107,7 @@ _SOLUTION = ObjectOf(
 _PRIOR_ROWS = Nullable(
     ObjectOf(
         PriorRows,
-        {"mean": NUMBER, "adjustment": NUMBER},
+        {"mean": NUMBER, "adjustment": NUMBER, "half_adapted": NUMBER},
         is_valid=lambda values: min(values.values()) >= 0,
     )
 )
@@ -231,7 +231,8 @@ SMALL: dict[str, Field] = {
     "adapted_mean_": ArrayOf("d"),
     "domain_weights_": MapOf(NUMBER),
     "cv_results_": ANYTHING,
-    "best_strategy_": TEXT,
+    "best_params_": ANYTHING,
+    "best_index_": INTEGER,
     "best_score_": ANY_NUMBER,
     "adapts_": FLAG,
     "choice_": TEXT,
@@ -248,5 +249,13 @@ LARGE: dict[str, Field] = {
     "adaptation_": Nullable(_ADAPTATION),
     "rehearsal_": Nullable(_REHEARSAL),
 }
-CLASSIFIER: dict[str, Field] = {"coef_": ArrayOf("cd"), "intercept_": ArrayOf("c")}
-REGRESSOR: dict[str, Field] = {"coef_": ArrayOf("d"), "intercept_": NUMBER}
+CLASSIFIER: dict[str, Field] = {
+    "coef_": ArrayOf("cd"),
+    "intercept_": ArrayOf("c"),
+    "unadapted_": TupleOf((ArrayOf("cd"), ArrayOf("c"))),
+}
+REGRESSOR: dict[str, Field] = {
+    "coef_": ArrayOf("d"),
+    "intercept_": NUMBER,
+    "unadapted_": TupleOf((ArrayOf("d"), NUMBER)),
+}

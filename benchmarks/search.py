@@ -1,0 +1,99 @@
+"""Time of a search beside the same grid in scikit-learn.
+
+    python benchmarks/search.py --data DIR                       # sets that take seconds
+    python benchmarks/search.py --data DIR --sets har pacs
+
+The grid is the ridges of plain logistic or ridge regression, every domain left out in turn:
+`GridSearchCV(LeaveOneGroupOut)` beside ``DARE…CV(strategies=("erm",), max_folds=E)``, both with the
+final fit. Then the whole ladder, as by default. One BLAS thread; both in one process, in turn;
+medians of ``--runs``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from collections.abc import Callable
+
+if __name__ == "__main__":
+    for name in ("OPENBLAS", "OMP", "MKL"):
+        os.environ[f"{name}_NUM_THREADS"] = "1"
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut
+
+import skdare
+from real_data import LOADERS, data_root, folds
+from tables import table
+
+L2 = (1e-3, 1e-2, 1e-1)
+QUICK = ("vowel", "ravdess", "twin-gas", "music", "gas", "wisdm", "turbine")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", help="folder of the data sets (default: $SKDARE_DATA)")
+    parser.add_argument("--sets", nargs="+", choices=LOADERS, default=list(QUICK))
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows = []
+    for name in options.sets:
+        rows.append(measure(name, options))
+        print(f"{name} done", flush=True)
+    header = ["set", "rows x features, domains", "a fit", "GridSearchCV", "same grid", "ratio"]
+    print(table([*header, "whole ladder", "in fits"], rows))
+
+
+def measure(name: str, options: argparse.Namespace) -> list[str]:
+    """One row: seconds of each, on the training rows of the first fold."""
+    fold = folds(name, data_root(options.data))[0]
+    X, y, domains = fold.train.X, fold.train.y, fold.train.domains
+    E = len(np.unique(domains))
+    task = "Regressor" if fold.task == "regression" else "Classifier"
+    estimator, grid = _scikit_learn(fold.task, len(y))
+    search = GridSearchCV(estimator, grid, cv=LeaveOneGroupOut())
+    plain = getattr(skdare, f"ERM{task}")(tol=1e-4)
+    same = getattr(skdare, f"DARE{task}CV")(strategies=("erm",), l2=L2, max_folds=max(2, E))
+    ladder = getattr(skdare, f"DARE{task}CV")(l2=L2)
+    runs = {
+        "fit": lambda: plain.fit(X, y),
+        "theirs": lambda: search.fit(X, y, groups=domains),
+        "same": lambda: same.fit(X, y, domains=domains),
+        "ladder": lambda: ladder.fit(X, y, domains=domains),
+    }
+    times: dict[str, list[float]] = {key: [] for key in runs}
+    for _ in range(options.runs):
+        for key, run in runs.items():
+            times[key].append(_seconds(run))
+    fit, theirs, ours, whole = (float(np.median(times[key])) for key in runs)
+    return [
+        name,
+        f"{X.shape[0]} x {X.shape[1]}, {E}",
+        f"{fit:.2f}",
+        f"{theirs:.2f}",
+        f"{ours:.2f}",
+        f"{theirs / ours:.1f}",
+        f"{whole:.2f}",
+        f"{whole / fit:.0f}",
+    ]
+
+
+def _scikit_learn(task: str, n: int) -> tuple[object, dict[str, list[float]]]:
+    """The estimator with its defaults, and the same ridges in its units."""
+    if task == "regression":
+        return Ridge(), {"alpha": [l2 * n for l2 in L2]}
+    return LogisticRegression(max_iter=1000), {"C": [1.0 / (l2 * n) for l2 in L2]}
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

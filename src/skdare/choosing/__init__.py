@@ -1,0 +1,1 @@
+"""Choosing options by leaving training domains out in turn."""

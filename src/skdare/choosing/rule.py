@@ -1,0 +1,36 @@
+"""Which candidate is taken, given its scores on domains that were left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from skdare.choosing.strategies import Candidate
+
+
+def scored(scores: np.ndarray) -> np.ndarray:
+    """Scores of the domains that have one."""
+    return np.asarray(scores[:, ~np.isnan(scores).any(axis=0)])
+
+
+def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors: float) -> int:
+    """The number of the chosen candidate.
+
+    The candidate of the highest mean over left-out domains that beats the simplest strategy by more
+    than so many standard errors of the paired differences; the simplest, where none does. The
+    simplest strategy is led by its own best ridge.
+    """
+    scores = scored(scores)
+    if not scores.shape[1]:
+        return 0
+    means = scores.mean(axis=1)
+    simplest = candidates[0].strategy
+    plain = [c for c, candidate in enumerate(candidates) if candidate.strategy == simplest]
+    base = max(plain, key=lambda c: means[c])
+    for c in sorted(range(len(candidates)), key=lambda c: -means[c]):
+        gains = scores[c] - scores[base]
+        error = np.std(gains, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
+        if gains.mean() > standard_errors * error:
+            return c
+    return base

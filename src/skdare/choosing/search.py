@@ -1,0 +1,208 @@
+"""Scores of every candidate on domains that it was not fitted to.
+
+Training domains are left out in a few folds of whole domains. The rows of a strategy are adjusted
+once; all its folds and ridges are then solved together on them (`lockstep`, `ridge`).
+
+Notation: X (n, d) rows, Z (n, d) adjusted rows, W (d, d) adjustment, B (k, d) weights on adjusted
+rows, b (k,) intercept, V (d, k) weights on raw features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from skdare.arrays import length, take
+from skdare.arrays.passes import RowPart
+from skdare.choosing.lockstep import LogisticProblems
+from skdare.choosing.ridge import RidgeProblems
+from skdare.choosing.scoring import HeldOutScore, Scoring
+from skdare.choosing.strategies import Candidate
+from skdare.fitting.canonical_fit import raw_weights
+from skdare.fitting.domain_fit import blended_shift
+from skdare.fitting.formulation import Formulation
+from skdare.fitting.problem import Problem
+from skdare.fitting.statistics import ProblemStatistics
+from skdare.fitting.targets import Classes
+from skdare.whitening.adjustment import average
+from skdare.whitening.prior import PriorRows
+from skdare.whitening.whitening import RowsAlike, Whitening
+
+# Three digits are enough to rank candidates.
+_TOL = 5e-4
+_MAX_ITER = 200
+
+Folds = Sequence[Sequence[int]]
+"""The numbers of the domains that are left out together."""
+
+
+def folds_of(sizes: Sequence[int], at_most: int) -> list[list[int]]:
+    """Whole domains in folds of about as many rows; each alone where there are few."""
+    folds: list[list[int]] = [[] for _ in range(min(at_most, len(sizes)))]
+    rows = np.zeros(len(folds))
+    for e in sorted(range(len(sizes)), key=lambda e: -sizes[e]):
+        smallest = int(rows.argmin())
+        folds[smallest].append(e)
+        rows[smallest] += sizes[e]
+    return [sorted(fold) for fold in folds]
+
+
+def held_out_scores(
+    problem: Problem,
+    statistics: ProblemStatistics,
+    candidates: Sequence[Candidate],
+    folds: Folds,
+    *,
+    intercept: bool,
+    scoring: Scoring = None,
+    n_jobs: int | None = None,
+) -> np.ndarray:
+    """Score of every candidate on every domain, fitted without its fold, (candidates, domains)."""
+    score = HeldOutScore(problem.targets, scoring)
+    groups = [list(group) for _, group in groupby(candidates, key=_rows_key)]
+
+    def scores_of(group: Sequence[Candidate]) -> np.ndarray:
+        rung = _Rung(problem, statistics, group[0].formulation, group[0].adapts, score)
+        l2s = [candidate.formulation.l2 for candidate in group]
+        return rung.scores(l2s, folds, intercept=intercept)
+
+    with ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
+        return np.concatenate(list(pool.map(scores_of, groups)))
+
+
+def _rows_key(candidate: Candidate) -> tuple[Whitening, bool, bool]:
+    formulation = candidate.formulation
+    return formulation.whitening, formulation.by_rows, candidate.adapts
+
+
+class _Rung:
+    """The candidates that differ in their ridge alone."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        statistics: ProblemStatistics,
+        formulation: Formulation,
+        adapts: bool,
+        score: HeldOutScore,
+    ) -> None:
+        self.problem = problem
+        self.statistics = statistics
+        self.formulation = formulation
+        self.adapts = adapts
+        self.score = score
+        domains = range(len(problem.index))
+        whitening = formulation.whitening
+        # Without whitening, one scalar for all.
+        self.adjustments = statistics.adjustments(domains, whitening)
+        self.order = np.concatenate([np.arange(len(problem.T))[i] for i in problem.index])
+        self.starts = np.cumsum([0, *(length(i) for i in problem.index)])
+        self.Z = self._adjusted_rows()
+        # Adjusted rows are taken from their mean, which a solver is quicker with.
+        self.centre = self.Z.mean(axis=0, dtype=np.float64)
+        self.Z -= self.centre.astype(self.Z.dtype)
+
+    def _adjusted_rows(self) -> np.ndarray:
+        """All rows, domain after domain."""
+        problem = self.problem
+        Z = np.empty((len(self.order), problem.d), dtype=problem.X.dtype)
+        for e, index in enumerate(problem.index):
+            rows = take(problem.X, index)
+            if self.formulation.means.center_in_training:
+                rows = rows - self.statistics.domain_mean(e).astype(rows.dtype)
+            W = self.adjustments[e]
+            scaled = rows * rows.dtype.type(W.scale) if W.is_scalar else W.back(rows.T).T
+            Z[self.starts[e] : self.starts[e + 1]] = scaled
+        return Z
+
+    def scores(self, l2s: Sequence[float], folds: Folds, *, intercept: bool) -> np.ndarray:
+        """Of every ridge on every domain, (ridges, domains)."""
+        everyone = range(len(self.problem.index))
+        scores = np.full((len(l2s), len(everyone)), np.nan)
+        folds = [fold for fold in folds if self._can_leave_out(fold)]
+        if not folds:
+            return scores
+        chosen = [[e for e in everyone if e not in fold] for fold in folds]
+        group = np.repeat(np.arange(len(folds)), len(l2s))
+        weights = np.stack([self._row_weights(others) for others in chosen])
+        ridge = np.array([self._ridge(others, l2) for others in chosen for l2 in l2s])
+        T = self.problem.T[self.order]
+        B, b = self._solve(T, weights, group, ridge, intercept=intercept)
+        b = b - B @ self.centre
+        for f, fold in enumerate(folds):
+            fits = [(B[p], b[p]) for p in np.flatnonzero(group == f)]
+            for e, domain_scores in self._fold_scores(fits, chosen[f], fold):
+                scores[:, e] = domain_scores
+        return scores
+
+    def _can_leave_out(self, fold: Sequence[int]) -> bool:
+        """Whether the features vary without these domains, and something can be learnt."""
+        try:
+            self.statistics.unit([e for e in range(len(self.problem.index)) if e not in fold])
+        except RowsAlike:
+            return False
+        return True
+
+    def _solve(
+        self,
+        T: np.ndarray,
+        weights: np.ndarray,
+        group: np.ndarray,
+        ridge: np.ndarray,
+        *,
+        intercept: bool,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if not isinstance(self.problem.targets, Classes):
+            return RidgeProblems(self.Z, T, weights, group, ridge, intercept).solve()
+        ridges = np.repeat(ridge[:, None], self.problem.d, axis=1)
+        problems = LogisticProblems(self.Z, T, self.problem.k, weights, group, ridges, intercept)
+        return problems.solve(tol=_TOL, max_iter=_MAX_ITER)
+
+    def _row_weights(self, chosen: Sequence[int]) -> np.ndarray:
+        """Weights of all rows that sum to one over the chosen domains."""
+        weight = np.zeros(len(self.order), dtype=self.Z.dtype)
+        for e in chosen:
+            own = self.problem.domain_weight(e)
+            share = 1.0 if self.formulation.by_rows else 1.0 / own.sum()
+            weight[self.starts[e] : self.starts[e + 1]] = share * own
+        weight /= weight.sum()
+        return weight
+
+    def _ridge(self, chosen: Sequence[int], l2: float) -> float:
+        """l2 in the unit of the adjusted rows of the chosen domains."""
+        whitening = self.formulation.whitening
+        if not whitening.adjust:
+            return l2 * self.statistics.unit(chosen) * self.adjustments[0].scale ** 2
+        return self.statistics.ridge(chosen, whitening, l2)
+
+    def _fold_scores(
+        self,
+        fits: Sequence[tuple[np.ndarray, np.ndarray]],
+        chosen: Sequence[int],
+        fold: Sequence[int],
+    ) -> Iterator[tuple[int, list[float]]]:
+        """Each domain of a fold with its scores by fits to the chosen domains."""
+        problem = self.problem
+        means = self.formulation.means
+        guess = average([self.adjustments[e] for e in chosen])
+        mean = self.statistics.mean(chosen)
+        prior_rows = PriorRows(1.0, 1.0)
+        if self.adapts:
+            moments = [self.statistics.moments(e) for e in chosen]
+            prior_rows = PriorRows.of_domains(moments, self.formulation.whitening)
+        for e in fold:
+            W = guess
+            shift = mean if means.subtract_in_use else None
+            if self.adapts:
+                trust = prior_rows.trust(float(problem.domain_weight(e).sum()))
+                shares = [trust.adjustment, 1.0 - trust.adjustment]
+                W = average([self.adjustments[e], guess], shares)
+                shift = blended_shift(self.formulation, mean, self.statistics.domain_mean(e), trust)
+            columns = (problem.T[problem.index[e]], problem.domain_weight(e))
+            part = RowPart(problem.X, problem.index[e], columns)
+            weights = [raw_weights((B.T, b), W, shift) for B, b in fits]
+            yield e, [self.score(part, pair) for pair in weights]

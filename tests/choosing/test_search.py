@@ -1,0 +1,95 @@
+"""What a search sees: folds of whole domains, rows in memory, the rule by which it chooses."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skdare import DAREClassifierCV
+from skdare.choosing import sample
+from skdare.choosing.rule import choose
+from skdare.choosing.search import folds_of
+from skdare.choosing.strategies import BY_DEFAULT, STRATEGIES, Candidate, candidates_of
+
+
+@pytest.mark.parametrize(("sizes", "folds"), [([5] * 30, 8), ([100, 1, 1, 1], 2), ([7, 7, 7], 3)])
+def test_folds_are_whole_domains_and_each_is_left_out_once(sizes, folds):
+    parts = folds_of(sizes, folds)
+    assert sorted(e for part in parts for e in part) == list(range(len(sizes)))
+    assert len(parts) == folds
+
+
+def test_a_large_domain_is_left_out_alone():
+    assert [0] in folds_of([100, 1, 1, 1], 2)
+
+
+def test_few_domains_are_left_out_one_by_one():
+    assert sorted(folds_of([3, 9, 4], 8)) == [[0], [1], [2]]
+
+
+def test_candidates_come_from_the_simplest_on_whatever_the_order():
+    names = [c.strategy for c in candidates_of(("whiten", "erm", "center"), (0.5, 0.1), (1.0,))]
+    assert names == ["erm", "center", "whiten", "whiten"]
+
+
+def test_only_what_whitens_has_a_shrinkage_to_choose():
+    strengths = {c.strategy: c.shrinkage for c in candidates_of(tuple(STRATEGIES), (0.3,), (1.0,))}
+    assert {name for name, rho in strengths.items() if rho is not None} == {
+        "averaged",
+        "whiten",
+        "raw",
+    }
+
+
+def candidates(*names):
+    return [Candidate(name, None) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("scores", "chosen"),
+    [
+        ([[0.70, 0.80, 0.75], [0.72, 0.77, 0.77]], "erm"),  # within its own noise
+        ([[0.70, 0.80, 0.75], [0.90, 0.99, 0.74]], "center"),  # far better, if not everywhere
+        ([[0.80, 0.80, 0.80], [0.70, 0.90, 0.70]], "erm"),  # worse on average
+        ([[0.80, 0.80, 0.80], [0.80, 0.80, 0.80]], "erm"),  # the same
+        ([[0.70, 0.70, 0.70], [0.71, 0.71, 0.71]], "center"),  # small, and sure
+        ([[0.5, 0.9, 0.9], [0.5, 0.9, np.nan]], "erm"),  # no domain is scored for one alone
+    ],
+)
+def test_a_candidate_must_gain_more_than_the_noise_of_its_gain(scores, chosen):
+    number = choose(candidates("erm", "center"), np.array(scores), 1.0)
+    assert candidates("erm", "center")[number].strategy == chosen
+
+
+def test_the_highest_mean_among_those_that_pass_is_taken():
+    scores = np.array([[0.5, 0.5, 0.5], [0.6, 0.6, 0.6], [0.7, 0.71, 0.7]])
+    assert choose(candidates("erm", "center", "whiten"), scores, 1.0) == 2
+
+
+def test_the_best_ridge_of_the_simplest_strategy_is_what_others_must_beat():
+    scores = np.array([[0.5, 0.5, 0.5], [0.8, 0.8, 0.8], [0.7, 0.7, 0.7]])
+    assert choose(candidates("erm", "erm", "center"), scores, 1.0) == 1
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, lambda X: X.astype(np.float16)])
+def test_rows_that_are_not_plain_floats_are_brought_to_the_search(three_classes, kind):
+    X = kind(three_classes.X.astype(np.float32))
+    dense = np.asarray(X.todense() if sparse.issparse(X) else X, dtype=np.float32)
+    given, plain = (
+        DAREClassifierCV(l2=(0.1,)).fit(rows, three_classes.y, domains=three_classes.domains)
+        for rows in (X, dense)
+    )
+    for name, values in plain.cv_results_.items():
+        if name.endswith("_score"):
+            np.testing.assert_allclose(given.cv_results_[name], values)
+
+
+def test_of_too_many_rows_every_domain_keeps_a_share(three_classes, monkeypatch):
+    whole = three_classes.fit(DAREClassifierCV(l2=(0.1,)))
+    monkeypatch.setattr(sample, "_CELLS", three_classes.X.size // 2)
+    half = three_classes.fit(DAREClassifierCV(l2=(0.1,)))
+    assert half.cv_results_["param_strategy"].tolist() == list(BY_DEFAULT)
+    difference = half.cv_results_["mean_test_score"] - whole.cv_results_["mean_test_score"]
+    assert 0 < np.abs(difference).max() < 0.3
+    # The final fit has all rows.
+    if half.best_params_ == whole.best_params_:
+        np.testing.assert_allclose(half.coef_, whole.coef_)
