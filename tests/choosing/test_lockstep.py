@@ -30,11 +30,11 @@ def test_each_problem_has_the_solution_that_it_has_alone(k, intercept):
     Z, scores, weights = rows(k)
     T = scores.argmax(axis=1)
     group = np.repeat(np.arange(3), 2)
-    ridge = np.tile(RIDGES, 3)[:, None] * np.ones(Z.shape[1])
+    ridge = np.tile(RIDGES, 3)
     problems = LogisticProblems(Z, T, k, weights, group, ridge, intercept)
     B, b = problems.solve(tol=1e-9, max_iter=1000)
     for p, g in enumerate(group):
-        expected = by_scikit_learn(Z, T, weights[g], ridge[p, 0], intercept)
+        expected = by_scikit_learn(Z, T, weights[g], ridge[p], intercept)
         np.testing.assert_allclose(B[p], expected.coef_, rtol=0, atol=1e-5)
         mine = b[p] - b[p].mean() if k > 1 else b[p]
         theirs = expected.intercept_ * np.ones(k)
@@ -47,7 +47,7 @@ def test_rows_without_weight_have_no_say():
     other, turned = Z.copy(), T.copy()
     other[weights[0] == 0] *= -7.0
     turned[weights[0] == 0] = 0
-    ridge = np.full((1, Z.shape[1]), 0.1)
+    ridge = np.array([0.1])
     # From the same coordinates, which all rows have a part in.
     alone = weights[:1]
     both = [
@@ -61,7 +61,7 @@ def test_a_class_that_is_left_out_with_its_domain_is_never_predicted():
     Z, scores, _ = rows(3)
     T = scores.argmax(axis=1)
     weight = (T != 2) / np.sum(T != 2)
-    problems = LogisticProblems(Z, T, 3, weight[None], np.array([0]), np.full((1, Z.shape[1]), 0.1))
+    problems = LogisticProblems(Z, T, 3, weight[None], np.array([0]), np.array([0.1]))
     B, b = problems.solve(tol=5e-4, max_iter=200)
     assert 2 not in (Z @ B[0].T + b[0]).argmax(axis=1)
 

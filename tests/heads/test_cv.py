@@ -63,11 +63,15 @@ BY_HAND = {
 def one_of_each(request, make):
     """A search with a single candidate of every strategy."""
     problem = make(request.param)
-    kind = DARERegressorCV if request.param == "regression" else DAREClassifierCV
-    search = kind(strategies=tuple(STRATEGIES), l2=(0.03,), shrinkage=(0.4,))
+    return problem, every_strategy(problem, l2=(0.03,))
+
+
+def every_strategy(problem, **options):
+    kind = DARERegressorCV if problem.task == "regression" else DAREClassifierCV
+    search = kind(strategies=tuple(STRATEGIES), shrinkage=(0.4,), **options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "leaving a training domain out still scores")
-        return problem, problem.fit(search)
+        return problem.fit(search)
 
 
 def agree(scores, expected, problem):
@@ -103,6 +107,19 @@ def test_the_search_equals_the_loop_over_domains_with_the_average(one_of_each):
     options = {"shrinkage": 0.4, "mean_penalty": 0.0}
     expected = by_hand(problem, lambda: head_of(problem, "DARE", **options))
     assert agree(searched(head, "averaged"), expected, problem)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_the_search_equals_the_loop_over_domains_without_an_intercept(make, task):
+    problem = make(task)
+    head = every_strategy(problem, l2=(0.03,), fit_intercept=False)
+    expected = by_hand(problem, lambda: head_of(problem, "ERM", fit_intercept=False))
+    assert agree(searched(head, "erm"), expected, problem)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_the_ridge_may_be_zero(make, task):
+    assert np.isfinite(every_strategy(make(task), l2=(0.0,)).best_score_)
 
 
 def test_results_have_the_keys_of_a_search_in_scikit_learn(three_classes):

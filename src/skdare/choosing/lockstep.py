@@ -42,8 +42,7 @@ class LogisticProblems:
         Weights of the rows, which sum to one; rows that are left out have none.
     group : array of shape (p,)
         Which of these weights each problem has.
-    ridge : array of shape (p, d)
-        The ridge on each feature.
+    ridge : array of shape (p,)
     intercept : bool
     """
 
@@ -57,7 +56,8 @@ class LogisticProblems:
 
     def solve(self, *, tol: float, max_iter: int) -> tuple[np.ndarray, np.ndarray]:
         """B (p, k, d) and b (p, k), in float64."""
-        p, d = self.ridge.shape
+        p = len(self.ridge)
+        d = self.Z.shape[1]
         map_of = self._preconditioners()
         size = d + self.intercept
 
@@ -70,7 +70,7 @@ class LogisticProblems:
         def evaluate(theta: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             B, b = unpack(theta, numbers)
             value, G, g = self._losses(B, b, numbers)
-            ridge = self.ridge[numbers][:, None, :]
+            ridge = self.ridge[numbers][:, None, None]
             value = value + 0.5 * np.sum(ridge * B * B, axis=(1, 2))
             G = map_of.backwards(G + ridge * B, numbers)
             if self.intercept:
@@ -86,14 +86,15 @@ class LogisticProblems:
         The curvature is that of equal probabilities: (S + ridge)^-1 = MᵀM with the second moment S
         of the rows.
         """
-        ridges, which = np.unique(np.round(np.log2(self.ridge.mean(axis=1))), return_inverse=True)
         weight = self.row_weights.mean(axis=0).astype(self.Z.dtype)
         curvature = 0.25 if self.k == 1 else (1.0 - 1.0 / self.k) / self.k
         S = curvature * ((self.Z.T * weight) @ self.Z).astype(np.float64)
+        # Without a ridge, directions in which rows do not vary must still have a length.
+        ridge = np.maximum(self.ridge, 1e-6 * np.trace(S) / len(S))
+        powers, which = np.unique(np.round(np.log2(ridge)), return_inverse=True)
         maps = []
-        for i in range(len(ridges)):
-            ridge = np.diag(self.ridge[which == i].mean(axis=0))
-            L = linalg.cholesky(S + ridge, lower=True, check_finite=False)
+        for power in powers:
+            L = linalg.cholesky(S + 2.0**power * np.eye(len(S)), lower=True, check_finite=False)
             M = linalg.solve_triangular(L, np.eye(len(S)), lower=True, check_finite=False)
             maps.append(M.astype(self.Z.dtype))
         return _Maps(maps, which)

@@ -54,8 +54,10 @@ class RidgeProblems:
             few = len(rows) < d
             values, vectors = linalg.eigh(A @ A.T if few else A.T @ A, check_finite=False)
             inside = vectors.T @ (t if few else A.T @ t)
-            ridge = self.ridge[numbers]
-            solved = vectors @ (inside[:, None] / (np.maximum(values, 0.0)[:, None] + ridge))
+            shrunk = np.maximum(values, 0.0)[:, None] + self.ridge[numbers]
+            # Without a ridge, directions in which rows do not vary have no weight.
+            present = shrunk > 1e-12 * values[-1]
+            solved = vectors @ np.where(present, inside[:, None] / np.where(present, shrunk, 1), 0)
             B[numbers, 0] = (A.T @ solved if few else solved).T
             b[numbers, 0] = middle - B[numbers, 0] @ centre
         return B, b

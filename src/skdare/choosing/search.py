@@ -24,7 +24,6 @@ from skdare.choosing.scoring import HeldOutScore, Scoring
 from skdare.choosing.strategies import Candidate
 from skdare.fitting.canonical_fit import raw_weights
 from skdare.fitting.domain_fit import blended_shift
-from skdare.fitting.formulation import Formulation
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
 from skdare.fitting.targets import Classes
@@ -66,9 +65,8 @@ def held_out_scores(
     groups = [list(group) for _, group in groupby(candidates, key=_rows_key)]
 
     def scores_of(group: Sequence[Candidate]) -> np.ndarray:
-        rung = _Rung(problem, statistics, group[0].formulation, group[0].adapts, score)
-        l2s = [candidate.formulation.l2 for candidate in group]
-        return rung.scores(l2s, folds, intercept=intercept)
+        rung = _Rung(problem, statistics, group[0], score, intercept=intercept)
+        return rung.scores([candidate.formulation.l2 for candidate in group], folds)
 
     with ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
         return np.concatenate(list(pool.map(scores_of, groups)))
@@ -86,25 +84,28 @@ class _Rung:
         self,
         problem: Problem,
         statistics: ProblemStatistics,
-        formulation: Formulation,
-        adapts: bool,
+        candidate: Candidate,
         score: HeldOutScore,
+        *,
+        intercept: bool,
     ) -> None:
         self.problem = problem
         self.statistics = statistics
-        self.formulation = formulation
-        self.adapts = adapts
+        self.formulation = candidate.formulation
+        self.adapts = candidate.adapts
         self.score = score
-        domains = range(len(problem.index))
-        whitening = formulation.whitening
+        self.intercept = intercept
         # Without whitening, one scalar for all.
-        self.adjustments = statistics.adjustments(domains, whitening)
+        self.adjustments = statistics.adjustments(
+            range(len(problem.index)), self.formulation.whitening
+        )
         self.order = np.concatenate([np.arange(len(problem.T))[i] for i in problem.index])
         self.starts = np.cumsum([0, *(length(i) for i in problem.index)])
         self.Z = self._adjusted_rows()
-        # Adjusted rows are taken from their mean, which a solver is quicker with.
-        self.centre = self.Z.mean(axis=0, dtype=np.float64)
-        self.Z -= self.centre.astype(self.Z.dtype)
+        self.centre = np.zeros(problem.d)
+        if intercept:  # which then is the score at this point: a solver is quicker with it
+            self.centre = self.Z.mean(axis=0, dtype=np.float64)
+            self.Z -= self.centre.astype(self.Z.dtype)
 
     def _adjusted_rows(self) -> np.ndarray:
         """All rows, domain after domain."""
@@ -119,7 +120,7 @@ class _Rung:
             Z[self.starts[e] : self.starts[e + 1]] = scaled
         return Z
 
-    def scores(self, l2s: Sequence[float], folds: Folds, *, intercept: bool) -> np.ndarray:
+    def scores(self, l2s: Sequence[float], folds: Folds) -> np.ndarray:
         """Of every ridge on every domain, (ridges, domains)."""
         everyone = range(len(self.problem.index))
         scores = np.full((len(l2s), len(everyone)), np.nan)
@@ -130,8 +131,7 @@ class _Rung:
         group = np.repeat(np.arange(len(folds)), len(l2s))
         weights = np.stack([self._row_weights(others) for others in chosen])
         ridge = np.array([self._ridge(others, l2) for others in chosen for l2 in l2s])
-        T = self.problem.T[self.order]
-        B, b = self._solve(T, weights, group, ridge, intercept=intercept)
+        B, b = self._solve(weights, group, ridge)
         b = b - B @ self.centre
         for f, fold in enumerate(folds):
             fits = [(B[p], b[p]) for p in np.flatnonzero(group == f)]
@@ -148,18 +148,14 @@ class _Rung:
         return True
 
     def _solve(
-        self,
-        T: np.ndarray,
-        weights: np.ndarray,
-        group: np.ndarray,
-        ridge: np.ndarray,
-        *,
-        intercept: bool,
+        self, weights: np.ndarray, group: np.ndarray, ridge: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
+        """B (p, k, d) and b (p, k) of all folds and ridges."""
+        T = self.problem.T[self.order]
         if not isinstance(self.problem.targets, Classes):
-            return RidgeProblems(self.Z, T, weights, group, ridge, intercept).solve()
-        ridges = np.repeat(ridge[:, None], self.problem.d, axis=1)
-        problems = LogisticProblems(self.Z, T, self.problem.k, weights, group, ridges, intercept)
+            return RidgeProblems(self.Z, T, weights, group, ridge, self.intercept).solve()
+        k = self.problem.k
+        problems = LogisticProblems(self.Z, T, k, weights, group, ridge, self.intercept)
         return problems.solve(tol=_TOL, max_iter=_MAX_ITER)
 
     def _row_weights(self, chosen: Sequence[int]) -> np.ndarray:
