@@ -18,6 +18,8 @@ import numpy as np
 from scipy import linalg, special
 
 MEMORY = 8
+# Features up to which a (d, d) map is worth its decomposition.
+_MAPPED = 2048
 _ARMIJO = 1e-4
 _MOST_HALVINGS = 20
 # Scores that are held at once.
@@ -84,14 +86,18 @@ class LogisticProblems:
         """Coordinates in which the curvature is about one; problems of about one ridge share them.
 
         The curvature is that of equal probabilities: (S + ridge)^-1 = MᵀM with the second moment S
-        of the rows.
+        of the rows; of many features, its diagonal alone.
         """
         weight = self.row_weights.mean(axis=0).astype(self.Z.dtype)
         curvature = 0.25 if self.k == 1 else (1.0 - 1.0 / self.k) / self.k
-        S = curvature * ((self.Z.T * weight) @ self.Z).astype(np.float64)
+        variances = curvature * np.einsum("n,nd,nd->d", weight, self.Z, self.Z, dtype=np.float64)
         # Without a ridge, directions in which rows do not vary must still have a length.
-        ridge = np.maximum(self.ridge, 1e-6 * np.trace(S) / len(S))
+        ridge = np.maximum(self.ridge, 1e-6 * variances.mean())
         powers, which = np.unique(np.round(np.log2(ridge)), return_inverse=True)
+        if len(variances) > _MAPPED:
+            maps = [(variances + 2.0**power) ** -0.5 for power in powers]
+            return _Maps([M.astype(self.Z.dtype) for M in maps], which)
+        S = curvature * ((self.Z.T * weight) @ self.Z).astype(np.float64)
         maps = []
         for power in powers:
             L = linalg.cholesky(S + 2.0**power * np.eye(len(S)), lower=True, check_finite=False)
@@ -146,7 +152,7 @@ class _Maps:
 
     Parameters
     ----------
-    maps : list of arrays of shape (d, d)
+    maps : list of arrays of shape (d, d), or (d,) of diagonal ones
     which : array of shape (p,)
         The number of each problem's map.
     """
@@ -168,7 +174,7 @@ class _Maps:
             chosen = self.which[numbers] == i
             part = B[chosen]
             flat = part.reshape(-1, part.shape[-1]).astype(M.dtype, copy=False)
-            result[chosen] = (flat @ M).reshape(part.shape)
+            result[chosen] = (flat * M if M.ndim == 1 else flat @ M).reshape(part.shape)
         return result
 
 

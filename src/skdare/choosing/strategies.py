@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from skdare._validation import InputError
 from skdare.fitting.formulation import CENTERED, RAW, Formulation, MeanTreatment
 from skdare.whitening.whitening import Whitening
 
@@ -47,6 +48,8 @@ STRATEGIES = {
     "whiten": Strategy(True, True, True, "diagonal", CENTERED),
     "raw": Strategy(True, True, False, "scaled", RAW),
 }
+# Above this many features, whitening a domain of fewer rows would make a (d, d) matrix of it.
+MOST_WHITENED = 4096
 BY_DEFAULT = ("erm", "reweighted", "center", "standardize", "whiten")
 
 
@@ -67,6 +70,19 @@ class Candidate:
         """The strength of shrinkage, where the search chooses it."""
         fixed = STRATEGIES[self.strategy].shrinkage is not None
         return None if fixed else float(self.formulation.whitening.shrinkage)
+
+
+def applicable(names: Sequence[str], d: int) -> list[str]:
+    """The strategies that features of this number allow: "whiten" is for no more than 4,096."""
+    kept = [name for name in names if name != "whiten" or d <= MOST_WHITENED]
+    if not kept:
+        raise InputError(
+            f"strategies is {tuple(names)!r}, and with {d} features whitening needs a matrix of "
+            f"{d} by {d} a domain",
+            "use 'standardize', or reduce the features",
+            argument="strategies",
+        )
+    return kept
 
 
 def candidates_of(

@@ -13,7 +13,13 @@ from skdare.choosing.rule import choose, scored
 from skdare.choosing.sample import rows_to_search
 from skdare.choosing.scoring import Scoring, scorer_of
 from skdare.choosing.search import folds_of, held_out_scores
-from skdare.choosing.strategies import BY_DEFAULT, STRATEGIES, Candidate, candidates_of
+from skdare.choosing.strategies import (
+    BY_DEFAULT,
+    STRATEGIES,
+    Candidate,
+    applicable,
+    candidates_of,
+)
 from skdare.engines import DaskEngine
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
@@ -75,7 +81,8 @@ class _DARECV(AdjustedHead):
         check_shared_options(self)
 
     def _solve(self, problem: Problem, statistics: ProblemStatistics) -> None:
-        candidates = list(candidates_of(self.strategies, self.shrinkage, self.l2))
+        names = applicable(self.strategies, problem.d)
+        candidates = list(candidates_of(names, self.shrinkage, self.l2))
         adapting = [c for c, candidate in enumerate(candidates) if candidate.adapts]
         if adapting:
             problem.check_covariances([0.0], "strategies=('erm', 'reweighted')")
@@ -214,7 +221,8 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     strategies : sequence of str, default=("erm", "reweighted", "center", "standardize", "whiten")
         Which of these to consider. "erm" and "reweighted" need no rows of a new domain. "center"
         subtracts each domain's mean, "standardize" also divides by its feature scales, and
-        "whiten" also takes out correlations, each in training and in `adapt`. Beside these,
+        "whiten" also takes out correlations, each in training and in `adapt`; of more than 4,096
+        features "whiten" is not tried. Beside these,
         "averaged" and "raw" whiten by raw second moments, with the averaged adjustment and
         adapted, as in `DAREClassifier`.
     l2 : sequence of float, default=(0.001, 0.01, 0.1)
@@ -279,7 +287,8 @@ class DARERegressorCV(RegressorHead, _DARECV):
     strategies : sequence of str, default=("erm", "reweighted", "center", "standardize", "whiten")
         Which of these to consider. "erm" and "reweighted" need no rows of a new domain. "center"
         subtracts each domain's mean, "standardize" also divides by its feature scales, and
-        "whiten" also takes out correlations, each in training and in `adapt`. Beside these,
+        "whiten" also takes out correlations, each in training and in `adapt`; of more than 4,096
+        features "whiten" is not tried. Beside these,
         "averaged" and "raw" whiten by raw second moments, with the averaged adjustment and
         adapted, as in `DARERegressor`.
     l2 : sequence of float, default=(0.001, 0.01, 0.1)

@@ -101,12 +101,21 @@ def _matrix_prior(moments: Sequence[Moments], c: np.ndarray) -> float:
     """From all entries of the covariances, by their squared norms: no matrix a domain is made."""
     sizes = np.array([_squared_norm(m, c) for m in moments])
     traces = np.array([(m.variances * c**2).sum() for m in moments])
-    weights = [1.0 / len(moments)] * len(moments)
-    mean = c[:, None] * weighted_second_moment(moments, weights) * c[None, :]
     n = np.array([m.n for m in moments])
     noise = np.array([_tails(m) for m in moments]) * (traces**2 + sizes)
-    spread = (sizes.mean() - float(np.sum(mean * mean))) * len(moments) / (len(moments) - 1)
+    spread = (sizes.mean() - _squared_mean(moments, c)) * len(moments) / (len(moments) - 1)
     return _bounded(noise.mean(), spread - float(np.mean(noise / n)))
+
+
+def _squared_mean(moments: Sequence[Moments], c: np.ndarray) -> float:
+    """Squared norm of the average covariance; of fewer rows than features, through the rows."""
+    E = len(moments)
+    factors = [m.factor[:-1] * (c / (E * m.n) ** 0.5) for m in moments if m.factor is not None]
+    if len(factors) == E and sum(map(len, factors)) < len(c):
+        A = np.concatenate(factors).astype(np.float64)
+        return float(np.sum((A @ A.T) ** 2))
+    mean = c[:, None] * weighted_second_moment(moments, [1.0 / E] * E) * c[None, :]
+    return float(np.sum(mean * mean))
 
 
 def _squared_norm(moments: Moments, c: np.ndarray | float) -> float:
