@@ -52,7 +52,7 @@ def program() -> None:
     rows = open_table(Path("store.features"))
     write_report("some.bench", formats=["md"])
     DARERegressor(engine=DaskEngine()).fit(data.X, data.y, ["a", "b"])
-    DAREClassifierCV(l2=(0.1, 1.0), shrinkage=("oas", 0.5))
+    DAREClassifierCV(l2=(0.1, 1.0), shrinkage=(0.3, 0.5))
     print(skdare.__version__, adapted(head, [data.X]), diagnosed(head, data.X), compared(data))
     print(labels, splits, total, converged, closed_form(model).coef, rows)
 
