@@ -19,7 +19,7 @@ from tables import floored, percent, table, unique
 
 # Of many domains, some are held out.
 MAX_FOLDS = 10
-# The number of standard errors was decided on these; the others are reported apart.
+# These alone give the number of standard errors; the others are reported apart.
 DECIDED_ON = ("fcon", "har", "music", "pacs", "support2", "vowel", "crime", "prsa", "turbine")
 ADAPTING = tuple(name for name in BY_DEFAULT if STRATEGIES[name].adapts)
 CHOSEN = ("chosen", "chosen, adapted")
