@@ -256,7 +256,10 @@ class _Histories:
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """Steps s and changes of gradients y, both (p, m), and 1 / sᵀy; zero where there is none."""
+    """The last step s of each problem, and the change y of its gradient, both (p, m).
+
+    ``inverse`` is 1 / sᵀy, and zero for a problem that took no step.
+    """
 
     s: np.ndarray
     y: np.ndarray

@@ -17,9 +17,9 @@ def scored(scores: np.ndarray) -> np.ndarray:
 def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors: float) -> int:
     """The number of the chosen candidate.
 
-    The candidate of the highest mean over left-out domains that beats the simplest strategy by more
-    than so many standard errors of the paired differences; the simplest, where none does. The
-    simplest strategy is led by its own best ridge.
+    Every candidate is compared with the simplest strategy at its best ridge. Those whose mean gain
+    over left-out domains exceeds this many of its standard errors pass, and the one with the
+    highest mean score is taken. Where none passes, the simplest strategy is.
     """
     scores = scored(scores)
     if not scores.shape[1]:

@@ -31,12 +31,12 @@ def rows_to_search(
         return problem, statistics
     numbers = np.arange(X.shape[0])
     kept = [numbers[index][::step] for index in problem.index]
-    parts = [_on_host(take(X, part)) for part in kept]
+    host = np.concatenate([_on_host(take(X, part)) for part in kept])
     bounds = np.cumsum([0, *(len(part) for part in kept)])
     order = np.concatenate(kept)
     sample = replace(
         problem,
-        X=np.concatenate(parts).astype(_dtype(problem), copy=False),
+        X=host.astype(work_dtype(host), copy=False),
         T=problem.T[order],
         weight=problem.weight[order],
         index=[slice(a, b) for a, b in pairwise(bounds.tolist())],
@@ -47,7 +47,3 @@ def rows_to_search(
 def _on_host(rows: Array) -> np.ndarray:
     dense: np.ndarray = rows.toarray() if sparse.issparse(rows) else to_numpy(rows)
     return dense
-
-
-def _dtype(problem: Problem) -> type:
-    return np.float64 if "float64" in str(work_dtype(problem.X)) else np.float32

@@ -121,7 +121,7 @@ class _Rung:
         return Z
 
     def scores(self, l2s: Sequence[float], folds: Folds) -> np.ndarray:
-        """Of every ridge on every domain, (ridges, domains)."""
+        """Scores of the fits with these ridges on every left-out domain, (ridges, domains)."""
         everyone = range(len(self.problem.index))
         scores = np.full((len(l2s), len(everyone)), np.nan)
         folds = [fold for fold in folds if self._can_leave_out(fold)]
@@ -183,17 +183,16 @@ class _Rung:
     ) -> Iterator[tuple[int, list[float]]]:
         """Each domain of a fold with its scores by fits to the chosen domains."""
         problem = self.problem
-        means = self.formulation.means
         guess = average([self.adjustments[e] for e in chosen])
         mean = self.statistics.mean(chosen)
-        prior_rows = PriorRows(1.0, 1.0)
+        prior_rows = None
         if self.adapts:
             moments = [self.statistics.moments(e) for e in chosen]
             prior_rows = PriorRows.of_domains(moments, self.formulation.whitening)
         for e in fold:
             W = guess
-            shift = mean if means.subtract_in_use else None
-            if self.adapts:
+            shift = None
+            if prior_rows is not None:
                 trust = prior_rows.trust(float(problem.domain_weight(e).sum()))
                 shares = [trust.adjustment, 1.0 - trust.adjustment]
                 W = average([self.adjustments[e], guess], shares)

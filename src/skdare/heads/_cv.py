@@ -222,9 +222,8 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         Which of these to consider. "erm" and "reweighted" need no rows of a new domain. "center"
         subtracts each domain's mean, "standardize" also divides by its feature scales, and
         "whiten" also takes out correlations, each in training and in `adapt`; of more than 4,096
-        features "whiten" is not tried. Beside these,
-        "averaged" and "raw" whiten by raw second moments, with the averaged adjustment and
-        adapted, as in `DAREClassifier`.
+        features "whiten" is not tried. Beside these, "averaged" and "raw" whiten by raw second
+        moments, with the averaged adjustment and adapted, as in `DAREClassifier`.
     l2 : sequence of float, default=(0.001, 0.01, 0.1)
         Candidates for the ridge penalty.
     shrinkage : sequence of float in [0, 1], default=(0.5,)
@@ -288,9 +287,8 @@ class DARERegressorCV(RegressorHead, _DARECV):
         Which of these to consider. "erm" and "reweighted" need no rows of a new domain. "center"
         subtracts each domain's mean, "standardize" also divides by its feature scales, and
         "whiten" also takes out correlations, each in training and in `adapt`; of more than 4,096
-        features "whiten" is not tried. Beside these,
-        "averaged" and "raw" whiten by raw second moments, with the averaged adjustment and
-        adapted, as in `DARERegressor`.
+        features "whiten" is not tried. Beside these, "averaged" and "raw" whiten by raw second
+        moments, with the averaged adjustment and adapted, as in `DARERegressor`.
     l2 : sequence of float, default=(0.001, 0.01, 0.1)
         Candidates for the ridge penalty.
     shrinkage : sequence of float in [0, 1], default=(0.5,)

@@ -76,14 +76,14 @@ class PriorRows:
             return cls(float(moments[0].d), float(moments[0].d), HALF_ADAPTED)
         c = np.mean([m.variances for m in varying], axis=0)
         c = np.where(c > 0, c, 1.0) ** -0.5
-        mean = _ratio(np.stack([m.mean * c for m in varying]), varying, _mean_noise(varying, c))
+        mean = _ratio(np.stack([m.mean * c for m in varying]), varying, _traces(varying, c))
         if whitening.target == "diagonal" and whitening.shrinkage == 1.0:
             return cls(mean, _scale_prior(varying), HALF_ADAPTED)
         return cls(mean, _matrix_prior(varying, c), HALF_ADAPTED)
 
 
-def _mean_noise(moments: Sequence[Moments], c: np.ndarray) -> np.ndarray:
-    """Variance of a domain's mean, times its rows, summed over features."""
+def _traces(moments: Sequence[Moments], c: np.ndarray) -> np.ndarray:
+    """Variance of a row of each domain, summed over features."""
     return np.array([(m.variances * c**2).sum() for m in moments])
 
 
@@ -100,7 +100,7 @@ def _scale_prior(moments: Sequence[Moments]) -> float:
 def _matrix_prior(moments: Sequence[Moments], c: np.ndarray) -> float:
     """From all entries of the covariances, by their squared norms: no matrix a domain is made."""
     sizes = np.array([_squared_norm(m, c) for m in moments])
-    traces = np.array([(m.variances * c**2).sum() for m in moments])
+    traces = _traces(moments, c)
     n = np.array([m.n for m in moments])
     noise = np.array([_tails(m) for m in moments]) * (traces**2 + sizes)
     spread = (sizes.mean() - _squared_mean(moments, c)) * len(moments) / (len(moments) - 1)
