@@ -12,6 +12,7 @@ import oracle
 from heads_alike import assert_same_head
 from skdare import DAREClassifier, ERMClassifier, LabelShiftWarning
 from skdare.datasets import make_latent_domains
+from skdare.fitting.canonical_fit import raw_weights
 from skdare.fitting.domain_fit import domain_fit_of
 from skdare.whitening.moments import Moments
 
@@ -251,6 +252,6 @@ def test_a_handful_of_rows_moves_a_head_only_part_of_the_way(three_classes, n):
     assert trust.head == pytest.approx(n**2 / (n**2 + 100))
     moments = Moments.of(X)
     W = adaptation.blended(adaptation.adjustment(moments, None), trust)
-    V, _ = adaptation.raw_weights(W, moments.mean, trust)
+    V, _ = raw_weights((adaptation.B, adaptation.b), W)
     expected = trust.head * V.T + (1.0 - trust.head) * head.coef_
     np.testing.assert_allclose(head.adapt(X).coef_, expected, rtol=0, atol=1e-9)

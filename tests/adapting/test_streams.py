@@ -14,6 +14,7 @@ from skdare import Adapter, LabelShiftWarning
 from skdare.adapting.label_shift import PredictedClasses
 from skdare.adapting.stale_root import StaleRoot
 from skdare.adapting.stream_moments import Forgetting
+from skdare.fitting.canonical_fit import raw_weights
 from skdare.fitting.domain_fit import domain_fit_of
 from skdare.persist import TensorFile
 from skdare.whitening.moments import Moments, RunningSums
@@ -67,7 +68,7 @@ def test_a_row_counts_half_after_its_half_life(form, n):
     adaptation = domain_fit_of(head).adaptation
     trust = adaptation.prior_rows.trust(weight.sum())
     W = adaptation.blended(adaptation.adjustment(moments, None), trust)
-    V, b = adaptation.raw_weights(W, moments.mean, trust)
+    V, b = raw_weights((adaptation.B, adaptation.b), W, adaptation.shift(moments.mean, trust))
     V = trust.head * V + (1.0 - trust.head) * head.coef_.T
     b = trust.head * b + (1.0 - trust.head) * head.intercept_
     adapted = fed(head.adapter(half_life=40), X, [7]).head_
@@ -218,7 +219,7 @@ def test_the_foreseen_change_of_scores_is_the_true_one_to_first_order(form):
     new = adaptation.adjustment(after, None)
     trust = Trust(mean=0.9, adjustment=0.7)
     V, U = (
-        adaptation.raw_weights(adaptation.blended(W, trust), after.mean, trust)[0]
+        raw_weights((adaptation.B, adaptation.b), adaptation.blended(W, trust))[0]
         for W in (new, stale.adjustment)
     )
     shift = adaptation.shift(after.mean, trust)

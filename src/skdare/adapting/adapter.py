@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from skdare._validation import check_count, check_features, check_number, warn
 from skdare.adapting.label_shift import PredictedClasses, n_classes
+from skdare.adapting.row_sample import RowSample
 from skdare.adapting.stale_root import MAX_STALENESS, StaleRoot
 from skdare.adapting.stream_file import StreamFile, head_digest
 from skdare.adapting.stream_moments import NUMBERS, SHAPES, Forgetting, StreamMoments
@@ -25,7 +26,7 @@ from skdare.whitening.roots.eigen import Spectrum
 from skdare.whitening.whitening import RowsAlike
 
 # What a file has beside the moments: k classes.
-_SHAPES = SHAPES | {"counts": "k", "root_values": "d", "root_vectors": "dd"}
+_SHAPES = SHAPES | {"counts": "k", "root_values": "d", "root_vectors": "dd", "sample": "sd"}
 _NUMBERS = NUMBERS | {
     **dict.fromkeys(("n_seen", "n_refreshes"), INTEGER),
     **dict.fromkeys(("squares", "root_scale", "root_rho"), NUMBER),
@@ -101,11 +102,19 @@ class Adapter:
                 "staleness needs shrinkage towards a multiple of the identity, and this head "
                 "shrinks towards the pooled second moment; leave staleness at 0"
             )
+        if staleness and self._declined is None and self._prepared.mixture is not None:
+            raise ValueError(
+                "staleness bounds what a stale root changes, and this head adapts by a mixture, "
+                "which may change more; leave staleness at 0"
+            )
         self._prior_rows = prior_rows
         self._min_rows = min_rows
         self._staleness = staleness
         self._stream = StreamMoments(head.n_features_in_, forgetting)
         self._classes = PredictedClasses(head, forgetting)
+        self._sample: RowSample | None = None
+        if self._declined is None and self._prepared.mixture is not None:
+            self._sample = RowSample(head.n_features_in_, forgetting)
         self._root: StaleRoot | None = None
         self.n_seen_ = 0
         self.n_refreshes_ = 0
@@ -129,6 +138,8 @@ class Adapter:
         if self._declined is None:
             self._stream.add(X)
             self._classes.add(X)
+            if self._sample is not None:
+                self._sample.add(X)
         return self
 
     @property
@@ -152,8 +163,9 @@ class Adapter:
                 "differ"
             )
         trust = self._prepared.trust(moments.n, self._prior_rows)
-        adjustment = self._adjustment(moments, trust)
-        head = self._head._adapted(adjustment, moments.mean, trust, self.n_seen_)
+        adjustment = self._prepared.blended(self._adjustment(moments, trust), trust)
+        weights = self._prepared.weights(adjustment, moments, trust, self._sample)
+        head = self._head._adapted(adjustment, weights, moments.mean, trust, self.n_seen_)
         warn_of_outliers({"(new)": moments})
         self._classes.warn_of_shift()
         return head
@@ -195,6 +207,8 @@ class Adapter:
             spectrum = self._root.spectrum
             arrays |= {"root_values": spectrum.values, "root_vectors": spectrum.vectors}
             numbers |= {"root_scale": spectrum.scale, "root_rho": self._root.rho}
+        if self._sample is not None:
+            arrays["sample"] = self._sample.weighted_rows()[0]
         options = {
             "prior_rows": self._prior_rows,
             "min_rows": int(self._min_rows),
@@ -217,6 +231,8 @@ class Adapter:
         adapter.n_refreshes_ = numbers["n_refreshes"]
         adapter._stream.restore(numbers, arrays)
         adapter._classes.restore(arrays["counts"], numbers["squares"], numbers["n_rows"])
+        if adapter._sample is not None:
+            adapter._sample.restore(arrays["sample"], numbers["n_rows"])
         if "root_values" in arrays:
             spectrum = Spectrum(
                 arrays["root_values"], arrays["root_vectors"], numbers["root_scale"]

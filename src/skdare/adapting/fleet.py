@@ -153,7 +153,14 @@ class Fleet:
             )
         rest, weights = self._inverse_root(moments)
         adjustment = Adjustment(moments.K.shape[1], rest, None, moments.K.T @ moments.Q, weights)
-        return self._head._adapted(adjustment, moments.mean, trust, self.n_seen(device))
+        adaptation = self._adaptation
+        return self._head._adapted(
+            adaptation.blended(adjustment, trust),
+            (adaptation.B, adaptation.b),
+            moments.mean,
+            trust,
+            self.n_seen(device),
+        )
 
     def decision_function(self, X: Array, devices: Labels) -> np.ndarray:
         """Scores of a classifier, every row by the head of its device: (m,) or (m, k)."""
@@ -336,6 +343,11 @@ def _check_sketchable(head: Any) -> None:
             "the same, fit with strategies=('raw',)"
         )
     assert fit.adaptation is not None
+    if fit.adaptation.mixture is not None:
+        raise ValueError(
+            "a fleet keeps no rows, and this head adapts by looking for the classes among them; "
+            "use an adapter for each device, or leave mixtures out of what the head may choose"
+        )
     whitening = fit.adaptation.whitening
     if whitening.target in ("pooled", "diagonal"):
         raise ValueError(

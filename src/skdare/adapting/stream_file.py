@@ -106,6 +106,10 @@ def head_digest(head: Any) -> str:
         arrays += [guess.scale, guess.matrix, guess.U, guess.weights]
         if guess.diagonal is not None:
             arrays.append(guess.diagonal)
+        if adaptation.places is not None:
+            digest.update(repr(adaptation.mixture).encode())
+            places = adaptation.places
+            arrays += [places.shares, places.means, places.within]
     for array in arrays:
         values = np.zeros(0) if array is None else np.asarray(array, dtype="<f8")
         digest.update(repr(values.shape).encode())

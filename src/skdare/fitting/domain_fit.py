@@ -7,22 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skdare.fitting.canonical_fit import CanonicalFit, raw_weights
+from skdare.fitting.canonical_fit import CanonicalFit, CanonicalWeights
 from skdare.fitting.formulation import Formulation
+from skdare.fitting.mixture import ClassesFound, ClassPlaces, ClassSums, Mixture, NewRows
 from skdare.fitting.targets import ClassShares
 from skdare.solvers import Solution
-from skdare.whitening.adjustment import Adjustment, average
+from skdare.whitening.adjustment import Adjustment, average, on_host
 from skdare.whitening.guess import GuessRule
 from skdare.whitening.moments import Moments
 from skdare.whitening.prior import PriorRows, Trust
 from skdare.whitening.roots.eigen import Spectrum
 from skdare.whitening.whitening import Whitening
+
+
+class WeightedSample(Protocol):
+    """Some rows of a domain, of which ``n_seen`` were seen."""
+
+    n_seen: int
+
+    def weighted_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows on the host, and what each counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +50,10 @@ class Adaptation:
         The averaged adjustment, towards which few rows are blended.
     prior_rows : PriorRows
         How many rows of a new domain the averages count as.
+    mixture : Mixture, optional
+        How classes may move besides.
+    places : ClassPlaces, optional
+        Where they lay in training; with a mixture.
     """
 
     formulation: Formulation
@@ -49,13 +63,38 @@ class Adaptation:
     solution: Solution
     guess: Adjustment
     prior_rows: PriorRows
+    mixture: Mixture | None = None
+    places: ClassPlaces | None = None
 
     @classmethod
-    def of(cls, fit: CanonicalFit, moments: Sequence[Moments]) -> Adaptation:
-        """What adapting needs of a fit without penalty, and of moments on the host."""
+    def of(
+        cls,
+        fit: CanonicalFit,
+        moments: Sequence[Moments],
+        mixture: Mixture | None = None,
+        sums: Sequence[ClassSums] | None = None,
+    ) -> Adaptation:
+        """What adapting needs of a fit without penalty, and of moments on the host.
+
+        A mixture also needs the domains' sums by class.
+        """
         guess = average(fit.adjustments).to_numpy()
         prior_rows = PriorRows.of_domains(moments, fit.formulation.whitening)
-        return cls(fit.formulation, fit.B, fit.b, fit.mean, fit.solution, guess, prior_rows)
+        places = None
+        if sums is not None:
+            adjustments = on_host(fit.adjustments)
+            places = ClassPlaces.of_domains(sums, moments, adjustments, fit.formulation)
+        return cls(
+            fit.formulation,
+            fit.B,
+            fit.b,
+            fit.mean,
+            fit.solution,
+            guess,
+            prior_rows,
+            mixture,
+            places,
+        )
 
     @property
     def whitening(self) -> Whitening:
@@ -101,11 +140,25 @@ class Adaptation:
         matrix += (1.0 - share) * guess.matrix
         return Adjustment(adjustment.d, scale, matrix, common=adjustment.common)
 
-    def raw_weights(
-        self, adjustment: Adjustment, mean: np.ndarray, trust: Trust
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and intercept on raw features, by an adjustment that is blended already."""
-        return raw_weights((self.B, self.b), adjustment, self.shift(mean, trust))
+    def weights(
+        self,
+        adjustment: Adjustment,
+        moments: Moments,
+        trust: Trust,
+        sample: WeightedSample | None,
+    ) -> CanonicalWeights:
+        """Canonical weights for a domain of these moments, by its blended adjustment.
+
+        They are those of the training domains, but for a mixture, which needs a sample of the rows.
+        """
+        if self.mixture is None or self.places is None or sample is None:
+            return self.B, self.b
+        X, weight = sample.weighted_rows()
+        # Sums by class of some rows beside the scatter of all could leave less than nothing.
+        own = Moments.of(X, None, weight) if len(X) < sample.n_seen else moments
+        weight = weight * (moments.n / weight.sum())
+        rows = NewRows.of(X, weight, own, adjustment, self.shift(moments.mean, trust))
+        return ClassesFound(self.places, rows).weights(self.mixture, self.B, self.b)
 
 
 def blended_shift(
@@ -165,13 +218,16 @@ class DomainFit:
         return self.B
 
     def adapted(
-        self, adjustment: Adjustment, mean: np.ndarray, unadapted: tuple[np.ndarray, Any]
+        self,
+        B: np.ndarray,
+        adjustment: Adjustment,
+        mean: np.ndarray,
+        unadapted: tuple[np.ndarray, Any],
     ) -> DomainFit:
         """The same fit with the weights for a domain of this (blended) adjustment and mean."""
-        assert self.adaptation is not None
         return replace(
             self,
-            B=self.adaptation.B,
+            B=B,
             adjustment=adjustment,
             adapted_mean=mean,
             unadapted=unadapted,

@@ -15,9 +15,15 @@ from skdare.adapting import Adapter, Fleet
 from skdare.adapting.resuming import resume
 from skdare.arrays import Array, in_background, like
 from skdare.arrays.passes import RowPart
-from skdare.fitting.canonical_fit import CanonicalFit, CanonicalWeights, fit_canonical
+from skdare.fitting.canonical_fit import (
+    CanonicalFit,
+    CanonicalWeights,
+    fit_canonical,
+    raw_weights,
+)
 from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of
 from skdare.fitting.formulation import Formulation
+from skdare.fitting.mixture import ClassSums, Mixture
 from skdare.fitting.problem import Problem
 from skdare.fitting.solver_options import SolverOptions
 from skdare.fitting.statistics import ProblemStatistics
@@ -74,6 +80,7 @@ class AdjustedHead(Head):
         adapting: Formulation | None,
         guess: GuessRule,
         *,
+        mixture: Mixture | None = None,
         start: CanonicalWeights | None = None,
         declined: str | None = None,
     ) -> None:
@@ -110,9 +117,12 @@ class AdjustedHead(Head):
         adaptation = None
         if adapting is not None:
             adapting_fit = self._fit_adaptation(problem, statistics, adapting, fit)
+        sums = None
+        if mixture is not None:
+            sums = ClassSums.of_problem(problem)
         host_moments, host_adjustments = host_copies()
         if adapting is not None:
-            adaptation = Adaptation.of(adapting_fit, host_moments)
+            adaptation = Adaptation.of(adapting_fit, host_moments, mixture, sums)
         self._domain_fit = DomainFit(
             whitening=formulation.whitening,
             moments=dict(zip(labels, host_moments, strict=True)),
@@ -152,28 +162,35 @@ class AdjustedHead(Head):
         self._warn_unless_converged(result.solution, " (the fit that adapt uses)")
         return result
 
-    def _adapted(self, adjustment: Adjustment, mean: np.ndarray, trust: Trust, rows: int) -> Self:
+    def _adapted(
+        self,
+        adjustment: Adjustment,
+        weights: CanonicalWeights,
+        mean: np.ndarray,
+        trust: Trust,
+        rows: int,
+    ) -> Self:
         """A copy with the weights for a new domain.
 
         Parameters
         ----------
         adjustment : Adjustment
-            That of the rows seen, without any guess in it.
+            Blended with the guess as far as the rows are trusted.
+        weights : CanonicalWeights
         mean : array of shape (d,)
             Of the rows seen.
         trust : Trust
-            How much both count beside the training domains' averages.
+            How much they count beside the training domains' averages.
         rows : int
             How many rows were seen.
         """
         fit = domain_fit_of(self)
         adaptation = fit.adaptation
         assert adaptation is not None
-        W = adaptation.blended(adjustment, trust)
-        V, b = adaptation.raw_weights(W, mean, trust)
+        V, b = raw_weights(weights, adjustment, adaptation.shift(mean, trust))
         before = fit.unadapted or (self.coef_, self.intercept_)
         head = copy.copy(self)
-        head._domain_fit = fit.adapted(W, mean, before)
+        head._domain_fit = fit.adapted(weights[0], adjustment, mean, before)
         coef, intercept = self._targets.coef_and_intercept(V, b)
         head.coef_ = trust.head * coef + (1.0 - trust.head) * before[0]
         head.intercept_ = trust.head * intercept + (1.0 - trust.head) * before[1]

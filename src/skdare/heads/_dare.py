@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from sklearn.base import clone
 
-from skdare._validation import check_choice, check_domain_weights, check_number
+from skdare._validation import InputError, check_choice, check_domain_weights, check_number
 from skdare.engines import DaskEngine
-from skdare.fitting.formulation import CENTERED, RAW, Formulation, invariant_means
+from skdare.fitting.formulation import (
+    CENTERED,
+    RAW,
+    Formulation,
+    MeanTreatment,
+    invariant_means,
+)
+from skdare.fitting.mixture import BY_CLASS, MOST_FEATURES, TOGETHER, Mixture
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
+from skdare.fitting.targets import Classes
 from skdare.heads._adjusted import AdjustedHead
 from skdare.heads._estimator import (
     ClassifierHead,
@@ -22,8 +30,35 @@ from skdare.heads._estimator import (
 )
 from skdare.whitening.whitening import Whitening, check_whitening
 
-# What `adapt` whitens by (covariance or not), and what it does about the means.
-ADAPTATIONS = {"centered": (True, CENTERED), "raw": (False, RAW), "covariance": (True, RAW)}
+
+@dataclass(frozen=True)
+class Adapting:
+    """What `adapt` does.
+
+    Parameters
+    ----------
+    adjusts : bool
+        Whether the new domain is whitened.
+    centered : bool
+        By its covariance, or by the raw second moment.
+    means : MeanTreatment
+    mixture : Mixture, optional
+        How classes may move besides.
+    """
+
+    adjusts: bool
+    centered: bool
+    means: MeanTreatment
+    mixture: Mixture | None = None
+
+
+ADAPTATIONS = {
+    "centered": Adapting(True, True, CENTERED),
+    "raw": Adapting(True, False, RAW),
+    "covariance": Adapting(True, True, RAW),
+    "mixture": Adapting(True, True, CENTERED, BY_CLASS),
+    "translation": Adapting(False, True, RAW, TOGETHER),
+}
 
 
 class _DARE(AdjustedHead):
@@ -86,25 +121,49 @@ class _DARE(AdjustedHead):
                 centered=self.centered,
                 intercept=self.fit_intercept,
             )
+        adapting = self._adapting(problem)
         adaptation = None
-        if self.adaptation is not None and (self.adjust or self.adaptation == "centered"):
-            centered, adapting_means = ADAPTATIONS[self.adaptation]
-            adapting = replace(whitening, centered=centered)
-            adaptation = Formulation(adapting, adapting_means, self.l2)
+        if adapting is not None:
+            adjusts = whitening.adjust and adapting.adjusts
+            adapted = replace(whitening, adjust=adjusts, centered=adapting.centered)
+            adaptation = Formulation(adapted, adapting.means, self.l2)
         self._fit_domains(
             problem,
             statistics,
             Formulation(whitening, means, self.l2),
             adaptation,
             self.guess,
+            mixture=None if adapting is None else adapting.mixture,
             start=self._warm_start(),
         )
+
+    def _adapting(self, problem: Problem) -> Adapting | None:
+        """What `adapt` will do, where it does anything."""
+        if self.adaptation is None:
+            return None
+        adapting = ADAPTATIONS[self.adaptation]
+        if adapting.mixture is not None:
+            if not isinstance(problem.targets, Classes):
+                raise InputError(
+                    f"adaptation is {self.adaptation!r}, and numbers have no classes to look for",
+                    "use 'centered'",
+                    argument="adaptation",
+                )
+            if problem.d > MOST_FEATURES:
+                raise InputError(
+                    f"adaptation is {self.adaptation!r}, and with {problem.d} features it needs "
+                    "the inverse of a matrix of that size",
+                    f"use 'centered', or reduce the features to {MOST_FEATURES:,}",
+                    argument="adaptation",
+                )
+            return adapting
+        return adapting if self.adjust or self.adaptation == "centered" else None
 
     def _check_covariances(self, problem: Problem) -> None:
         """Refuse domains of one row where the fit, or the one that adapt uses, needs two."""
         if self.centered:
             problem.check_covariances([self.shrinkage], "shrinkage=1.0 or centered=False")
-        elif self.adaptation is not None and ADAPTATIONS[self.adaptation][0]:
+        elif self.adaptation is not None and ADAPTATIONS[self.adaptation].centered:
             remedy = "shrinkage=1.0 or adaptation='raw'"
             problem.check_covariances([self.shrinkage], remedy)
 
@@ -148,10 +207,13 @@ class DAREClassifier(ClassifierHead, _DARE):
     guess : {"mean", "covariance"} or mapping, default="mean"
         The adjustment of an unseen domain: the mean of the training adjustments, the inverse
         root of the mean second moment, or weights on named domains.
-    adaptation : {"raw", "centered", "covariance", None}, default="raw"
+    adaptation : {"raw", "centered", "covariance", "mixture", "translation", None}, default="raw"
         What `adapt` does: whiten by raw second moments; subtract means and whiten by
         covariances, in training and in use; or whiten by covariances and leave the means in, as the
-        paper's theorem on JIT-UDA states it. None saves that second solve.
+        paper's theorem on JIT-UDA states it. "mixture" does what "centered" does, and then looks
+        for the classes among the new rows, each of which may have moved by itself. "translation"
+        leaves the features as they are: all classes move by one vector, and their shares may
+        change. None saves that second solve.
     fit_intercept : bool, default=True
         Whether the scores have an intercept; it does not count at the domain means.
     solver : {"auto", "lbfgs", "trust-ncg"}, default="auto"

@@ -13,6 +13,7 @@ from skdare.diagnosis._rehearsal import Rehearsed
 from skdare.diagnosis._score_scale import AccuracyScale, VarianceScale
 from skdare.fitting.domain_fit import Adaptation
 from skdare.fitting.formulation import Formulation, MeanTreatment
+from skdare.fitting.mixture import ClassPlaces, Mixture
 from skdare.persist import (
     ANY_NUMBER,
     ANYTHING,
@@ -156,6 +157,8 @@ class StoredAdaptation:
     fitted: StoredFit
     guess: Adjustment
     prior_rows: PriorRows | None = None
+    mixture: Mixture | None = None
+    places: ClassPlaces | None = None
 
     @classmethod
     def of(cls, adaptation: Adaptation | None) -> StoredAdaptation | None:
@@ -170,6 +173,8 @@ class StoredAdaptation:
             StoredFit(adaptation.B, adaptation.b, [], adaptation.mean, adaptation.solution),
             adaptation.guess,
             adaptation.prior_rows,
+            adaptation.mixture,
+            adaptation.places,
         )
 
     def adaptation(self) -> Adaptation:
@@ -181,7 +186,17 @@ class StoredAdaptation:
         formulation = Formulation(plan.whitening, means, plan.l2, plan.by_rows)
         # Files of earlier versions have none: averages counted as d rows.
         prior_rows = self.prior_rows or PriorRows(float(len(fit.mean)), float(len(fit.mean)))
-        return Adaptation(formulation, fit.B, fit.b, fit.mean, fit.solution, self.guess, prior_rows)
+        return Adaptation(
+            formulation,
+            fit.B,
+            fit.b,
+            fit.mean,
+            fit.solution,
+            self.guess,
+            prior_rows,
+            self.mixture,
+            self.places,
+        )
 
 
 _MEANS = ObjectOf(StoredMeans, {"centered": FLAG, "mean_penalty": LABEL, "subtract": FLAG})
@@ -198,9 +213,25 @@ _FIT = ObjectOf(
         "solution": _SOLUTION,
     },
 )
+_MIXTURE = ObjectOf(
+    Mixture,
+    {"anchor_rows": ANY_NUMBER, "estimate_shares": FLAG},
+    is_valid=lambda values: values["anchor_rows"] > 0,
+)
+_PLACES = ObjectOf(
+    ClassPlaces, {"shares": ArrayOf("k"), "means": ArrayOf("dk"), "within": ArrayOf("dd")}
+)
 _ADAPTATION = ObjectOf(
     StoredAdaptation,
-    {"plan": _FORMULATION, "fitted": _FIT, "guess": _ADJUSTMENT, "prior_rows": _PRIOR_ROWS},
+    {
+        "plan": _FORMULATION,
+        "fitted": _FIT,
+        "guess": _ADJUSTMENT,
+        "prior_rows": _PRIOR_ROWS,
+        "mixture": Nullable(_MIXTURE),
+        "places": Nullable(_PLACES),
+    },
+    is_valid=lambda values: (values.get("mixture") is None) == (values.get("places") is None),
 )
 _REHEARSED = ObjectOf(
     Rehearsed,

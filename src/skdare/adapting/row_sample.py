@@ -1,0 +1,68 @@
+"""Some rows of a stream, evenly spread over it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from skdare.adapting.stream_moments import Forgetting
+from skdare.arrays import Array, take, to_numpy
+
+# Class means of a thousand rows a class are known far better than domains resemble each other.
+MOST_ROWS = 8192
+_MOST_NUMBERS = 1 << 24
+
+
+class RowSample:
+    """Every row of a stream while they are few, then every second, fourth, eighth and so on.
+
+    Which rows are kept depends on their number in the stream alone, not on how it is cut.
+
+    Parameters
+    ----------
+    d : int
+    forgetting : Forgetting
+    """
+
+    def __init__(self, d: int, forgetting: Forgetting) -> None:
+        self.forgetting = forgetting
+        self.n_seen = 0
+        self._limit = max(2, min(MOST_ROWS, _MOST_NUMBERS // d))
+        self._chunks: list[np.ndarray] = [np.empty((0, d), dtype=np.float32)]
+
+    def add(self, X: Array) -> None:
+        """Take more rows: any array, sparse matrix or reader of rows."""
+        step = self._step
+        numbers = np.arange(-self.n_seen % step, X.shape[0], step)
+        rows = take(X, numbers)
+        self._chunks.append(rows.toarray() if sparse.issparse(rows) else to_numpy(rows))
+        self.n_seen += X.shape[0]
+        if self._step > step:
+            self._chunks = [self._rows()[:: self._step // step]]
+
+    def weighted_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows, and what each counts."""
+        self._chunks = [self._rows()]
+        rows = self._chunks[0]
+        age = self.n_seen - 1 - self._step * np.arange(len(rows))
+        half_life = self.forgetting.half_life
+        weight = np.ones(len(rows)) if half_life is None else 2.0 ** (-age / half_life)
+        return rows, weight
+
+    def restore(self, rows: np.ndarray, n_seen: int) -> None:
+        """Go on from these rows of a stream."""
+        self.n_seen = n_seen
+        if len(rows) != -(-n_seen // self._step):
+            raise ValueError("the sample does not have the rows of such a stream")
+        self._chunks = [rows]
+
+    @property
+    def _step(self) -> int:
+        """The rows kept are those whose number is a multiple of this."""
+        step = 1
+        while -(-self.n_seen // step) > self._limit:
+            step *= 2
+        return step
+
+    def _rows(self) -> np.ndarray:
+        return np.concatenate(self._chunks) if len(self._chunks) > 1 else self._chunks[0]

@@ -1,0 +1,297 @@
+"""The rows of a new domain as a mixture of one Gaussian a class, anchored to a head.
+
+In a new domain each class may have moved by itself, and unlabelled rows say where to. A row is
+taken to belong to class k with probability R ∝ exp(F + G): F are the scores of the head, and G
+those of Gaussians, one a class, with a common covariance. Rounds of expectation and maximisation,
+from R = softmax(F) on, find their means and covariance. F + G is linear in the row, so that the
+result is a head like any other. Without F, classes would change places.
+
+Notation, in canonical coordinates: Z (m, d) rows about their mean, R (m, k) shares of the classes
+in each row, N (k,) and S (d, k) rows and sums of each class, M (d, k) class means, C (d, d)
+covariance within classes, P = C⁻¹ M, B (d, c) and b (c,) weights of the head: one column for two
+classes, else one a class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy import linalg, special
+
+from skdare.arrays import chunks, like, products_of, to_numpy, transposed_product
+from skdare.arrays.passes import RowPart, visit_once
+from skdare.fitting.formulation import Formulation
+from skdare.fitting.problem import Problem
+from skdare.fitting.targets import Classes
+from skdare.whitening.adjustment import Adjustment
+from skdare.whitening.moments import Moments
+
+# Above this many features, a covariance within classes would be a matrix too large to factor.
+MOST_FEATURES = 4096
+# How far the covariance is shrunk towards a multiple of the identity.
+_SHRINKAGE = 0.2
+_ROUNDS = 15
+# Shares of the classes in a row that change by no more than this have settled.
+_SETTLED = 1e-3
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """How the classes of a new domain may differ from those in training.
+
+    Parameters
+    ----------
+    anchor_rows : float
+        Rows of the new domain that the place of a class in training counts as. Infinite: all
+        classes move by the same vector.
+    estimate_shares : bool
+        Whether classes may also be rarer or more common than in training.
+    """
+
+    anchor_rows: float
+    estimate_shares: bool
+
+
+# Each class moves by itself; all classes move together, and their shares change.
+BY_CLASS = Mixture(anchor_rows=10.0, estimate_shares=False)
+TOGETHER = Mixture(anchor_rows=float("inf"), estimate_shares=True)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSums:
+    """Sums over the rows of a domain by class.
+
+    Parameters
+    ----------
+    weight : array of shape (k,)
+        Weight of the rows of each class.
+    rows : array of shape (d, k)
+        Their weighted sums.
+    """
+
+    weight: np.ndarray
+    rows: np.ndarray
+
+    @classmethod
+    def of_problem(cls, problem: Problem) -> list[ClassSums]:
+        """One for each domain of a problem with classes."""
+        assert isinstance(problem.targets, Classes)
+        visit = partial(_sums_by_class, len(problem.targets.classes))
+        parts = [
+            RowPart(problem.X, index, (problem.T[index], problem.weight[index]))
+            for index in problem.index
+        ]
+        return visit_once(visit, parts)
+
+    def __add__(self, other: ClassSums) -> ClassSums:
+        return ClassSums(self.weight + other.weight, self.rows + other.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassPlaces:
+    """Where the classes of the training domains lie, in canonical coordinates.
+
+    Parameters
+    ----------
+    shares : array of shape (k,)
+    means : array of shape (d, k)
+    within : array of shape (d, d)
+        Covariance within classes.
+    """
+
+    shares: np.ndarray
+    means: np.ndarray
+    within: np.ndarray
+
+    @classmethod
+    def of_domains(
+        cls,
+        sums: Sequence[ClassSums],
+        moments: Sequence[Moments],
+        adjustments: Sequence[Adjustment],
+        formulation: Formulation,
+    ) -> ClassPlaces:
+        """From the same domains' sums, and their moments and adjustments on the host."""
+        n = np.array([m.n for m in moments])
+        q = n / n.sum() if formulation.by_rows else np.full(len(n), 1.0 / len(n))
+        d = moments[0].d
+        centres = np.zeros((len(n), d))
+        if not formulation.means.center_in_training:
+            pairs = zip(adjustments, moments, strict=True)
+            centres = np.stack([_back(W, m.mean[:, None])[:, 0] for W, m in pairs])
+        origin = q @ centres
+        shares = np.zeros_like(sums[0].weight)
+        totals = np.zeros_like(sums[0].rows)
+        scatter = np.zeros((d, d))
+        for e, own in enumerate(sums):
+            W = adjustments[e]
+            weight = own.weight / n[e]
+            away = centres[e] - origin
+            deviations = (own.rows - moments[e].mean[:, None] * own.weight) / n[e]
+            shares += q[e] * weight
+            totals += q[e] * (_back(W, deviations) + away[:, None] * weight)
+            scatter += q[e] * canonical_covariance(moments[e], W)
+            scatter += q[e] * away[:, None] * away
+        # A class that these domains lack lies at the mean of all.
+        about = totals / np.where(shares > 0, shares, 1.0)
+        return cls(shares, about + origin[:, None], scatter - (about * shares) @ about.T)
+
+
+@dataclass(frozen=True, eq=False)
+class NewRows:
+    """Rows of a new domain in canonical coordinates.
+
+    Parameters
+    ----------
+    Z : array of shape (m, d)
+        Less their mean.
+    weight : array of shape (m,)
+    mean : array of shape (d,)
+    covariance : array of shape (d, d)
+    """
+
+    Z: np.ndarray
+    weight: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        X: np.ndarray,
+        weight: np.ndarray,
+        moments: Moments,
+        adjustment: Adjustment,
+        shift: np.ndarray | None,
+    ) -> NewRows:
+        """From rows X, whose moments these are, adjusted after the shift is subtracted."""
+        mean = moments.mean if shift is None else moments.mean - shift
+        return cls(
+            _back(adjustment, (X - moments.mean.astype(X.dtype)).T).T,
+            weight,
+            _back(adjustment, mean[:, None])[:, 0],
+            canonical_covariance(moments, adjustment),
+        )
+
+
+class ClassesFound:
+    """Finds the classes of a new domain.
+
+    Parameters
+    ----------
+    places : ClassPlaces
+        In training.
+    rows : NewRows
+    """
+
+    def __init__(self, places: ClassPlaces, rows: NewRows) -> None:
+        self.places = places
+        self.rows = rows
+        n = rows.weight.sum()
+        d = len(rows.mean)
+        # The covariance in training counts as d rows. Without the classes' means, which change in
+        # every round and have low rank, it is factored once.
+        self._scale = (1.0 - _SHRINKAGE) / (n + d)
+        total = self._scale * (n * rows.covariance + d * places.within)
+        ridge = _SHRINKAGE * np.trace(places.within) / d
+        if not ridge > 0:
+            ridge = _SHRINKAGE * np.trace(total) / d
+        total[np.diag_indices(d)] += ridge
+        self._factor = linalg.cho_factor(total, lower=True, overwrite_a=True, check_finite=False)
+
+    def weights(
+        self, mixture: Mixture, B: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Canonical weights and intercept for the new domain, from those of the head.
+
+        Their scores have the size of the head's own on these rows: the Gaussians say where classes
+        lie, and would be far too sure of themselves in many dimensions.
+        """
+        rows = self.rows
+        F = _by_class(rows.Z @ B.astype(rows.Z.dtype) + (rows.mean @ B + b))
+        P, offset = self._gaussians(mixture, F)
+        adapted = F + rows.Z @ P.astype(rows.Z.dtype) + offset
+        size = _spread(F, rows.weight) / _spread(adapted, rows.weight)
+        offset = offset - rows.mean @ P
+        if B.shape[1] == 1:
+            P = P[:, 1:] - P[:, :1]
+            offset = offset[1:] - offset[:1]
+        else:
+            P = P - P.mean(axis=1, keepdims=True)
+            offset = offset - offset.mean()
+        return size * (B + P), size * (b + offset)
+
+    def _gaussians(self, mixture: Mixture, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """C⁻¹ M and what is added for every row, after the last round."""
+        Z = self.rows.Z
+        weight = self.rows.weight[:, None].astype(Z.dtype)
+        training = self.places.means - self.rows.mean[:, None]
+        R = special.softmax(F, axis=1)
+        for _ in range(_ROUNDS):
+            weighted = R * weight
+            N = weighted.sum(axis=0, dtype=np.float64)
+            S = (Z.T @ weighted).astype(np.float64)
+            shares = self.places.shares
+            log_shares = np.zeros(len(N))
+            if mixture.estimate_shares:
+                shares = (N + 1.0) / (N + 1.0).sum()
+                log_shares = np.log(shares)
+            M = training - (training @ shares)[:, None]
+            if np.isfinite(mixture.anchor_rows):
+                M = (S + mixture.anchor_rows * M) / (N + mixture.anchor_rows)
+            P = self._solve(M, S, N)
+            offset = log_shares - 0.5 * np.sum(M * P, axis=0)
+            previous = R
+            R = special.softmax(F + Z @ P.astype(Z.dtype) + offset, axis=1)
+            if np.abs(R - previous).max() < _SETTLED:
+                break
+        return P, offset
+
+    def _solve(self, M: np.ndarray, S: np.ndarray, N: np.ndarray) -> np.ndarray:
+        """C⁻¹ M by Woodbury's identity, for the scatter about M: Σ z zᵀ - S Mᵀ - M Sᵀ + M N Mᵀ."""
+        k = len(N)
+        U = np.hstack([S, M])
+        X = linalg.cho_solve(self._factor, U, check_finite=False)
+        middle = np.block([[np.diag(N), np.eye(k)], [np.eye(k), np.zeros((k, k))]])
+        inner = middle / self._scale - U.T @ X
+        P: np.ndarray = X[:, k:] + X @ np.linalg.solve(inner, U.T @ X[:, k:])
+        return P
+
+
+def canonical_covariance(moments: Moments, W: Adjustment) -> np.ndarray:
+    """WᵀΣW for the covariance Σ of rows, on the host."""
+    covariance = to_numpy(moments.second_moment(centered=True)).astype(np.float64)
+    half = _back(W, covariance)
+    return _back(W, half.T)
+
+
+def _back(W: Adjustment, points: np.ndarray) -> np.ndarray:
+    """Points, (d, m), in canonical coordinates."""
+    return to_numpy(W.back(W.like(points))).astype(points.dtype, copy=False)
+
+
+def _by_class(F: np.ndarray) -> np.ndarray:
+    """Scores of every class: the one column of two classes is that of the second."""
+    return np.hstack([np.zeros_like(F), F]) if F.shape[1] == 1 else F
+
+
+def _spread(F: np.ndarray, weight: np.ndarray) -> float:
+    """Root mean square of the scores about each row's mean."""
+    about = F - F.mean(axis=1, keepdims=True)
+    return float(np.sqrt(weight @ np.sum(about * about, axis=1))) or 1.0
+
+
+def _sums_by_class(n_classes: int, part: RowPart, _: None) -> ClassSums:
+    """Weight and sum of the rows of each class, where the rows lie."""
+    T, weight = (to_numpy(column) for column in part.columns)
+    totals = np.bincount(T, weight, n_classes)
+    rows = np.zeros((part.X.shape[1], n_classes))
+    for place, chunk in chunks(part.X, part.index):
+        member = np.zeros((len(T[place]), n_classes))
+        member[np.arange(len(member)), T[place]] = weight[place]
+        with products_of(part.X):
+            rows += to_numpy(transposed_product(chunk, like(member, chunk))).astype(np.float64)
+    return ClassSums(totals, rows)
