@@ -18,6 +18,7 @@ from joblib import effective_n_jobs
 
 from skdare.arrays import length, take
 from skdare.arrays.passes import RowPart
+from skdare.choosing.folds import Folds
 from skdare.choosing.lockstep import LogisticProblems
 from skdare.choosing.ridge import RidgeProblems
 from skdare.choosing.scoring import HeldOutScore, Scoring
@@ -34,20 +35,6 @@ from skdare.whitening.whitening import RowsAlike, Whitening
 # Three digits are enough to rank candidates.
 _TOL = 5e-4
 _MAX_ITER = 200
-
-Folds = Sequence[Sequence[int]]
-"""The numbers of the domains that are left out together."""
-
-
-def folds_of(sizes: Sequence[int], at_most: int) -> list[list[int]]:
-    """Whole domains in folds of about as many rows; each alone where there are few."""
-    folds: list[list[int]] = [[] for _ in range(min(at_most, len(sizes)))]
-    rows = np.zeros(len(folds))
-    for e in sorted(range(len(sizes)), key=lambda e: -sizes[e]):
-        smallest = int(rows.argmin())
-        folds[smallest].append(e)
-        rows[smallest] += sizes[e]
-    return [sorted(fold) for fold in folds]
 
 
 def held_out_scores(

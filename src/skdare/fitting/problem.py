@@ -28,6 +28,8 @@ class Problem:
     index : list of the rows of each domain
     targets : Targets
         What T stands for.
+    units : list of lists of domain numbers, optional
+        Domains that a search can only leave out together. Default: each by itself.
     """
 
     X: Array
@@ -36,6 +38,7 @@ class Problem:
     labels: Sequence[Hashable]
     index: Sequence[Index]
     targets: Targets
+    units: Sequence[Sequence[int]] | None = None
 
     @property
     def d(self) -> int:

@@ -8,11 +8,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from skdare._validation import check_choice, check_count, check_number, warn
+from skdare._validation import Labels, check_choice, check_count, check_number, warn
+from skdare.arrays import Array
+from skdare.choosing.folds import folds_of
 from skdare.choosing.rule import choose, scored
 from skdare.choosing.sample import rows_to_search
 from skdare.choosing.scoring import Scoring, scorer_of
-from skdare.choosing.search import folds_of, held_out_scores
+from skdare.choosing.search import held_out_scores
 from skdare.choosing.strategies import (
     BY_DEFAULT,
     STRATEGIES,
@@ -33,6 +35,8 @@ from skdare.heads._estimator import (
 
 
 class _DARECV(AdjustedHead):
+    __metadata_request__fit = {"domains": True, "groups": True}  # noqa: RUF012
+
     def __init__(
         self,
         *,
@@ -61,6 +65,30 @@ class _DARECV(AdjustedHead):
         self.tol = tol
         self.max_iter = max_iter
         self.engine = engine
+
+    def fit(
+        self,
+        X: Array,
+        y: Array,
+        domains: Labels | None = None,
+        sample_weight: Array | None = None,
+        groups: Labels | None = None,
+    ) -> Self:
+        """Choose and fit.
+
+        Parameters
+        ----------
+        X, y, domains, sample_weight
+            As of `DAREClassifier.fit`.
+        groups : sequence of n labels, optional
+            The patient, song or specimen that each row is of. Domains that share one are left out
+            together, so that its rows are never fitted and scored in one trial.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_sharing(None, X, y, domains, sample_weight, groups)
 
     def _check_options(self) -> None:
         for name in ("strategies", "l2", "shrinkage"):
@@ -92,7 +120,7 @@ class _DARECV(AdjustedHead):
             scores = held_out_scores(
                 *rows_to_search(problem, statistics),
                 candidates,
-                folds_of(sizes, self.max_folds),
+                folds_of(sizes, self.max_folds, problem.units),
                 intercept=self.fit_intercept,
                 scoring=self.scoring,
                 n_jobs=self.n_jobs,

@@ -18,12 +18,14 @@ from skdare._validation import (
     check_count,
     check_domains,
     check_features,
+    check_groups,
     check_number,
     check_weights,
     feature_name,
     warn,
 )
 from skdare.arrays import Array, Index, is_foreign, namespace, products_of, to_numpy
+from skdare.choosing.folds import units_of
 from skdare.engines import Placement, as_rows, check_engine
 from skdare.fitting.canonical_fit import CanonicalWeights
 from skdare.fitting.problem import Problem
@@ -83,11 +85,12 @@ class Head(BaseEstimator, ABC):
         y: Array,
         domains: Labels | None,
         sample_weight: Array | None,
+        groups: Labels | None = None,
     ) -> Self:
         before = dict(vars(self))
         try:
             with products_of(X):
-                self._fit(X, y, domains, sample_weight, shared)
+                self._fit(X, y, domains, sample_weight, groups, shared)
         except BaseException:
             # A fit that fails leaves the head as it was, fitted or not.
             self.__dict__.clear()
@@ -101,19 +104,25 @@ class Head(BaseEstimator, ABC):
         y: Array,
         domains: Labels | None,
         sample_weight: Array | None,
+        groups: Labels | None,
         shared: SharedCaches | None,
     ) -> None:
         self._check_options()
         with Placement(self.engine) as placement:
             X = check_features(self, placement.from_disk(X), reset=True, min_rows=2)
-            problem = self._problem(placement.from_memory(X), y, domains, sample_weight)
+            problem = self._problem(placement.from_memory(X), y, domains, sample_weight, groups)
             statistics = ProblemStatistics(problem, shared if self._needs_domains else None)
             self._solve(problem, statistics)
             self._warn_of_scales(statistics.variances(range(len(problem.index))))
             _warn_of_constant_domains(statistics)
 
     def _problem(
-        self, X: Array, y: Array, domains: Labels | None, sample_weight: Array | None
+        self,
+        X: Array,
+        y: Array,
+        domains: Labels | None,
+        sample_weight: Array | None,
+        groups: Labels | None,
     ) -> Problem:
         """Checked rows, targets and weights by domain."""
         n = X.shape[0]
@@ -130,8 +139,12 @@ class Head(BaseEstimator, ABC):
             )
         if not self._needs_domains:
             rows = check_domains(None, n, weight)
+        units = None
+        if groups is not None:
+            names, codes = check_groups(groups, n)
+            units = units_of(rows.index, codes, rows.labels, names)
         self._targets, T = self._encode_targets(y, weight, rows.index)
-        return Problem(X, T, weight, rows.labels, rows.index, self._targets)
+        return Problem(X, T, weight, rows.labels, rows.index, self._targets, units)
 
     @abstractmethod
     def _encode_targets(
