@@ -49,14 +49,28 @@ def held_out_scores(
 ) -> np.ndarray:
     """Score of every candidate on every domain, fitted without its fold, (candidates, domains)."""
     score = HeldOutScore(problem.targets, scoring)
+    everyone = range(len(problem.index))
+    folds = [fold for fold in folds if _can_leave_out(statistics, fold)]
+    if not folds:
+        return np.full((len(candidates), len(everyone)), np.nan)
+    trained = sorted({e for fold in folds for e in everyone if e not in fold})
     groups = [list(group) for _, group in groupby(candidates, key=_rows_key)]
 
     def scores_of(group: Sequence[Candidate]) -> np.ndarray:
-        rung = _Rung(problem, statistics, group[0], score, intercept=intercept)
+        rung = _Rung(problem, statistics, group[0], score, trained, intercept=intercept)
         return rung.scores([candidate.formulation.l2 for candidate in group], folds)
 
     with ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
         return np.concatenate(list(pool.map(scores_of, groups)))
+
+
+def _can_leave_out(statistics: ProblemStatistics, fold: Sequence[int]) -> bool:
+    """Whether the features vary without these domains, and something can be learnt."""
+    try:
+        statistics.unit([e for e in range(len(statistics.domains)) if e not in fold])
+    except RowsAlike:
+        return False
+    return True
 
 
 def _rows_key(candidate: Candidate) -> tuple[Whitening, bool, bool]:
@@ -73,6 +87,7 @@ class _Rung:
         statistics: ProblemStatistics,
         candidate: Candidate,
         score: HeldOutScore,
+        trained: Sequence[int],
         *,
         intercept: bool,
     ) -> None:
@@ -82,16 +97,21 @@ class _Rung:
         self.adapts = candidate.adapts
         self.score = score
         self.intercept = intercept
-        # Without whitening, one scalar for all.
-        self.adjustments = statistics.adjustments(
-            range(len(problem.index)), self.formulation.whitening
-        )
+        everyone = range(len(problem.index))
+        self.adjustments = statistics.adjustments(everyone, self.formulation.whitening)
+        if not self.formulation.whitening.adjust:
+            # One scalar for all: a domain that no fold is fitted to may be far larger, and a solver
+            # would take the rows of the others for nothing.
+            self.adjustments = statistics.adjustments(trained, self.formulation.whitening)[:1]
+            self.adjustments *= len(everyone)
         self.order = np.concatenate([np.arange(len(problem.T))[i] for i in problem.index])
         self.starts = np.cumsum([0, *(length(i) for i in problem.index)])
         self.Z = self._adjusted_rows()
         self.centre = np.zeros(problem.d)
         if intercept:  # which then is the score at this point: a solver is quicker with it
-            self.centre = self.Z.mean(axis=0, dtype=np.float64)
+            rows = np.concatenate([np.r_[self.starts[e] : self.starts[e + 1]] for e in trained])
+            fitted = self.Z if len(rows) == len(self.Z) else self.Z[rows]
+            self.centre = fitted.mean(axis=0, dtype=np.float64)
             self.Z -= self.centre.astype(self.Z.dtype)
 
     def _adjusted_rows(self) -> np.ndarray:
@@ -111,9 +131,6 @@ class _Rung:
         """Scores of the fits with these ridges on every left-out domain, (ridges, domains)."""
         everyone = range(len(self.problem.index))
         scores = np.full((len(l2s), len(everyone)), np.nan)
-        folds = [fold for fold in folds if self._can_leave_out(fold)]
-        if not folds:
-            return scores
         chosen = [[e for e in everyone if e not in fold] for fold in folds]
         group = np.repeat(np.arange(len(folds)), len(l2s))
         weights = np.stack([self._row_weights(others) for others in chosen])
@@ -125,14 +142,6 @@ class _Rung:
             for e, domain_scores in self._fold_scores(fits, chosen[f], fold):
                 scores[:, e] = domain_scores
         return scores
-
-    def _can_leave_out(self, fold: Sequence[int]) -> bool:
-        """Whether the features vary without these domains, and something can be learnt."""
-        try:
-            self.statistics.unit([e for e in range(len(self.problem.index)) if e not in fold])
-        except RowsAlike:
-            return False
-        return True
 
     def _solve(
         self, weights: np.ndarray, group: np.ndarray, ridge: np.ndarray

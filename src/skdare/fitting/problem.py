@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,9 @@ class Problem:
         What T stands for.
     units : list of lists of domain numbers, optional
         Domains that a search can only leave out together. Default: each by itself.
+    refitted : callable, optional
+        X as it would be with its preparation fitted to the domains of these numbers alone. Default:
+        X has none.
     """
 
     X: Array
@@ -39,6 +42,7 @@ class Problem:
     index: Sequence[Index]
     targets: Targets
     units: Sequence[Sequence[int]] | None = None
+    refitted: Callable[[Sequence[int]], Array] | None = None
 
     @property
     def d(self) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
 from skdare._validation import Labels, check_choice, check_count, check_number, warn
-from skdare.arrays import Array
+from skdare.arrays import Array, length
 from skdare.choosing.folds import folds_of
 from skdare.choosing.rule import choose, scored
 from skdare.choosing.sample import rows_to_search
@@ -23,6 +25,7 @@ from skdare.choosing.strategies import (
     candidates_of,
 )
 from skdare.engines import DaskEngine
+from skdare.fitting.preparation import check_preparation
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
 from skdare.heads._adjusted import AdjustedHead
@@ -47,6 +50,8 @@ class _DARECV(AdjustedHead):
         standard_errors: float = 1.0,
         max_folds: int = 8,
         n_jobs: int | None = None,
+        standardize: bool = False,
+        preparation: Any = None,
         fit_intercept: bool = True,
         solver: str = "auto",
         tol: float = 1e-4,
@@ -60,6 +65,8 @@ class _DARECV(AdjustedHead):
         self.standard_errors = standard_errors
         self.max_folds = max_folds
         self.n_jobs = n_jobs
+        self.standardize = standardize
+        self.preparation = preparation
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
@@ -105,6 +112,8 @@ class _DARECV(AdjustedHead):
             scorer_of(self.scoring)
         check_number("standard_errors", self.standard_errors)
         check_count("max_folds", self.max_folds, 2)
+        check_choice("standardize", self.standardize, (True, False))
+        check_preparation(self.preparation)
         check_solver(self)
         check_shared_options(self)
 
@@ -116,15 +125,7 @@ class _DARECV(AdjustedHead):
             problem.check_covariances([0.0], "strategies=('erm', 'reweighted')")
         scores = np.full((len(candidates), len(problem.index)), np.nan)
         if len(problem.index) > 1:
-            sizes = [int(problem.domain_weight(e).shape[0]) for e in range(len(problem.index))]
-            scores = held_out_scores(
-                *rows_to_search(problem, statistics),
-                candidates,
-                folds_of(sizes, self.max_folds, problem.units),
-                intercept=self.fit_intercept,
-                scoring=self.scoring,
-                n_jobs=self.n_jobs,
-            )
+            scores = self._held_out_scores(problem, statistics, candidates)
         steady = [c for c in range(len(candidates)) if c not in adapting]
         main = self._choose_among(steady or adapting, candidates, scores)
         best = self._choose_among(sorted({main, *adapting}), candidates, scores)
@@ -137,6 +138,29 @@ class _DARECV(AdjustedHead):
             "mean",
             declined=None if self.adapts_ else self.choice_,
         )
+
+    def _held_out_scores(
+        self, problem: Problem, statistics: ProblemStatistics, candidates: list[Candidate]
+    ) -> np.ndarray:
+        """Score of every candidate on every domain; preparation is fitted anew in every fold."""
+        everyone = range(len(problem.index))
+        folds = folds_of([length(i) for i in problem.index], self.max_folds, problem.units)
+        search = partial(
+            held_out_scores,
+            candidates=candidates,
+            intercept=self.fit_intercept,
+            scoring=self.scoring,
+            n_jobs=self.n_jobs,
+        )
+        if problem.refitted is None:
+            return search(*rows_to_search(problem, statistics), folds=folds)
+        scores = np.full((len(candidates), len(everyone)), np.nan)
+        for fold in folds:
+            X = problem.refitted([e for e in everyone if e not in fold])
+            own = replace(problem, X=X)
+            fold_scores = search(*rows_to_search(own, ProblemStatistics(own)), folds=[fold])
+            scores[:, fold] = fold_scores[:, fold]
+        return scores
 
     def _rehearsal_copy(self) -> Self:
         return clone(self)
@@ -267,6 +291,13 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         Where there are more domains than this, several are left out together.
     n_jobs : int, optional
         Strategies to try at the same time, in threads; -1 is as many as there are processors.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows, fitted anew in every
+        fold; ``coef_`` is in the units of the features all the same.
+    preparation : transformer, optional
+        A transformer of scikit-learn, or a Pipeline of them, such as ``SimpleImputer()``: fitted
+        without targets to the training rows of every fold, and to all in the end. This head then
+        takes rows as they are before it, wherever rows are taken.
     fit_intercept : bool, default=True
         Whether the scores have an intercept.
     solver : {"auto", "lbfgs", "trust-ncg"}, default="auto"
@@ -290,8 +321,11 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     cv_results_ : dict
         One entry a candidate, with the keys of scikit-learn's searches; split i is the i-th of
         ``domains_``, left out.
+    preparation_ : fitted transformer or None
+        What rows go through; ``coef_`` and ``n_features_in_`` are of the features it gives.
     coef_, intercept_, classes_, domains_, moments_, adjustments_, adjustment_, solution_, n_iter_
-        As in `DAREClassifier`.
+        As in `DAREClassifier`; moments and adjustments are of the features that were fitted to,
+        prepared and standardised.
 
     Examples
     --------
@@ -332,6 +366,13 @@ class DARERegressorCV(RegressorHead, _DARECV):
         Where there are more domains than this, several are left out together.
     n_jobs : int, optional
         Strategies to try at the same time, in threads; -1 is as many as there are processors.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows, fitted anew in every
+        fold; ``coef_`` is in the units of the features all the same.
+    preparation : transformer, optional
+        A transformer of scikit-learn, or a Pipeline of them, such as ``SimpleImputer()``: fitted
+        without targets to the training rows of every fold, and to all in the end. This head then
+        takes rows as they are before it, wherever rows are taken.
     fit_intercept : bool, default=True
         Whether predictions have an intercept.
     solver : {"auto", "lbfgs", "trust-ncg", "direct"}, default="auto"
@@ -346,7 +387,7 @@ class DARERegressorCV(RegressorHead, _DARECV):
 
     Attributes
     ----------
-    choice_, best_params_, best_score_, best_index_, adapts_, cv_results_
+    choice_, best_params_, best_score_, best_index_, adapts_, cv_results_, preparation_
         As in `DAREClassifierCV`.
     coef_, intercept_, domains_, moments_, adjustments_, adjustment_, solution_, n_iter_
         As in `DARERegressor`.
