@@ -345,7 +345,7 @@ class AdjustedHead(Head):
         """
         from skdare.diagnosis import rehearse
 
-        self.rehearsal_ = rehearse(self, X, y, domains, sample_weight, progress=progress)
+        rehearse(self, X, y, domains, sample_weight, progress=progress)
         return self
 
     def diagnose(
