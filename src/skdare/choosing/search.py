@@ -157,8 +157,9 @@ class _Rung:
     def _row_weights(self, chosen: Sequence[int]) -> np.ndarray:
         """Weights of all rows that sum to one over the chosen domains."""
         weight = np.zeros(len(self.order), dtype=self.Z.dtype)
+        loss_weight = self.problem.loss_weight_among(chosen)
         for e in chosen:
-            own = self.problem.domain_weight(e)
+            own = loss_weight[self.problem.index[e]]
             share = 1.0 if self.formulation.by_rows else 1.0 / own.sum()
             weight[self.starts[e] : self.starts[e + 1]] = share * own
         weight /= weight.sum()

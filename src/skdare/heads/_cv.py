@@ -25,6 +25,7 @@ from skdare.choosing.strategies import (
     candidates_of,
 )
 from skdare.engines import DaskEngine
+from skdare.fitting.class_weight import ClassWeight, check_class_weight
 from skdare.fitting.preparation import check_preparation
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
@@ -114,6 +115,7 @@ class _DARECV(AdjustedHead):
         check_count("max_folds", self.max_folds, 2)
         check_choice("standardize", self.standardize, (True, False))
         check_preparation(self.preparation)
+        check_class_weight(self.class_weight)
         check_solver(self)
         check_shared_options(self)
 
@@ -291,6 +293,9 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         Where there are more domains than this, several are left out together.
     n_jobs : int, optional
         Strategies to try at the same time, in threads; -1 is as many as there are processors.
+    class_weight : "balanced" or dict, optional
+        What the rows of a class count in the loss, as in scikit-learn; "balanced" by those that a
+        fit is given. Moments of domains, and scores, go by the rows as they are.
     standardize : bool, default=False
         Divide every feature by its standard deviation over the training rows, fitted anew in every
         fold; ``coef_`` is in the units of the features all the same.
@@ -336,6 +341,43 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     >>> head.best_params_["strategy"] in head.strategies
     True
     """
+
+    def __init__(
+        self,
+        *,
+        strategies: Sequence[str] = BY_DEFAULT,
+        l2: Sequence[float] = (1e-3, 1e-2, 1e-1),
+        shrinkage: Sequence[float] = (0.5,),
+        scoring: Scoring = None,
+        standard_errors: float = 1.0,
+        max_folds: int = 8,
+        n_jobs: int | None = None,
+        class_weight: ClassWeight = None,
+        standardize: bool = False,
+        preparation: Any = None,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        engine: str | DaskEngine = "auto",
+    ) -> None:
+        super().__init__(
+            strategies=strategies,
+            l2=l2,
+            shrinkage=shrinkage,
+            scoring=scoring,
+            standard_errors=standard_errors,
+            max_folds=max_folds,
+            n_jobs=n_jobs,
+            standardize=standardize,
+            preparation=preparation,
+            fit_intercept=fit_intercept,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            engine=engine,
+        )
+        self.class_weight = class_weight
 
 
 class DARERegressorCV(RegressorHead, _DARECV):

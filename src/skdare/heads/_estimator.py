@@ -29,6 +29,7 @@ from skdare.arrays import Array, Index, is_foreign, namespace, products_of, to_n
 from skdare.choosing.folds import units_of
 from skdare.engines import Placement, as_rows, check_engine
 from skdare.fitting.canonical_fit import CanonicalWeights
+from skdare.fitting.class_weight import ClassWeight
 from skdare.fitting.preparation import Preparation, Standardization, check_in_memory
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
@@ -53,6 +54,7 @@ class Head(BaseEstimator, ABC):
     # Heads that have these options say so in their constructor.
     preparation: Any = None
     standardize: bool = False
+    class_weight: ClassWeight = None
     preparation_: Any = None
     _standardization: Standardization | None = None
     _targets: Targets
@@ -169,7 +171,12 @@ class Head(BaseEstimator, ABC):
             names, codes = check_groups(groups, n)
             units = units_of(rows.index, codes, rows.labels, names)
         self._targets, T = self._encode_targets(y, weight, rows.index)
-        return Problem(X, T, weight, rows.labels, rows.index, self._targets, units)
+        problem = Problem(X, T, weight, rows.labels, rows.index, self._targets, units)
+        if self.class_weight is None:
+            return problem
+        problem = replace(problem, class_weight=self.class_weight)
+        problem.loss_weight_among([0])  # refuses classes that there are not, before any work
+        return problem
 
     @abstractmethod
     def _encode_targets(
