@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import replace
 
@@ -292,3 +293,29 @@ def test_a_pipeline_routes_groups_without_a_request(five_domains):
         pipe = make_pipeline(StandardScaler(), DAREClassifierCV())
         with pytest.raises(ValueError, match="is in every domain"):
             pipe.fit(X, y, domains=domains, groups=np.tile(np.arange(30), 5))
+
+
+def test_a_silent_search_prints_nothing(three_classes, capsys):
+    three_classes.fit(DAREClassifierCV())
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("options", [{}, {"standardize": True}], ids=str)
+def test_a_verbose_search_prints_a_line_a_strategy_with_its_best_score(
+    three_classes, capsys, options
+):
+    head = three_classes.fit(DAREClassifierCV(verbose=1, **options))
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == "Leaving 3 domains out in 3 folds for each of 15 candidates"
+    results = head.cv_results_
+    for name, line in zip(head.strategies, lines, strict=True):
+        best = results["mean_test_score"][results["param_strategy"] == name].max()
+        assert re.fullmatch(rf"{name} +{best:.3f} at l2=0\.\d+; \d+\.\ds", line)
+
+
+def test_a_more_verbose_search_also_says_when_each_is_done(three_classes, capsys):
+    options = {"strategies": ("erm", "whiten"), "shrinkage": (0.3, 0.6), "verbose": 2}
+    three_classes.fit(DAREClassifierCV(**options))
+    done = [line for line in capsys.readouterr().out.splitlines() if line.startswith("[CV] END")]
+    assert len(done) == 3
+    assert "strategy=whiten, shrinkage=0.6" in done[2]

@@ -9,7 +9,8 @@ rows, b (k,) intercept, V (d, k) weights on raw features.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
@@ -46,8 +47,13 @@ def held_out_scores(
     intercept: bool,
     scoring: Scoring = None,
     n_jobs: int | None = None,
+    timed: Callable[[Candidate, float], None] | None = None,
 ) -> np.ndarray:
-    """Score of every candidate on every domain, fitted without its fold, (candidates, domains)."""
+    """Score of every candidate on every domain, fitted without its fold, (candidates, domains).
+
+    ``timed`` is told how many seconds a candidate took, together with those that differ from it in
+    their ridge alone.
+    """
     score = HeldOutScore(problem.targets, scoring)
     everyone = range(len(problem.index))
     folds = [fold for fold in folds if _can_leave_out(statistics, fold)]
@@ -57,8 +63,12 @@ def held_out_scores(
     groups = [list(group) for _, group in groupby(candidates, key=_rows_key)]
 
     def scores_of(group: Sequence[Candidate]) -> np.ndarray:
+        start = time.perf_counter()
         rung = _Rung(problem, statistics, group[0], score, trained, intercept=intercept)
-        return rung.scores([candidate.formulation.l2 for candidate in group], folds)
+        scores = rung.scores([candidate.formulation.l2 for candidate in group], folds)
+        if timed is not None:
+            timed(group[0], time.perf_counter() - start)
+        return scores
 
     with ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
         return np.concatenate(list(pool.map(scores_of, groups)))

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from skdare._validation import Labels, check_choice, check_count, check_number, warn
 from skdare.arrays import Array, length
 from skdare.choosing.folds import folds_of
+from skdare.choosing.log import SearchLog
 from skdare.choosing.rule import choose, scored
 from skdare.choosing.sample import rows_to_search
 from skdare.choosing.scoring import Scoring, scorer_of
@@ -51,6 +52,7 @@ class _DARECV(AdjustedHead):
         standard_errors: float = 1.0,
         max_folds: int = 8,
         n_jobs: int | None = None,
+        verbose: int = 0,
         standardize: bool = False,
         preparation: Any = None,
         fit_intercept: bool = True,
@@ -66,6 +68,7 @@ class _DARECV(AdjustedHead):
         self.standard_errors = standard_errors
         self.max_folds = max_folds
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.standardize = standardize
         self.preparation = preparation
         self.fit_intercept = fit_intercept
@@ -113,6 +116,7 @@ class _DARECV(AdjustedHead):
             scorer_of(self.scoring)
         check_number("standard_errors", self.standard_errors)
         check_count("max_folds", self.max_folds, 2)
+        check_count("verbose", self.verbose, 0)
         check_choice("standardize", self.standardize, (True, False))
         check_preparation(self.preparation)
         check_class_weight(self.class_weight)
@@ -147,21 +151,26 @@ class _DARECV(AdjustedHead):
         """Score of every candidate on every domain; preparation is fitted anew in every fold."""
         everyone = range(len(problem.index))
         folds = folds_of([length(i) for i in problem.index], self.max_folds, problem.units)
+        log = SearchLog(int(self.verbose))
+        log.begin(len(folds), len(everyone), candidates)
         search = partial(
             held_out_scores,
             candidates=candidates,
             intercept=self.fit_intercept,
             scoring=self.scoring,
             n_jobs=self.n_jobs,
+            timed=log.done,
         )
         if problem.refitted is None:
-            return search(*rows_to_search(problem, statistics), folds=folds)
-        scores = np.full((len(candidates), len(everyone)), np.nan)
-        for fold in folds:
-            X = problem.refitted([e for e in everyone if e not in fold])
-            own = replace(problem, X=X)
-            fold_scores = search(*rows_to_search(own, ProblemStatistics(own)), folds=[fold])
-            scores[:, fold] = fold_scores[:, fold]
+            scores = search(*rows_to_search(problem, statistics), folds=folds)
+        else:
+            scores = np.full((len(candidates), len(everyone)), np.nan)
+            for fold in folds:
+                X = problem.refitted([e for e in everyone if e not in fold])
+                own = replace(problem, X=X)
+                fold_scores = search(*rows_to_search(own, ProblemStatistics(own)), folds=[fold])
+                scores[:, fold] = fold_scores[:, fold]
+        log.end(candidates, _mean(scores))
         return scores
 
     def _rehearsal_copy(self) -> Self:
@@ -293,6 +302,9 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         Where there are more domains than this, several are left out together.
     n_jobs : int, optional
         Strategies to try at the same time, in threads; -1 is as many as there are processors.
+    verbose : int, default=0
+        1 prints a line a strategy with its best mean score and its seconds; 2 also says when each
+        is done.
     class_weight : "balanced" or dict, optional
         What the rows of a class count in the loss, as in scikit-learn; "balanced" by those that a
         fit is given. Moments of domains, and scores, go by the rows as they are.
@@ -352,6 +364,7 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         standard_errors: float = 1.0,
         max_folds: int = 8,
         n_jobs: int | None = None,
+        verbose: int = 0,
         class_weight: ClassWeight = None,
         standardize: bool = False,
         preparation: Any = None,
@@ -369,6 +382,7 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
             standard_errors=standard_errors,
             max_folds=max_folds,
             n_jobs=n_jobs,
+            verbose=verbose,
             standardize=standardize,
             preparation=preparation,
             fit_intercept=fit_intercept,
@@ -408,6 +422,9 @@ class DARERegressorCV(RegressorHead, _DARECV):
         Where there are more domains than this, several are left out together.
     n_jobs : int, optional
         Strategies to try at the same time, in threads; -1 is as many as there are processors.
+    verbose : int, default=0
+        1 prints a line a strategy with its best mean score and its seconds; 2 also says when each
+        is done.
     standardize : bool, default=False
         Divide every feature by its standard deviation over the training rows, fitted anew in every
         fold; ``coef_`` is in the units of the features all the same.
