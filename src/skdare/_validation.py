@@ -146,14 +146,18 @@ def check_domains(
     return DomainRows([labels[e] for e in weighted], [compact(parts[e]) for e in weighted])
 
 
+def check_groups(groups: Labels, n: int) -> tuple[list[Hashable], np.ndarray]:
+    """Distinct groups, and the number of each row's."""
+    return _encode(_as_labels(groups, n, "groups"), "groups")
+
+
 def _as_labels(domains: Any, n: int, name: str) -> Any:
     values = to_numpy(domains) if is_foreign(domains) else domains
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
-        raise InputError(
-            f"{name} is {values!r}", "pass one label per row, or None for one domain", argument=name
-        )
+        none = ", or None for one domain" if name == "domains" else ""
+        raise InputError(f"{name} is {values!r}", f"pass one label per row{none}", argument=name)
     if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if isinstance(values, np.ndarray) and values.ndim != 1:

@@ -6,8 +6,8 @@ from scipy import sparse
 
 from skdare import DAREClassifierCV
 from skdare.choosing import sample
+from skdare.choosing.folds import folds_of, units_of
 from skdare.choosing.rule import choose
-from skdare.choosing.search import folds_of
 from skdare.choosing.strategies import BY_DEFAULT, STRATEGIES, Candidate, candidates_of
 
 
@@ -24,6 +24,27 @@ def test_a_large_domain_is_left_out_alone():
 
 def test_few_domains_are_left_out_one_by_one():
     assert sorted(folds_of([3, 9, 4], 8)) == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("codes", "units"),
+    [
+        ([0, 1, 2, 3, 4, 5, 6, 7], [[0], [1], [2], [3]]),
+        ([0, 1, 1, 3, 4, 5, 6, 7], [[0, 1], [2], [3]]),
+        ([0, 1, 1, 2, 4, 2, 6, 7], [[0, 1, 2], [3]]),  # by a chain: 0 with 1, and 1 with 2
+    ],
+)
+def test_domains_that_share_a_group_are_one_unit(codes, units):
+    index = [slice(2 * e, 2 * e + 2) for e in range(4)]
+    assert units_of(index, np.array(codes), list("abcd"), list(range(8))) == units
+
+
+@pytest.mark.parametrize("at_most", [2, 3, 8])
+def test_units_are_never_parted(at_most):
+    units = [[0, 3], [1], [2], [4, 5]]
+    folds = folds_of([5, 9, 4, 1, 2, 2], at_most, units)
+    assert sorted(e for fold in folds for e in fold) == list(range(6))
+    assert all(any(set(unit) <= set(fold) for fold in folds) for unit in units)
 
 
 def test_candidates_come_from_the_simplest_on_whatever_the_order():

@@ -373,7 +373,7 @@ def test_a_pipeline_that_standardises_is_one_map(problem, head_for, options):
 
 def test_a_pipeline_with_other_steps_is_refused(three_classes):
     pipe = make_pipeline(SimpleImputer(), ERMClassifier()).fit(three_classes.X, three_classes.y)
-    with pytest.raises(ValueError, match="SimpleImputer before its head"):
+    with pytest.raises(ValueError, match="SimpleImputer before the weights"):
         LinearMap.of(pipe)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import sklearn
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import skdare
 from skdare import (
@@ -16,6 +20,7 @@ from skdare import (
     ERMClassifier,
     ReweightedClassifier,
 )
+from skdare._validation import InputError
 from skdare.choosing.strategies import STRATEGIES
 from skdare.datasets import load_digit_domains
 from skdare.whitening import prior
@@ -211,3 +216,106 @@ def test_scores_too_good_for_unseen_domains_are_pointed_out():
     X = rng.normal(size=(120, 4)) + 6.0 * y[:, None]
     with pytest.warns(UserWarning, match="features were trained on them"):
         DAREClassifierCV(l2=(0.1,)).fit(X, y, domains=np.tile([0, 1, 2], 40))
+
+
+class Scored:
+    """A scorer that remembers how many rows it was given."""
+
+    def __init__(self):
+        self.sizes = []
+
+    def __call__(self, head, X, y):
+        self.sizes.append(len(y))
+        return float(np.mean(head.predict(X) == y))
+
+
+@pytest.fixture
+def five_domains():
+    rng = np.random.default_rng(1)
+    domains = np.repeat(list("abcde"), 30)
+    y = rng.integers(2, size=150)
+    return rng.normal(size=(150, 4)) + 0.7 * y[:, None], y, domains
+
+
+def test_domains_that_share_a_group_are_left_out_in_one_trial(five_domains):
+    X, y, domains = five_domains
+    groups = np.arange(150)
+    groups[domains == "b"] = groups[domains == "d"]
+    search = DAREClassifierCV(strategies=("erm",), l2=(0.1,))
+    scores = searched(search.fit(X, y, domains=domains, groups=groups), "erm")
+    for label, score in zip("abcde", scores, strict=True):
+        out = np.isin(domains, ["b", "d"] if label in "bd" else [label])
+        rows = domains == label
+        by_hand = ERMClassifier(l2=0.1, tol=1e-7).fit(X[~out], y[~out])
+        assert score == pytest.approx(by_hand.score(X[rows], y[rows]), abs=1.1 / 30)
+
+
+def test_groups_within_their_domains_change_nothing(five_domains):
+    X, y, domains = five_domains
+    groups = [f"{domain}{i % 7}" for i, domain in enumerate(domains)]
+    plain = DAREClassifierCV(l2=(0.1,)).fit(X, y, domains=domains)
+    grouped = DAREClassifierCV(l2=(0.1,)).fit(X, y, domains=domains, groups=groups)
+    np.testing.assert_array_equal(grouped.coef_, plain.coef_)
+    means = "mean_test_score"
+    np.testing.assert_array_equal(grouped.cv_results_[means], plain.cv_results_[means])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda groups, domains: np.tile(np.arange(30), 5), "group 0 is in every domain"),
+        (
+            lambda groups, domains: groups // 50,  # 0 is in a and b, 1 in b, c and d, 2 in d and e
+            "the groups tie all 5 domains together \\(group 1 alone is in 3 of them\\)",
+        ),
+        (lambda groups, domains: groups[1:], "groups has 149 labels but X has 150 rows"),
+        (lambda groups, domains: "patient", "groups is 'patient'; pass one label per row$"),
+        (
+            lambda groups, domains: np.where(groups == 3, np.nan, groups),
+            "groups has no label in row 3",
+        ),
+    ],
+)
+def test_groups_that_leave_nothing_to_leave_out_are_named(five_domains, change, message):
+    X, y, domains = five_domains
+    scorer = Scored()
+    with pytest.raises(InputError, match=message) as raised:
+        DAREClassifierCV(scoring=scorer).fit(
+            X, y, domains=domains, groups=change(np.arange(150), domains)
+        )
+    assert raised.value.argument == "groups"
+    assert not scorer.sizes
+
+
+def test_a_pipeline_routes_groups_without_a_request(five_domains):
+    X, y, domains = five_domains
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(StandardScaler(), DAREClassifierCV())
+        with pytest.raises(ValueError, match="is in every domain"):
+            pipe.fit(X, y, domains=domains, groups=np.tile(np.arange(30), 5))
+
+
+def test_a_silent_search_prints_nothing(three_classes, capsys):
+    three_classes.fit(DAREClassifierCV())
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("options", [{}, {"standardize": True}], ids=str)
+def test_a_verbose_search_prints_a_line_a_strategy_with_its_best_score(
+    three_classes, capsys, options
+):
+    head = three_classes.fit(DAREClassifierCV(verbose=1, **options))
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == "Leaving 3 domains out in 3 folds for each of 15 candidates"
+    results = head.cv_results_
+    for name, line in zip(head.strategies, lines, strict=True):
+        best = results["mean_test_score"][results["param_strategy"] == name].max()
+        assert re.fullmatch(rf"{name} +{best:.3f} at l2=0\.\d+; \d+\.\ds", line)
+
+
+def test_a_more_verbose_search_also_says_when_each_is_done(three_classes, capsys):
+    options = {"strategies": ("erm", "whiten"), "shrinkage": (0.3, 0.6), "verbose": 2}
+    three_classes.fit(DAREClassifierCV(**options))
+    done = [line for line in capsys.readouterr().out.splitlines() if line.startswith("[CV] END")]
+    assert len(done) == 3
+    assert "strategy=whiten, shrinkage=0.6" in done[2]

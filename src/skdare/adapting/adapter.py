@@ -9,14 +9,13 @@ from typing import Any, Self
 
 from sklearn.exceptions import NotFittedError
 
-from skdare._validation import check_count, check_features, check_number, warn
+from skdare._validation import check_count, check_number, warn
 from skdare.adapting.label_shift import PredictedClasses, n_classes
 from skdare.adapting.row_sample import RowSample
 from skdare.adapting.stale_root import MAX_STALENESS, StaleRoot
 from skdare.adapting.stream_file import StreamFile, head_digest
 from skdare.adapting.stream_moments import NUMBERS, SHAPES, Forgetting, StreamMoments
 from skdare.arrays import Array
-from skdare.engines import as_rows
 from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of
 from skdare.persist import INTEGER, NUMBER
 from skdare.whitening.adjustment import Adjustment
@@ -111,7 +110,7 @@ class Adapter:
         self._min_rows = min_rows
         self._staleness = staleness
         self._stream = StreamMoments(head.n_features_in_, forgetting)
-        self._classes = PredictedClasses(head, forgetting)
+        self._classes = PredictedClasses(head._inner(), forgetting)
         self._sample: RowSample | None = None
         if self._declined is None and self._prepared.mixture is not None:
             self._sample = RowSample(head.n_features_in_, forgetting)
@@ -133,7 +132,7 @@ class Adapter:
         -------
         self
         """
-        X = check_features(self._head, as_rows(X), reset=False)
+        X = self._head._inner_rows(X)
         self.n_seen_ += X.shape[0]
         if self._declined is None:
             self._stream.add(X)

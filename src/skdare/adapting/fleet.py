@@ -11,14 +11,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import is_classifier
 
-from skdare._validation import Labels, check_count, check_domains, check_features, check_number
+from skdare._validation import Labels, check_count, check_domains, check_number
 from skdare.adapting.adapter import check_adaptable
 from skdare.adapting.sketch import LowRankMoments, Sketches
 from skdare.adapting.stream_file import StreamFile, head_digest
 from skdare.adapting.stream_moments import Forgetting
 from skdare.arrays import Array, Index, take, to_numpy
 from skdare.arrays.passes import all_within
-from skdare.engines import as_rows
 from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of
 from skdare.objective.scores import class_numbers, linear_scores, probabilities
 from skdare.persist import LABELS, HeaderArrays, ReadContext
@@ -242,7 +241,7 @@ class Fleet:
             raise AttributeError(f"a fleet of a regressor has no {name}; use predict")
 
     def _groups(self, X: Any, devices: Any) -> tuple[Array, list[tuple[Hashable, Index]]]:
-        X = check_features(self._head, as_rows(X), reset=False)
+        X = self._head._inner_rows(X)
         if devices is None:
             raise ValueError("devices is None; pass one label per row")
         rows = check_domains(devices, X.shape[0], np.ones(X.shape[0]), name="devices")
@@ -263,7 +262,7 @@ class Fleet:
     def _scores(self, X: Any, devices: Any) -> np.ndarray:
         """(m, k) in float64, in the units of the targets."""
         X, groups = self._groups(X, devices)
-        head = self._head
+        head = self._head._inner()
         B = self._adaptation.B
         # Two products for the rows of all devices; what a device adds has few columns.
         V = np.concatenate([B, self._guessed], axis=1)

@@ -9,7 +9,8 @@ rows, b (k,) intercept, V (d, k) weights on raw features.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
@@ -18,6 +19,7 @@ from joblib import effective_n_jobs
 
 from skdare.arrays import length, take
 from skdare.arrays.passes import RowPart
+from skdare.choosing.folds import Folds
 from skdare.choosing.lockstep import LogisticProblems
 from skdare.choosing.ridge import RidgeProblems
 from skdare.choosing.scoring import HeldOutScore, Scoring
@@ -35,20 +37,6 @@ from skdare.whitening.whitening import RowsAlike, Whitening
 _TOL = 5e-4
 _MAX_ITER = 200
 
-Folds = Sequence[Sequence[int]]
-"""The numbers of the domains that are left out together."""
-
-
-def folds_of(sizes: Sequence[int], at_most: int) -> list[list[int]]:
-    """Whole domains in folds of about as many rows; each alone where there are few."""
-    folds: list[list[int]] = [[] for _ in range(min(at_most, len(sizes)))]
-    rows = np.zeros(len(folds))
-    for e in sorted(range(len(sizes)), key=lambda e: -sizes[e]):
-        smallest = int(rows.argmin())
-        folds[smallest].append(e)
-        rows[smallest] += sizes[e]
-    return [sorted(fold) for fold in folds]
-
 
 def held_out_scores(
     problem: Problem,
@@ -59,17 +47,40 @@ def held_out_scores(
     intercept: bool,
     scoring: Scoring = None,
     n_jobs: int | None = None,
+    timed: Callable[[Candidate, float], None] | None = None,
 ) -> np.ndarray:
-    """Score of every candidate on every domain, fitted without its fold, (candidates, domains)."""
+    """Score of every candidate on every domain, fitted without its fold, (candidates, domains).
+
+    ``timed`` is told how many seconds a candidate took, together with those that differ from it in
+    their ridge alone.
+    """
     score = HeldOutScore(problem.targets, scoring)
+    everyone = range(len(problem.index))
+    folds = [fold for fold in folds if _can_leave_out(statistics, fold)]
+    if not folds:
+        return np.full((len(candidates), len(everyone)), np.nan)
+    trained = sorted({e for fold in folds for e in everyone if e not in fold})
     groups = [list(group) for _, group in groupby(candidates, key=_rows_key)]
 
     def scores_of(group: Sequence[Candidate]) -> np.ndarray:
-        rung = _Rung(problem, statistics, group[0], score, intercept=intercept)
-        return rung.scores([candidate.formulation.l2 for candidate in group], folds)
+        start = time.perf_counter()
+        rung = _Rung(problem, statistics, group[0], score, trained, intercept=intercept)
+        scores = rung.scores([candidate.formulation.l2 for candidate in group], folds)
+        if timed is not None:
+            timed(group[0], time.perf_counter() - start)
+        return scores
 
     with ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
         return np.concatenate(list(pool.map(scores_of, groups)))
+
+
+def _can_leave_out(statistics: ProblemStatistics, fold: Sequence[int]) -> bool:
+    """Whether the features vary without these domains, and something can be learnt."""
+    try:
+        statistics.unit([e for e in range(len(statistics.domains)) if e not in fold])
+    except RowsAlike:
+        return False
+    return True
 
 
 def _rows_key(candidate: Candidate) -> tuple[Whitening, bool, bool]:
@@ -86,6 +97,7 @@ class _Rung:
         statistics: ProblemStatistics,
         candidate: Candidate,
         score: HeldOutScore,
+        trained: Sequence[int],
         *,
         intercept: bool,
     ) -> None:
@@ -95,16 +107,21 @@ class _Rung:
         self.adapts = candidate.adapts
         self.score = score
         self.intercept = intercept
-        # Without whitening, one scalar for all.
-        self.adjustments = statistics.adjustments(
-            range(len(problem.index)), self.formulation.whitening
-        )
+        everyone = range(len(problem.index))
+        self.adjustments = statistics.adjustments(everyone, self.formulation.whitening)
+        if not self.formulation.whitening.adjust:
+            # One scalar for all: a domain that no fold is fitted to may be far larger, and a solver
+            # would take the rows of the others for nothing.
+            self.adjustments = statistics.adjustments(trained, self.formulation.whitening)[:1]
+            self.adjustments *= len(everyone)
         self.order = np.concatenate([np.arange(len(problem.T))[i] for i in problem.index])
         self.starts = np.cumsum([0, *(length(i) for i in problem.index)])
         self.Z = self._adjusted_rows()
         self.centre = np.zeros(problem.d)
         if intercept:  # which then is the score at this point: a solver is quicker with it
-            self.centre = self.Z.mean(axis=0, dtype=np.float64)
+            rows = np.concatenate([np.r_[self.starts[e] : self.starts[e + 1]] for e in trained])
+            fitted = self.Z if len(rows) == len(self.Z) else self.Z[rows]
+            self.centre = fitted.mean(axis=0, dtype=np.float64)
             self.Z -= self.centre.astype(self.Z.dtype)
 
     def _adjusted_rows(self) -> np.ndarray:
@@ -124,9 +141,6 @@ class _Rung:
         """Scores of the fits with these ridges on every left-out domain, (ridges, domains)."""
         everyone = range(len(self.problem.index))
         scores = np.full((len(l2s), len(everyone)), np.nan)
-        folds = [fold for fold in folds if self._can_leave_out(fold)]
-        if not folds:
-            return scores
         chosen = [[e for e in everyone if e not in fold] for fold in folds]
         group = np.repeat(np.arange(len(folds)), len(l2s))
         weights = np.stack([self._row_weights(others) for others in chosen])
@@ -138,14 +152,6 @@ class _Rung:
             for e, domain_scores in self._fold_scores(fits, chosen[f], fold):
                 scores[:, e] = domain_scores
         return scores
-
-    def _can_leave_out(self, fold: Sequence[int]) -> bool:
-        """Whether the features vary without these domains, and something can be learnt."""
-        try:
-            self.statistics.unit([e for e in range(len(self.problem.index)) if e not in fold])
-        except RowsAlike:
-            return False
-        return True
 
     def _solve(
         self, weights: np.ndarray, group: np.ndarray, ridge: np.ndarray
@@ -161,8 +167,9 @@ class _Rung:
     def _row_weights(self, chosen: Sequence[int]) -> np.ndarray:
         """Weights of all rows that sum to one over the chosen domains."""
         weight = np.zeros(len(self.order), dtype=self.Z.dtype)
+        loss_weight = self.problem.loss_weight_among(chosen)
         for e in chosen:
-            own = self.problem.domain_weight(e)
+            own = loss_weight[self.problem.index[e]]
             share = 1.0 if self.formulation.by_rows else 1.0 / own.sum()
             weight[self.starts[e] : self.starts[e + 1]] = share * own
         weight /= weight.sum()

@@ -1,19 +1,21 @@
 """Before a head is trusted on a new domain: what its unlabelled rows say, and a recommendation."""
 
 from skdare.diagnosis._diagnose import MIN_ROWS as MIN_ROWS
-from skdare.diagnosis._diagnose import diagnose as diagnose
+from skdare.diagnosis._diagnose import diagnose
 from skdare.diagnosis._diagnosis import Diagnosis
 from skdare.diagnosis._finding import Finding
 from skdare.diagnosis._geometry import effective_rank, eigengap
 from skdare.diagnosis._recommendation import Recommendation
 from skdare.diagnosis._rehearsal import Rehearsal
-from skdare.diagnosis._rehearsing import rehearse as rehearse
+from skdare.diagnosis._rehearsing import rehearse
 
 __all__ = [
     "Diagnosis",
     "Finding",
     "Recommendation",
     "Rehearsal",
+    "diagnose",
     "effective_rank",
     "eigengap",
+    "rehearse",
 ]

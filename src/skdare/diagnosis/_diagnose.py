@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdare._validation import check_features, check_number
+from skdare._validation import check_number
 from skdare.arrays import Array, to_numpy
 from skdare.diagnosis._adjustment_finding import adjustment_finding
 from skdare.diagnosis._assumption_finding import assumption_finding
@@ -36,10 +36,9 @@ from skdare.diagnosis._recommendation import (
     without_rehearsal,
 )
 from skdare.diagnosis._rehearsal import Rehearsal, foreseen_loss
-from skdare.diagnosis._rehearsing import check_diagnosable, own_adjustment
+from skdare.diagnosis._rehearsing import check_diagnosable, own_adjustment, steps_and_head
 from skdare.diagnosis._score_scale import Reading, read
 from skdare.diagnosis._training import TrainingDomains
-from skdare.engines import as_rows
 from skdare.fitting.domain_fit import domain_fit_of
 from skdare.objective.scores import linear_scores
 from skdare.whitening.adjustment import Adjustment
@@ -51,13 +50,27 @@ EVERYTHING = "this domain", "What can be said of these rows?"
 
 
 def diagnose(
-    head: Any, X: Array, *, label_cost: float, acceptable: float | None = None
+    model: Any, X: Array, *, label_cost: float = 0.05, acceptable: float | None = None
 ) -> Diagnosis:
-    """Whether a head can be trusted on the domain of X; see `AdjustedHead.diagnose`."""
+    """Whether a head can be trusted on the domain of X; see `DAREClassifier.diagnose`.
+
+    Parameters
+    ----------
+    model : fitted head, or Pipeline that ends in one
+    X : array of shape (m, d)
+        Rows of the new domain.
+    label_cost, acceptable
+        As of the head's method.
+
+    Returns
+    -------
+    Diagnosis
+    """
+    steps, head = steps_and_head(model)
     check_diagnosable(head)
-    X = check_features(head, as_rows(X), reset=False)
+    X = head._inner_rows(X if steps is None else steps.transform(X))
     training = TrainingDomains.of(head)
-    return Diagnosing(head, X, training, head.rehearsal_)(label_cost, acceptable)
+    return Diagnosing(head._inner(), X, training, head.rehearsal_)(label_cost, acceptable)
 
 
 class Diagnosing:

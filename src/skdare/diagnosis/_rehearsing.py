@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_regressor
+from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import column_or_1d
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, column_or_1d
 
 from skdare._validation import (
     DomainRows,
@@ -29,9 +30,12 @@ from skdare.diagnosis._score_scale import AccuracyScale, Reading, ScoreScale, Va
 from skdare.diagnosis._training import TrainingDomains
 from skdare.engines import Placement
 from skdare.fitting.domain_fit import domain_fit_of
+from skdare.fitting.preparation import check_in_memory, check_preparation
 from skdare.heads import fit_sharing
+from skdare.heads._adjusted import AdjustedHead
 from skdare.whitening.adjustment import adjustment_error
 from skdare.whitening.cache import DomainCache, SharedCaches
+from skdare.whitening.moments import Moments
 from skdare.whitening.whitening import RowsAlike
 
 # Share of the rows of every other domain that a rehearsal does not train on: what one is used to
@@ -44,27 +48,65 @@ LABELLED = (5, 20, 50)
 
 
 def rehearse(
-    head: Any,
+    model: Any,
     X: Array,
     y: Array,
-    domains: Labels | None,
-    sample_weight: Array | None,
+    domains: Labels | None = None,
+    sample_weight: Array | None = None,
     *,
     progress: Callable[[str], object] | None = None,
 ) -> Rehearsal:
-    """Hold each training domain of a fitted head out in turn; see `AdjustedHead.rehearse`."""
+    """Hold each training domain of a fitted head out in turn; see `DAREClassifier.rehearse`.
+
+    What came of it is kept in the head, for `diagnose`.
+
+    Parameters
+    ----------
+    model : fitted head, or Pipeline that ends in one
+        The steps before the head are fitted anew to the other domains whenever one is held out.
+    X, y, domains, sample_weight
+        The training rows, as given to ``fit``.
+    progress : callable, optional
+        Called with the name of each domain before it is held out.
+
+    Returns
+    -------
+    Rehearsal
+    """
+    steps, head = steps_and_head(model)
     check_diagnosable(head)
     if head.get_params() != head._fitted_params:
         raise ValueError("parameters were changed since fit; fit again, then rehearse")
     with Placement(head.engine) as placement:
-        X = check_features(head, placement.from_disk(X), reset=False)
-        X = placement.from_memory(X)
+        if steps is None and head.preparation_ is None:
+            X = check_features(head, placement.from_disk(X), reset=False)
+            X = placement.from_memory(X)
+        else:
+            X = X if hasattr(X, "shape") else np.asarray(X)
+            check_in_memory(X)
         y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
         _check_targets(head, y, X.shape[0])
         weight = check_weights(sample_weight, len(y))
         training = TrainingDomains.of(head)
         numbers = _rows_by_domain(check_domains(domains, len(y), weight), training, len(y))
-        return Rehearsing(head, training, X, y, weight, numbers, progress)()
+        rehearsal = Rehearsing(head, training, X, y, weight, numbers, progress, steps)()
+    head.rehearsal_ = rehearsal
+    return rehearsal
+
+
+def steps_and_head(model: Any) -> tuple[Pipeline | None, Any]:
+    """The steps of a pipeline before its head, if any, none of which looks at targets; the head."""
+    head = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    if not isinstance(head, AdjustedHead):
+        raise TypeError(
+            f"a {type(head).__name__} keeps nothing of its training domains; pass a fitted DARE "
+            "head, or a Pipeline that ends in one"
+        )
+    if head is model or len(model.steps) == 1:
+        return None, head
+    steps = model[:-1]
+    check_preparation(steps, "the pipeline")
+    return steps, head
 
 
 def check_diagnosable(head: Any) -> None:
@@ -124,6 +166,8 @@ class Rehearsing:
         Rows of each domain of ``training``, in its order.
     progress : callable, optional
         Called with the name of each domain before it is held out.
+    steps : Pipeline, optional
+        What rows go through before the head: fitted as the head was, and cloned.
     """
 
     head: Any
@@ -133,6 +177,7 @@ class Rehearsing:
     weight: np.ndarray
     numbers: Sequence[np.ndarray]
     progress: Callable[[str], object] | None = None
+    steps: Pipeline | None = None
     # Of the rows that are trained on, which are the same whoever is held out.
     _shared: SharedCaches = field(default_factory=dict)
 
@@ -193,17 +238,20 @@ class Rehearsing:
         return self.numbers[e][~self._aside[e]]
 
     def _one(self, e: int, others: Sequence[int]) -> Rehearsed:
-        head = self._fit(self.head._rehearsal_copy(), others)
         aside = np.sort(np.concatenate([self.numbers[o][self._aside[o]] for o in others]))
         if not len(aside):
             raise ValueError(
                 "the domains have too few rows to set any aside; rehearsing needs 3 in some domain"
             )
-        usual = read(head, self.X, aside)
-        rows = take(self.X, compact(self.numbers[e]))
+        fold = self._fold(others)
+        head, X = fold.fitted(self.head._rehearsal_copy())
+        usual = read(head, X, aside)
+        rows = take(X, compact(self.numbers[e]))
         y = self.y[self.numbers[e]]
         reading = read(head, rows)
         adapted, disagreement = self._adapted(head, rows, y, reading)
+        as_first = X is self.X
+        moments = self.training.moments[e] if as_first else Moments.of(rows).to_numpy()
         return Rehearsed(
             self.training.names[e],
             len(y),
@@ -213,26 +261,26 @@ class Rehearsing:
             usual.confidence,
             disagreement,
             adapted,
-            self._retrained(e, others),
-            self._errors(e, rows),
-            TrainingDomains.of(head).shift(self.training.moments[e]).at_least,
+            self._retrained(e, fold),
+            self._errors(e, rows if as_first else self._rows_of_head(e)),
+            TrainingDomains.of(head).shift(moments).at_least,
         )
 
-    def _fit(self, head: Any, others: Sequence[int], labelled: np.ndarray | None = None) -> Any:
-        """Fit to rows that are not set aside, and to labelled ones of the held-out domain."""
+    def _fold(self, others: Sequence[int]) -> _Fold:
+        """The rows that the others' are trained with, prepared by them alone."""
         # Rows that are left out have no weight, so that X is neither copied nor loaded.
         weight = np.zeros(len(self.y))
-        domains = self._domains
-        shared = self._shared
         for o in others:
             weight[self._train(o)] = self.weight[self._train(o)]
-        if labelled is not None:
-            weight[labelled] = self.weight[labelled]
-            domains = domains.copy()
-            # These rows differ from fit to fit, so what is known of them is not shared.
-            domains[labelled] = len(self.numbers)
-            shared = dict(shared)
-        return fit_sharing(head, shared, self.X, self.y, domains, weight)
+        if self.steps is None:
+            return _Fold(self.X, self.y, weight, self.weight, self._domains, self._shared)
+        steps = clone(self.steps).fit(_safe_indexing(self.X, np.flatnonzero(weight)))
+        return _Fold(steps.transform(self.X), self.y, weight, self.weight, self._domains, {})
+
+    def _rows_of_head(self, e: int) -> Array:
+        """Rows of a domain as the head itself sees them."""
+        rows = _safe_indexing(self.X, self.numbers[e])
+        return self.head._inner_rows(rows if self.steps is None else self.steps.transform(rows))
 
     @cached_property
     def _domains(self) -> np.ndarray:
@@ -264,7 +312,7 @@ class Rehearsing:
         for count in [*(count for count in TRIED_ROWS if count < n), n]:
             yield np.sort(order[:count])
 
-    def _retrained(self, e: int, others: Sequence[int]) -> dict[int, float]:
+    def _retrained(self, e: int, fold: _Fold) -> dict[int, float]:
         """Scores on the other rows of a domain after retraining with some of its labels."""
         scores: dict[int, float] = {}
         order = np.random.default_rng(0).permutation(self.numbers[e])
@@ -272,9 +320,9 @@ class Rehearsing:
             n = each * (10 if self.classes is None else len(self.classes))
             if 2 * n > len(order):
                 break
-            head = self._fit(self.head._retrainer(), others, np.sort(order[:n]))
+            head, X = fold.fitted(self.head._retrainer(), np.sort(order[:n]))
             rest = np.sort(order[n:])
-            values = read(head, self.X, rest).values
+            values = read(head, X, rest).values
             scores[n] = self.task.score(values, self.y[rest])
         return scores
 
@@ -289,6 +337,46 @@ class Rehearsing:
                 adjustment = own_adjustment(others, rows, some)
                 errors[len(some)] = adjustment_error(others.guess, adjustment)
         return errors
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """What copies of a head are trained with where one domain is held out.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    y, weight, whole_weight, domains : arrays of shape (n,)
+        Rows that are not trained on have no weight, unless they are labelled; the whole weight is
+        what each row would have.
+    shared : caches by domain
+    """
+
+    X: Array
+    y: np.ndarray
+    weight: np.ndarray
+    whole_weight: np.ndarray
+    domains: np.ndarray
+    shared: SharedCaches
+
+    def fitted(self, head: Any, labelled: np.ndarray | None = None) -> tuple[Any, Array]:
+        """The head fitted, with labelled rows of the held-out domain if any; rows as it sees them.
+
+        Both are behind its own preparation.
+        """
+        weight = self.weight
+        domains = self.domains
+        shared = self.shared
+        if labelled is not None:
+            weight = weight.copy()
+            weight[labelled] = self.whole_weight[labelled]
+            domains = domains.copy()
+            # These rows differ from fit to fit, so what is known of them is not shared.
+            domains[labelled] = domains.max() + 1
+            shared = dict(shared)
+        head = fit_sharing(head, shared, self.X, self.y, domains, weight)
+        inner = head._inner()
+        return (head, self.X) if inner is head else (inner, head._inner_rows(self.X))
 
 
 def own_adjustment(training: TrainingDomains, rows: Array, numbers: np.ndarray) -> Any:

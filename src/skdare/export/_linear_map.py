@@ -59,6 +59,9 @@ class LinearMap:
                 "DAREClassifier().fit(X, y, domains=domains)"
             )
         check_is_fitted(last)
+        own = last.preparation_
+        if own is not None:
+            steps += [step for _, step in own.steps] if isinstance(own, Pipeline) else [own]
         names = getattr(last, "feature_names_in_", None)  # scikit-learn sets it where X had names
         linear = cls(
             np.atleast_2d(np.asarray(last.coef_, dtype=np.float64)),
@@ -77,8 +80,8 @@ class LinearMap:
             return self
         if not isinstance(step, StandardScaler):
             raise ValueError(
-                f"the pipeline has a {type(step).__name__} before its head, and only a "
-                "StandardScaler can be made part of the weights; do that step beforehand"
+                f"there is a {type(step).__name__} before the weights, and only a "
+                "StandardScaler can be made part of them; do that step beforehand"
             )
         # ((x - m) / s) v + b = x (v / s) + (b - m (v / s))
         coef = self.coef if step.scale_ is None else self.coef / step.scale_

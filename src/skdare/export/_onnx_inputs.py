@@ -22,6 +22,11 @@ def canonical_weights(head: Any) -> np.ndarray:
         raise ValueError(
             f"a {type(head).__name__} does not adapt; leave adaptable at False, or fit a DARE head"
         )
+    if head.preparation_ is not None:
+        raise ValueError(
+            "a head with preparation has no adaptable graph; prepare the rows beforehand, or use "
+            "standardize=True, which is part of the graph"
+        )
     B = _adaptation(head).B
     return B * head._targets.spread if isinstance(head._targets, Numbers) else B
 
@@ -43,16 +48,22 @@ def onnx_inputs(head: AdjustedHead) -> dict[str, np.ndarray]:
     B = canonical_weights(head)
     linear = LinearMap.of(head)
     fit = domain_fit_of(head)
+    standardization = head._standardization
     if fit.adapted_mean is None:
-        mean = _adaptation(head).mean.astype(np.float32)
+        mean = _adaptation(head).mean
         W = _matrix_from(B, linear.coef.T)
     else:
-        mean = fit.adapted_mean.astype(np.float32)
+        mean = fit.adapted_mean
         W = fit.adjustment.dense()
+        if standardization is not None:
+            W = W / standardization.scale[:, None]
         # Few rows are blended with the head as it was before.
         rest = linear.coef.T - W @ B
         if np.abs(rest).max() > 1e-6 * np.abs(linear.coef).max():
             W = W + _matrix_from(B, rest)
+    if standardization is not None:
+        mean = standardization.mean + standardization.scale * mean
+    mean = mean.astype(np.float32)
     b = linear.coef @ mean.astype(np.float64) + linear.intercept
     return {
         "whitener": np.asarray(W, dtype=np.float32),

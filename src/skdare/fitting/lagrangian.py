@@ -84,7 +84,7 @@ def _domain_shares(problem: Problem, chosen: Sequence[int], formulation: Formula
     """What each domain weighs: all the same, or by its rows."""
     if not formulation.by_rows:
         return np.full(len(chosen), 1.0 / len(chosen))
-    totals = np.array([problem.domain_weight(e).sum() for e in chosen])
+    totals = np.array([problem.loss_weight[problem.index[e]].sum() for e in chosen])
     return totals / totals.sum()
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from skdare.arrays import Array, Index, float64, is_foreign, length, like, namespace
-from skdare.fitting.targets import Targets
+from skdare.fitting.class_weight import ClassWeight, class_factors
+from skdare.fitting.targets import Classes, Targets
 from skdare.objective.few_rows import FewRowsDomain
 from skdare.objective.losses import Loss
 from skdare.objective.rows import WeightedRows
@@ -28,6 +30,13 @@ class Problem:
     index : list of the rows of each domain
     targets : Targets
         What T stands for.
+    units : list of lists of domain numbers, optional
+        Domains that a search can only leave out together. Default: each by itself.
+    refitted : callable, optional
+        X as it would be with its preparation fitted to the domains of these numbers alone. Default:
+        X has none.
+    class_weight : "balanced" or mapping, optional
+        What the rows of a class count in the loss; see `class_factors`.
     """
 
     X: Array
@@ -36,6 +45,9 @@ class Problem:
     labels: Sequence[Hashable]
     index: Sequence[Index]
     targets: Targets
+    units: Sequence[Sequence[int]] | None = None
+    refitted: Callable[[Sequence[int]], Array] | None = None
+    class_weight: ClassWeight = None
 
     @property
     def d(self) -> int:
@@ -69,15 +81,33 @@ class Problem:
         """Sample weights of the rows of a domain."""
         return self.weight[self.index[e]]
 
+    @cached_property
+    def loss_weight(self) -> np.ndarray:
+        """Weights of the rows in the loss: as in moments, but for the weights of classes."""
+        return self.loss_weight_among(range(len(self.index)))
+
+    def loss_weight_among(self, chosen: Sequence[int]) -> np.ndarray:
+        """Weights of all rows in the loss of a fit to these domains alone, (n,)."""
+        if self.class_weight is None or not isinstance(self.targets, Classes):
+            return self.weight
+        numbers = np.arange(len(self.T))
+        rows = np.concatenate([numbers[self.index[e]] for e in chosen])
+        factors = class_factors(
+            self.class_weight, self.targets.classes, self.T[rows], self.weight[rows]
+        )
+        return self.weight * factors[self.T]
+
     def few_rows_domain(self, e: int, total: float, A: np.ndarray | float) -> FewRowsDomain:
         """The rows of a domain, weighing ``total`` together, with the map of their scores."""
-        weight = self.domain_weight(e)
         index = self.index[e]
-        return FewRowsDomain(index, self.T[index], total * weight / weight.sum(), A)
+        weight = self.loss_weight[index]
+        own = self.domain_weight(e)
+        shares = own / own.sum()
+        return FewRowsDomain(index, self.T[index], total * weight / weight.sum(), A, shares)
 
     def domain_rows(self, e: int, total: float, shift: Array | None = None) -> WeightedRows:
         """The rows of a domain, weighing ``total`` together."""
-        weight = self.domain_weight(e)
+        weight = self.loss_weight[self.index[e]]
         return self._rows(self.index[e], total * weight / weight.sum(), shift)
 
     def all_rows(self, weight: np.ndarray) -> WeightedRows:

@@ -54,13 +54,23 @@ class ProblemStatistics:
 
     def variances(self, chosen: Sequence[int]) -> np.ndarray:
         """Variance of each feature over all rows of the chosen domains."""
-        n = np.array([self.problem.domain_weight(e).sum() for e in chosen])
+        n = self._totals(chosen)
         pairs = [self._mean_and_variances(e) for e in chosen]
         means, within = (np.stack(parts) for parts in zip(*pairs, strict=True))
-        # From the first mean on: where all are the same, the centre is exactly that.
-        centre = means[0] + n @ (means - means[0]) / n.sum()
+        centre = self.row_mean(chosen)
         variances = n @ (within + (means - centre) ** 2) / n.sum()
         return np.where(variances > self._noise(centre), variances, 0.0)
+
+    def row_mean(self, chosen: Sequence[int]) -> np.ndarray:
+        """Mean of each feature over all rows of the chosen domains."""
+        n = self._totals(chosen)
+        means = np.stack([self.domain_mean(e) for e in chosen])
+        # From the first mean on: where all are the same, the centre is exactly that.
+        centre: np.ndarray = means[0] + n @ (means - means[0]) / n.sum()
+        return centre
+
+    def _totals(self, chosen: Sequence[int]) -> np.ndarray:
+        return np.array([self.problem.domain_weight(e).sum() for e in chosen])
 
     def _noise(self, mean: np.ndarray) -> np.ndarray:
         """The variance up to which a feature of this mean is constant but for rounding."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -141,6 +142,26 @@ class AdjustedHead(Head):
         _warn_of_offset(host_moments, formulation, adapting)
         self._set_weights(V, b, fit.solution, fit.weights)
 
+    def _inner(self) -> Self:
+        """The same head on rows as it was fitted to them: prepared and standardised."""
+        if self.preparation_ is None and self._standardization is None:
+            return self
+        head = copy.copy(self)
+        head.preparation_ = None
+        if self._standardization is not None:
+            on_standardized = self._standardization.on_standardized
+            head._standardization = None
+            head.coef_, head.intercept_ = on_standardized(self.coef_, self.intercept_)
+            fit = self._domain_fit
+            if fit is not None and fit.unadapted is not None:
+                head._domain_fit = replace(fit, unadapted=on_standardized(*fit.unadapted))
+        return head
+
+    def _inner_rows(self, X: Array) -> Array:
+        """Rows as `_inner` takes them."""
+        X = self._checked_rows(X)
+        return X if self._standardization is None else self._standardization.rows(X)
+
     def _fit_adaptation(
         self,
         problem: Problem,
@@ -191,7 +212,7 @@ class AdjustedHead(Head):
         before = fit.unadapted or (self.coef_, self.intercept_)
         head = copy.copy(self)
         head._domain_fit = fit.adapted(weights[0], adjustment, mean, before)
-        coef, intercept = self._targets.coef_and_intercept(V, b)
+        coef, intercept = self._on_features(V, b)
         head.coef_ = trust.head * coef + (1.0 - trust.head) * before[0]
         head.intercept_ = trust.head * intercept + (1.0 - trust.head) * before[1]
         head.solution_ = adaptation.solution
@@ -341,7 +362,7 @@ class AdjustedHead(Head):
         """
         from skdare.diagnosis import rehearse
 
-        self.rehearsal_ = rehearse(self, X, y, domains, sample_weight, progress=progress)
+        rehearse(self, X, y, domains, sample_weight, progress=progress)
         return self
 
     def diagnose(

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from skdare._validation import check_choice, check_count, check_number, warn
+from skdare._validation import Labels, check_choice, check_count, check_number, warn
+from skdare.arrays import Array, length
+from skdare.choosing.folds import folds_of
+from skdare.choosing.log import SearchLog
 from skdare.choosing.rule import choose, scored
 from skdare.choosing.sample import rows_to_search
 from skdare.choosing.scoring import Scoring, scorer_of
-from skdare.choosing.search import folds_of, held_out_scores
+from skdare.choosing.search import held_out_scores
 from skdare.choosing.strategies import (
     BY_DEFAULT,
     STRATEGIES,
@@ -21,6 +26,8 @@ from skdare.choosing.strategies import (
     candidates_of,
 )
 from skdare.engines import DaskEngine
+from skdare.fitting.class_weight import ClassWeight, check_class_weight
+from skdare.fitting.preparation import check_preparation
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
 from skdare.heads._adjusted import AdjustedHead
@@ -33,6 +40,8 @@ from skdare.heads._estimator import (
 
 
 class _DARECV(AdjustedHead):
+    __metadata_request__fit = {"domains": True, "groups": True}  # noqa: RUF012
+
     def __init__(
         self,
         *,
@@ -43,6 +52,9 @@ class _DARECV(AdjustedHead):
         standard_errors: float = 1.0,
         max_folds: int = 8,
         n_jobs: int | None = None,
+        verbose: int = 0,
+        standardize: bool = False,
+        preparation: Any = None,
         fit_intercept: bool = True,
         solver: str = "auto",
         tol: float = 1e-4,
@@ -56,11 +68,38 @@ class _DARECV(AdjustedHead):
         self.standard_errors = standard_errors
         self.max_folds = max_folds
         self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.standardize = standardize
+        self.preparation = preparation
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
         self.engine = engine
+
+    def fit(
+        self,
+        X: Array,
+        y: Array,
+        domains: Labels | None = None,
+        sample_weight: Array | None = None,
+        groups: Labels | None = None,
+    ) -> Self:
+        """Choose and fit.
+
+        Parameters
+        ----------
+        X, y, domains, sample_weight
+            As of `DAREClassifier.fit`.
+        groups : sequence of n labels, optional
+            The patient, song or specimen that each row is of. Domains that share one are left out
+            together, so that its rows are never fitted and scored in one trial.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_sharing(None, X, y, domains, sample_weight, groups)
 
     def _check_options(self) -> None:
         for name in ("strategies", "l2", "shrinkage"):
@@ -77,6 +116,10 @@ class _DARECV(AdjustedHead):
             scorer_of(self.scoring)
         check_number("standard_errors", self.standard_errors)
         check_count("max_folds", self.max_folds, 2)
+        check_count("verbose", self.verbose, 0)
+        check_choice("standardize", self.standardize, (True, False))
+        check_preparation(self.preparation)
+        check_class_weight(self.class_weight)
         check_solver(self)
         check_shared_options(self)
 
@@ -88,15 +131,7 @@ class _DARECV(AdjustedHead):
             problem.check_covariances([0.0], "strategies=('erm', 'reweighted')")
         scores = np.full((len(candidates), len(problem.index)), np.nan)
         if len(problem.index) > 1:
-            sizes = [int(problem.domain_weight(e).shape[0]) for e in range(len(problem.index))]
-            scores = held_out_scores(
-                *rows_to_search(problem, statistics),
-                candidates,
-                folds_of(sizes, self.max_folds),
-                intercept=self.fit_intercept,
-                scoring=self.scoring,
-                n_jobs=self.n_jobs,
-            )
+            scores = self._held_out_scores(problem, statistics, candidates)
         steady = [c for c in range(len(candidates)) if c not in adapting]
         main = self._choose_among(steady or adapting, candidates, scores)
         best = self._choose_among(sorted({main, *adapting}), candidates, scores)
@@ -109,6 +144,34 @@ class _DARECV(AdjustedHead):
             "mean",
             declined=None if self.adapts_ else self.choice_,
         )
+
+    def _held_out_scores(
+        self, problem: Problem, statistics: ProblemStatistics, candidates: list[Candidate]
+    ) -> np.ndarray:
+        """Score of every candidate on every domain; preparation is fitted anew in every fold."""
+        everyone = range(len(problem.index))
+        folds = folds_of([length(i) for i in problem.index], self.max_folds, problem.units)
+        log = SearchLog(int(self.verbose))
+        log.begin(len(folds), len(everyone), candidates)
+        search = partial(
+            held_out_scores,
+            candidates=candidates,
+            intercept=self.fit_intercept,
+            scoring=self.scoring,
+            n_jobs=self.n_jobs,
+            timed=log.done,
+        )
+        if problem.refitted is None:
+            scores = search(*rows_to_search(problem, statistics), folds=folds)
+        else:
+            scores = np.full((len(candidates), len(everyone)), np.nan)
+            for fold in folds:
+                X = problem.refitted([e for e in everyone if e not in fold])
+                own = replace(problem, X=X)
+                fold_scores = search(*rows_to_search(own, ProblemStatistics(own)), folds=[fold])
+                scores[:, fold] = fold_scores[:, fold]
+        log.end(candidates, _mean(scores))
+        return scores
 
     def _rehearsal_copy(self) -> Self:
         return clone(self)
@@ -239,6 +302,19 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         Where there are more domains than this, several are left out together.
     n_jobs : int, optional
         Strategies to try at the same time, in threads; -1 is as many as there are processors.
+    verbose : int, default=0
+        1 prints a line a strategy with its best mean score and its seconds; 2 also says when each
+        is done.
+    class_weight : "balanced" or dict, optional
+        What the rows of a class count in the loss, as in scikit-learn; "balanced" by those that a
+        fit is given. Moments of domains, and scores, go by the rows as they are.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows, fitted anew in every
+        fold; ``coef_`` is in the units of the features all the same.
+    preparation : transformer, optional
+        A transformer of scikit-learn, or a Pipeline of them, such as ``SimpleImputer()``: fitted
+        without targets to the training rows of every fold, and to all in the end. This head then
+        takes rows as they are before it, wherever rows are taken.
     fit_intercept : bool, default=True
         Whether the scores have an intercept.
     solver : {"auto", "lbfgs", "trust-ncg"}, default="auto"
@@ -262,8 +338,11 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     cv_results_ : dict
         One entry a candidate, with the keys of scikit-learn's searches; split i is the i-th of
         ``domains_``, left out.
+    preparation_ : fitted transformer or None
+        What rows go through; ``coef_`` and ``n_features_in_`` are of the features it gives.
     coef_, intercept_, classes_, domains_, moments_, adjustments_, adjustment_, solution_, n_iter_
-        As in `DAREClassifier`.
+        As in `DAREClassifier`; moments and adjustments are of the features that were fitted to,
+        prepared and standardised.
 
     Examples
     --------
@@ -274,6 +353,45 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     >>> head.best_params_["strategy"] in head.strategies
     True
     """
+
+    def __init__(
+        self,
+        *,
+        strategies: Sequence[str] = BY_DEFAULT,
+        l2: Sequence[float] = (1e-3, 1e-2, 1e-1),
+        shrinkage: Sequence[float] = (0.5,),
+        scoring: Scoring = None,
+        standard_errors: float = 1.0,
+        max_folds: int = 8,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        class_weight: ClassWeight = None,
+        standardize: bool = False,
+        preparation: Any = None,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        engine: str | DaskEngine = "auto",
+    ) -> None:
+        super().__init__(
+            strategies=strategies,
+            l2=l2,
+            shrinkage=shrinkage,
+            scoring=scoring,
+            standard_errors=standard_errors,
+            max_folds=max_folds,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            standardize=standardize,
+            preparation=preparation,
+            fit_intercept=fit_intercept,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            engine=engine,
+        )
+        self.class_weight = class_weight
 
 
 class DARERegressorCV(RegressorHead, _DARECV):
@@ -304,6 +422,16 @@ class DARERegressorCV(RegressorHead, _DARECV):
         Where there are more domains than this, several are left out together.
     n_jobs : int, optional
         Strategies to try at the same time, in threads; -1 is as many as there are processors.
+    verbose : int, default=0
+        1 prints a line a strategy with its best mean score and its seconds; 2 also says when each
+        is done.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows, fitted anew in every
+        fold; ``coef_`` is in the units of the features all the same.
+    preparation : transformer, optional
+        A transformer of scikit-learn, or a Pipeline of them, such as ``SimpleImputer()``: fitted
+        without targets to the training rows of every fold, and to all in the end. This head then
+        takes rows as they are before it, wherever rows are taken.
     fit_intercept : bool, default=True
         Whether predictions have an intercept.
     solver : {"auto", "lbfgs", "trust-ncg", "direct"}, default="auto"
@@ -318,7 +446,7 @@ class DARERegressorCV(RegressorHead, _DARECV):
 
     Attributes
     ----------
-    choice_, best_params_, best_score_, best_index_, adapts_, cv_results_
+    choice_, best_params_, best_score_, best_index_, adapts_, cv_results_, preparation_
         As in `DAREClassifierCV`.
     coef_, intercept_, domains_, moments_, adjustments_, adjustment_, solution_, n_iter_
         As in `DARERegressor`.

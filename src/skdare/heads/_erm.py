@@ -63,14 +63,14 @@ class _ERM(_Pooled):
     _needs_domains = False
 
     def _row_weights(self, problem: Problem) -> np.ndarray:
-        return problem.weight / problem.weight.sum()
+        return problem.loss_weight / problem.loss_weight.sum()
 
 
 class _Reweighted(_Pooled):
     def _row_weights(self, problem: Problem) -> np.ndarray:
         weight = np.zeros_like(problem.weight)
-        for e, index in enumerate(problem.index):
-            domain = problem.domain_weight(e)
+        for index in problem.index:
+            domain = problem.loss_weight[index]
             weight[index] = domain / (domain.sum() * len(problem.index))
         return weight
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -18,14 +19,18 @@ from skdare._validation import (
     check_count,
     check_domains,
     check_features,
+    check_groups,
     check_number,
     check_weights,
     feature_name,
     warn,
 )
 from skdare.arrays import Array, Index, is_foreign, namespace, products_of, to_numpy
+from skdare.choosing.folds import units_of
 from skdare.engines import Placement, as_rows, check_engine
 from skdare.fitting.canonical_fit import CanonicalWeights
+from skdare.fitting.class_weight import ClassWeight
+from skdare.fitting.preparation import Preparation, Standardization, check_in_memory
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
 from skdare.fitting.targets import Classes, Numbers, Targets
@@ -46,6 +51,12 @@ class Head(BaseEstimator, ABC):
     __metadata_request__fit = {"domains": True}  # noqa: RUF012
 
     _needs_domains = True
+    # Heads that have these options say so in their constructor.
+    preparation: Any = None
+    standardize: bool = False
+    class_weight: ClassWeight = None
+    preparation_: Any = None
+    _standardization: Standardization | None = None
     _targets: Targets
     _canonical: CanonicalWeights | None
 
@@ -83,11 +94,12 @@ class Head(BaseEstimator, ABC):
         y: Array,
         domains: Labels | None,
         sample_weight: Array | None,
+        groups: Labels | None = None,
     ) -> Self:
         before = dict(vars(self))
         try:
             with products_of(X):
-                self._fit(X, y, domains, sample_weight, shared)
+                self._fit(X, y, domains, sample_weight, groups, shared)
         except BaseException:
             # A fit that fails leaves the head as it was, fitted or not.
             self.__dict__.clear()
@@ -101,19 +113,43 @@ class Head(BaseEstimator, ABC):
         y: Array,
         domains: Labels | None,
         sample_weight: Array | None,
+        groups: Labels | None,
         shared: SharedCaches | None,
     ) -> None:
         self._check_options()
         with Placement(self.engine) as placement:
-            X = check_features(self, placement.from_disk(X), reset=True, min_rows=2)
-            problem = self._problem(placement.from_memory(X), y, domains, sample_weight)
-            statistics = ProblemStatistics(problem, shared if self._needs_domains else None)
+            X = placement.from_disk(X)
+            if self.preparation is None:
+                X = check_features(self, X, reset=True, min_rows=2)
+            else:
+                X = X if hasattr(X, "shape") else np.asarray(X)
+                check_in_memory(X)
+            problem = self._prepared(self._problem(X, y, domains, sample_weight, groups))
+            problem = replace(problem, X=placement.from_memory(problem.X))
+            # What others know of a domain holds for its rows as they are.
+            sharing = self._needs_domains and problem.refitted is None
+            statistics = ProblemStatistics(problem, shared if sharing else None)
             self._solve(problem, statistics)
             self._warn_of_scales(statistics.variances(range(len(problem.index))))
             _warn_of_constant_domains(statistics)
 
+    def _prepared(self, given: Problem) -> Problem:
+        """The problem with its rows prepared, by those of all domains."""
+        preparation = Preparation(given, self.preparation, self.standardize)
+        prepared = preparation.fitted_to(range(len(given.index)), self)
+        self.preparation_ = prepared.transformer
+        self._standardization = prepared.standardization
+        if self.preparation is None and not self.standardize:
+            return given
+        return replace(given, X=prepared.X, refitted=lambda chosen: preparation.fitted_to(chosen).X)
+
     def _problem(
-        self, X: Array, y: Array, domains: Labels | None, sample_weight: Array | None
+        self,
+        X: Array,
+        y: Array,
+        domains: Labels | None,
+        sample_weight: Array | None,
+        groups: Labels | None,
     ) -> Problem:
         """Checked rows, targets and weights by domain."""
         n = X.shape[0]
@@ -130,8 +166,17 @@ class Head(BaseEstimator, ABC):
             )
         if not self._needs_domains:
             rows = check_domains(None, n, weight)
+        units = None
+        if groups is not None:
+            names, codes = check_groups(groups, n)
+            units = units_of(rows.index, codes, rows.labels, names)
         self._targets, T = self._encode_targets(y, weight, rows.index)
-        return Problem(X, T, weight, rows.labels, rows.index, self._targets)
+        problem = Problem(X, T, weight, rows.labels, rows.index, self._targets, units)
+        if self.class_weight is None:
+            return problem
+        problem = replace(problem, class_weight=self.class_weight)
+        problem.loss_weight_among([0])  # refuses classes that there are not, before any work
+        return problem
 
     @abstractmethod
     def _encode_targets(
@@ -151,11 +196,18 @@ class Head(BaseEstimator, ABC):
         self, V: np.ndarray, b: np.ndarray, solution: Solution, canonical: CanonicalWeights
     ) -> None:
         """Set what every head has after a fit, from weights on raw features."""
-        self.coef_, self.intercept_ = self._targets.coef_and_intercept(V, b)
+        self.coef_, self.intercept_ = self._on_features(V, b)
         self.solution_ = solution
         self.n_iter_ = solution.n_iter
         self._canonical = canonical
         self._warn_unless_converged(solution)
+
+    def _on_features(self, V: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Any]:
+        """``coef_`` and ``intercept_`` of weights on the rows that were fitted to."""
+        weights = self._targets.coef_and_intercept(V, b)
+        if self._standardization is None:
+            return weights
+        return self._standardization.on_features(*weights)
 
     def _warn_of_scales(self, variances: np.ndarray) -> None:
         """Say when one feature sets the unit in which all others are penalised."""
@@ -165,7 +217,7 @@ class Head(BaseEstimator, ABC):
             warn(
                 f"{feature_name(self, top)} holds {share:.0%} of the variance of all features, and "
                 "l2 treats the others as small beside it; standardise the features first "
-                "(StandardScaler)"
+                f"({'standardize=True' if 'standardize' in vars(self) else 'StandardScaler'})"
             )
 
     def _warn_unless_converged(self, solution: Solution, what: str = "") -> None:
@@ -310,9 +362,15 @@ class Head(BaseEstimator, ABC):
         """X coefᵀ + intercept, (n, k), in float64, in the array library of X."""
         return linear_scores(*self._rows_and_weights(X))
 
-    def _rows_and_weights(self, X: Array) -> tuple[Array, slice, np.ndarray, Any]:
+    def _checked_rows(self, X: Array) -> Array:
+        """Rows as ``coef_`` takes them: through the preparation, where there is one."""
         check_is_fitted(self)
-        X = check_features(self, as_rows(X), reset=False)
+        if self.preparation_ is not None:
+            X = self.preparation_.transform(X)
+        return check_features(self, as_rows(X), reset=False)
+
+    def _rows_and_weights(self, X: Array) -> tuple[Array, slice, np.ndarray, Any]:
+        X = self._checked_rows(X)
         return X, slice(0, X.shape[0]), np.atleast_2d(self.coef_).T, self.intercept_
 
     def __sklearn_tags__(self) -> Any:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import scipy
 import sklearn
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 import skdare
 from skdare.fitting.domain_fit import DomainFit
@@ -19,6 +21,7 @@ from skdare.heads import DAREClassifierCV, DARERegressorCV
 from skdare.heads._adjusted import AdjustedHead
 from skdare.heads._estimator import ClassifierHead, Head
 from skdare.model_io.schema import CLASSIFIER, LARGE, REGRESSOR, SMALL, StoredAdaptation
+from skdare.model_io.steps import described_step, restored_step
 from skdare.persist import ANYTHING, LABELS, VALUES, Field, FieldError, HeaderArrays, ReadContext
 
 # Attributes that are written as they are, where a head has them.
@@ -29,6 +32,7 @@ _PLAIN = {
 # Said at the top of the header, part of the state under other names, or made anew.
 _OTHERS = {
     *("classes_", "domains_", "n_features_in_", "feature_names_in_", "adapted_rows_"),
+    *("preparation_", "_standardization"),
     *("rehearsal_", "_canonical", "_targets", "_domain_fit", "_fitted_params", "_metadata_request"),
 }
 
@@ -58,14 +62,39 @@ def write_head(head: Head, arrays: HeaderArrays, *, adaptable: bool) -> dict[str
         "classes": None if classes is None else VALUES.write(classes, arrays, "classes"),
         "domains": LABELS.write(head.domains_, arrays, "domains"),
         "adaptable": "moments_" in state,
-        "as_fitted": attributes.get("_fitted_params") == parameters,
+        "as_fitted": attributes.get("_fitted_params") == head.get_params(),
         "state": {
             name: field.write(state[name], arrays, name)
             for name, field in fields.items()
             if name in state
         },
+        "preparation": _written_preparation(head.preparation_, arrays),
         "versions": versions(),
     }
+
+
+def _written_preparation(preparation: Any, arrays: HeaderArrays) -> dict[str, Any] | None:
+    """The steps that rows go through before the head, where there are any."""
+    if preparation is None:
+        return None
+    many = isinstance(preparation, Pipeline)
+    steps = preparation.steps if many else [("preparation", preparation)]
+    described = [described_step(name, step, arrays) for name, step in steps]
+    return {"pipeline": many, "steps": described}
+
+
+def _read_preparation(node: Any, context: ReadContext, d: int) -> Any:
+    match node:
+        case {"pipeline": bool(many), "steps": [*nodes]}:
+            steps = [restored_step(one, context.arrays, d) for one in nodes]
+            names = [name for name, _ in steps]
+            if not steps or len(set(names)) < len(names) or any("__" in name for name in names):
+                raise FieldError("its preparation has steps without names of their own")
+            if many:
+                return Pipeline(steps)
+            if len(steps) == 1:
+                return steps[0][1]
+    raise FieldError("its preparation is not a list of steps")
 
 
 def _composed_state(head: Head, adaptable: bool) -> dict[str, Any]:
@@ -77,6 +106,8 @@ def _composed_state(head: Head, adaptable: bool) -> dict[str, Any]:
         state["adapted_rows_"] = head.adapted_rows_
     if not adaptable:
         return state
+    if head._standardization is not None:
+        state["_standardization"] = head._standardization
     if head._canonical is not None:
         state["_canonical"] = head._canonical
     if isinstance(head, AdjustedHead) and head._domain_fit is not None:
@@ -133,8 +164,10 @@ def _needed(kind: type[Head], adaptable: bool) -> set[str]:
 def _parameters(values: Mapping[str, Any], arrays: HeaderArrays) -> dict[str, Any]:
     """Constructor values; a cluster is no part of a head, and another may be in scope later."""
     engine = values["engine"] if isinstance(values["engine"], str) else "auto"
-    written = {**values, "engine": engine}.items()
-    return {name: ANYTHING.write(value, arrays, name) for name, value in written}
+    written = {**values, "engine": engine}
+    if "preparation" in written:  # what it learnt is written by itself, and says what it was
+        written["preparation"] = None
+    return {name: ANYTHING.write(value, arrays, name) for name, value in written.items()}
 
 
 def read_head(
@@ -155,6 +188,10 @@ def read_head(
         )
         if len(head.feature_names_in_) != head.n_features_in_:
             raise FieldError("it does not have a name for every feature")
+    head.preparation_ = None
+    if header.get("preparation") is not None:
+        head.preparation_ = _read_preparation(header["preparation"], context, head.n_features_in_)
+        head.preparation = clone(head.preparation_)
     head.domains_ = LABELS.read(header.get("domains"), context.inside("domains"))
     context.sizes["c"] = 1
     if issubclass(kind, ClassifierHead):
@@ -164,6 +201,8 @@ def read_head(
             raise FieldError("its classes are not two or more, in order")
         context.sizes["c"] = 1 if k == 2 else k
     values = _state_values(kind, header, context)
+    if "moments_" in values and head.standardize != ("_standardization" in values):
+        raise FieldError("what it was standardised by is missing, or it was not")
     _set_state(head, values)
     if "moments_" in values:
         as_fitted = header_entry(header, "as_fitted", bool)
@@ -218,6 +257,7 @@ def _set_state(head: Head, values: Mapping[str, Any]) -> None:
     for name in _PLAIN & set(values):
         setattr(head, name, values[name])
     head._canonical = values.get("_canonical")
+    head._standardization = values.get("_standardization")
     if isinstance(head, ClassifierHead):
         head._targets = Classes(head.classes_)
     else:

@@ -14,6 +14,7 @@ from skdare.diagnosis._score_scale import AccuracyScale, VarianceScale
 from skdare.fitting.domain_fit import Adaptation
 from skdare.fitting.formulation import Formulation, MeanTreatment
 from skdare.fitting.mixture import ClassPlaces, Mixture
+from skdare.fitting.preparation import Standardization
 from skdare.persist import (
     ANY_NUMBER,
     ANYTHING,
@@ -111,6 +112,15 @@ _PRIOR_ROWS = Nullable(
         {"mean": NUMBER, "adjustment": NUMBER, "half_adapted": NUMBER},
         is_valid=lambda values: min(values.values()) >= 0,
     )
+)
+_STANDARDIZATION = ObjectOf(
+    Standardization,
+    {"mean": ArrayOf("d"), "scale": ArrayOf("d")},
+    is_valid=lambda values: bool(
+        np.isfinite(values["mean"]).all()
+        and np.isfinite(values["scale"]).all()
+        and (values["scale"] > 0).all()
+    ),
 )
 _WHITENING = ObjectOf(
     Whitening,
@@ -260,6 +270,7 @@ SMALL: dict[str, Field] = {
     "predicted_share_range_": NUMBER,
     "adapted_rows_": INTEGER,
     "adapted_mean_": ArrayOf("d"),
+    "_standardization": _STANDARDIZATION,
     "domain_weights_": MapOf(NUMBER),
     "cv_results_": ANYTHING,
     "best_params_": ANYTHING,

@@ -47,20 +47,24 @@ class FewRowsDomain:
     T : array of shape (m,)
         Class numbers, or targets.
     weight : array of shape (m,)
+        In the loss.
     A : array of shape (m, m), or float
+    shares : array of shape (m,)
+        In the domain's mean; they sum to one.
     """
 
     index: Index
     T: np.ndarray
     weight: np.ndarray
     A: np.ndarray | float
+    shares: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class DomainChunk:
     """Several domains whose rows are visited together.
 
-    ``totals`` are the weights of the domains, ``shares`` those of the rows within their domain.
+    ``totals`` are the weights of the domains, ``shares`` those of the rows in their domain's mean.
     """
 
     index: Index
@@ -79,13 +83,12 @@ class DomainChunk:
             for i in (domain.index for domain in domains)
         ]
         totals = np.array([domain.weight.sum() for domain in domains])
-        shares = [domain.weight / w for domain, w in zip(domains, totals, strict=True)]
         return cls(
             _joined(np.concatenate(numbers)),
             np.concatenate([domain.T for domain in domains]),
             np.concatenate([domain.weight for domain in domains]),
             totals,
-            np.concatenate(shares)[:, None],
+            np.concatenate([domain.shares for domain in domains])[:, None],
             [domain.A for domain in domains],
             np.concatenate([[0], np.cumsum([len(part) for part in numbers])]),
         )

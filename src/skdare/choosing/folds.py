@@ -1,0 +1,85 @@
+"""Which training domains are left out together."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from skdare._validation import InputError
+from skdare.arrays import Index
+
+Folds = Sequence[Sequence[int]]
+"""The numbers of the domains that are left out together."""
+
+
+def folds_of(sizes: Sequence[int], at_most: int, units: Folds | None = None) -> list[list[int]]:
+    """Whole units of domains in folds of about as many rows; each alone where there are few.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Rows of each domain.
+    at_most : int
+        How many folds there may be.
+    units : folds, optional
+        Domains that cannot be left out one without the other. Default: each by itself.
+    """
+    if units is None:
+        units = [[e] for e in range(len(sizes))]
+    rows_of = [sum(sizes[e] for e in unit) for unit in units]
+    folds: list[list[int]] = [[] for _ in range(min(at_most, len(units)))]
+    rows = np.zeros(len(folds))
+    for u in sorted(range(len(units)), key=lambda u: -rows_of[u]):
+        smallest = int(rows.argmin())
+        folds[smallest].extend(units[u])
+        rows[smallest] += rows_of[u]
+    return [sorted(fold) for fold in folds]
+
+
+def units_of(
+    index: Sequence[Index], codes: np.ndarray, domains: Sequence[Hashable], groups: list[Hashable]
+) -> list[list[int]]:
+    """Domains that share a group, or a chain of groups, together.
+
+    Parameters
+    ----------
+    index : sequence of slices or arrays
+        The rows of each domain.
+    codes : array of shape (n,)
+        The number of each row's group.
+    domains, groups : sequences of labels
+        What the domains and the groups are called.
+    """
+    present = [np.unique(codes[rows]) for rows in index]
+    owner = np.repeat(np.arange(len(index)), [len(numbers) for numbers in present])
+    member = np.concatenate(present)
+    ones = np.ones(len(owner), dtype=bool)
+    holds = sparse.csr_array((ones, (owner, member)), shape=(len(index), len(groups)))
+    count, unit = csgraph.connected_components((holds @ holds.T).astype(bool), directed=False)
+    if count == 1 and len(index) > 1:
+        raise _nothing_to_leave_out(np.bincount(member), domains, groups)
+    return [np.flatnonzero(unit == u).tolist() for u in range(count)]
+
+
+def _nothing_to_leave_out(
+    counts: np.ndarray, domains: Sequence[Hashable], groups: list[Hashable]
+) -> InputError:
+    """What ties all domains together: one group, or several."""
+    widest = int(counts.argmax())
+    remedy = "leave its rows out, or fit without groups"
+    if counts[widest] == len(domains):
+        what = f"group {groups[widest]!r} is in every domain"
+    else:
+        what = (
+            f"the groups tie all {len(domains)} domains together (group {groups[widest]!r} alone "
+            f"is in {counts[widest]} of them)"
+        )
+        remedy = "leave the rows of groups in several domains out, or fit without groups"
+    return InputError(
+        f"{what}, and no domain can be left out without having its rows on both sides",
+        remedy,
+        argument="groups",
+    )
