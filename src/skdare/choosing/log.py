@@ -23,11 +23,11 @@ class SearchLog:
     verbose: int
     _seconds: dict[str, float] = field(default_factory=dict)
 
-    def begin(self, folds: int, domains: int, candidates: Sequence[Candidate]) -> None:
+    def begin(self, folds: int, domains: int, candidates: int) -> None:
         """Say what is to be done."""
         if self.verbose:
             print(
-                f"Leaving {domains} domains out in {folds} folds for each of {len(candidates)} "
+                f"Leaving {domains} domains out in {folds} folds for each of {candidates} "
                 "candidates",
                 flush=True,
             )
@@ -48,4 +48,4 @@ class SearchLog:
             best = max(own, key=lambda c: means[c])
             l2 = candidates[best].formulation.l2
             seconds = self._seconds.get(name, 0.0)
-            print(f"{name:<12} {means[best]:.3f} at l2={l2:g}; {seconds:.1f}s", flush=True)
+            print(f"{name:<20} {means[best]:.3f} at l2={l2:g}; {seconds:.1f}s", flush=True)

@@ -14,6 +14,18 @@ def scored(scores: np.ndarray) -> np.ndarray:
     return np.asarray(scores[:, ~np.isnan(scores).any(axis=0)])
 
 
+def mean_scores(scores: np.ndarray) -> np.ndarray:
+    """Mean score of each candidate over the domains that have one."""
+    known = scored(scores)
+    means: np.ndarray = known.mean(axis=1) if known.size else scores[:, 0]
+    return means
+
+
+def highest(scores: np.ndarray, numbers: Sequence[int]) -> int:
+    """The candidate, among these, with the highest mean score; the first of several."""
+    return max(numbers, key=lambda c: mean_scores(scores)[c])
+
+
 def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors: float) -> int:
     """The number of the chosen candidate.
 

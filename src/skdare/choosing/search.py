@@ -10,35 +10,53 @@ rows, b (k,) intercept, V (d, k) weights on raw features.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 from joblib import effective_n_jobs
 
 from skdare.arrays import length, take
-from skdare.arrays.passes import RowPart
 from skdare.choosing.folds import Folds
+from skdare.choosing.left_out import LeftOut, adjustments_of, others, possible, trained_in
 from skdare.choosing.lockstep import LogisticProblems
 from skdare.choosing.ridge import RidgeProblems
 from skdare.choosing.scoring import HeldOutScore, Scoring
 from skdare.choosing.strategies import Candidate
-from skdare.fitting.canonical_fit import raw_weights
-from skdare.fitting.domain_fit import blended_shift
+from skdare.fitting.canonical_fit import CanonicalWeights
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
 from skdare.fitting.targets import Classes
-from skdare.whitening.adjustment import average
-from skdare.whitening.prior import PriorRows
-from skdare.whitening.whitening import RowsAlike, Whitening
+from skdare.whitening.whitening import Whitening
 
 # Three digits are enough to rank candidates.
 _TOL = 5e-4
 _MAX_ITER = 200
 
 
-def held_out_scores(
+Fits = dict[int, CanonicalWeights]
+"""Canonical weights by domain, fitted without it."""
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """What a search found out.
+
+    Parameters
+    ----------
+    scores : array of shape (candidates, domains)
+        Of every candidate on every domain, fitted without its fold.
+    fits : list of Fits
+        Of every candidate.
+    """
+
+    scores: np.ndarray
+    fits: list[Fits]
+
+
+def search(
     problem: Problem,
     statistics: ProblemStatistics,
     candidates: Sequence[Candidate],
@@ -48,39 +66,33 @@ def held_out_scores(
     scoring: Scoring = None,
     n_jobs: int | None = None,
     timed: Callable[[Candidate, float], None] | None = None,
-) -> np.ndarray:
-    """Score of every candidate on every domain, fitted without its fold, (candidates, domains).
+) -> SearchResult:
+    """Fit every candidate without each fold, and score it on the domains left out.
 
     ``timed`` is told how many seconds a candidate took, together with those that differ from it in
     their ridge alone.
     """
     score = HeldOutScore(problem.targets, scoring)
-    everyone = range(len(problem.index))
-    folds = [fold for fold in folds if _can_leave_out(statistics, fold)]
+    folds = possible(folds, statistics)
     if not folds:
-        return np.full((len(candidates), len(everyone)), np.nan)
-    trained = sorted({e for fold in folds for e in everyone if e not in fold})
+        scores = np.full((len(candidates), len(problem.index)), np.nan)
+        return SearchResult(scores, [{} for _ in candidates])
     groups = [list(group) for _, group in groupby(candidates, key=_rows_key)]
 
-    def scores_of(group: Sequence[Candidate]) -> np.ndarray:
+    def result_of(group: Sequence[Candidate]) -> SearchResult:
         start = time.perf_counter()
-        rung = _Rung(problem, statistics, group[0], score, trained, intercept=intercept)
-        scores = rung.scores([candidate.formulation.l2 for candidate in group], folds)
+        rung = _Rung(problem, statistics, group[0], score, folds, intercept=intercept)
+        result = rung.result([candidate.formulation.l2 for candidate in group])
         if timed is not None:
             timed(group[0], time.perf_counter() - start)
-        return scores
+        return result
 
     with ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
-        return np.concatenate(list(pool.map(scores_of, groups)))
-
-
-def _can_leave_out(statistics: ProblemStatistics, fold: Sequence[int]) -> bool:
-    """Whether the features vary without these domains, and something can be learnt."""
-    try:
-        statistics.unit([e for e in range(len(statistics.domains)) if e not in fold])
-    except RowsAlike:
-        return False
-    return True
+        results = list(pool.map(result_of, groups))
+    return SearchResult(
+        np.concatenate([result.scores for result in results]),
+        [fits for result in results for fits in result.fits],
+    )
 
 
 def _rows_key(candidate: Candidate) -> tuple[Whitening, bool, bool]:
@@ -97,28 +109,24 @@ class _Rung:
         statistics: ProblemStatistics,
         candidate: Candidate,
         score: HeldOutScore,
-        trained: Sequence[int],
+        folds: Folds,
         *,
         intercept: bool,
     ) -> None:
         self.problem = problem
         self.statistics = statistics
+        self.candidate = candidate
         self.formulation = candidate.formulation
-        self.adapts = candidate.adapts
         self.score = score
+        self.folds = folds
         self.intercept = intercept
-        everyone = range(len(problem.index))
-        self.adjustments = statistics.adjustments(everyone, self.formulation.whitening)
-        if not self.formulation.whitening.adjust:
-            # One scalar for all: a domain that no fold is fitted to may be far larger, and a solver
-            # would take the rows of the others for nothing.
-            self.adjustments = statistics.adjustments(trained, self.formulation.whitening)[:1]
-            self.adjustments *= len(everyone)
+        self.adjustments = adjustments_of(statistics, candidate, folds)
         self.order = np.concatenate([np.arange(len(problem.T))[i] for i in problem.index])
         self.starts = np.cumsum([0, *(length(i) for i in problem.index)])
         self.Z = self._adjusted_rows()
         self.centre = np.zeros(problem.d)
         if intercept:  # which then is the score at this point: a solver is quicker with it
+            trained = trained_in(folds, statistics)
             rows = np.concatenate([np.r_[self.starts[e] : self.starts[e + 1]] for e in trained])
             fitted = self.Z if len(rows) == len(self.Z) else self.Z[rows]
             self.centre = fitted.mean(axis=0, dtype=np.float64)
@@ -137,21 +145,30 @@ class _Rung:
             Z[self.starts[e] : self.starts[e + 1]] = scaled
         return Z
 
-    def scores(self, l2s: Sequence[float], folds: Folds) -> np.ndarray:
-        """Scores of the fits with these ridges on every left-out domain, (ridges, domains)."""
-        everyone = range(len(self.problem.index))
-        scores = np.full((len(l2s), len(everyone)), np.nan)
-        chosen = [[e for e in everyone if e not in fold] for fold in folds]
-        group = np.repeat(np.arange(len(folds)), len(l2s))
-        weights = np.stack([self._row_weights(others) for others in chosen])
-        ridge = np.array([self._ridge(others, l2) for others in chosen for l2 in l2s])
+    def result(self, l2s: Sequence[float]) -> SearchResult:
+        """Scores of the fits with these ridges on every left-out domain, and the fits."""
+        scores = np.full((len(l2s), len(self.problem.index)), np.nan)
+        chosen = [others(fold, self.statistics) for fold in self.folds]
+        group = np.repeat(np.arange(len(chosen)), len(l2s))
+        weights = np.stack([self._row_weights(some) for some in chosen])
+        ridge = np.array([self._ridge(some, l2) for some in chosen for l2 in l2s])
         B, b = self._solve(weights, group, ridge)
         b = b - B @ self.centre
-        for f, fold in enumerate(folds):
-            fits = [(B[p], b[p]) for p in np.flatnonzero(group == f)]
-            for e, domain_scores in self._fold_scores(fits, chosen[f], fold):
-                scores[:, e] = domain_scores
-        return scores
+        fits: list[Fits] = [{} for _ in l2s]
+        for f, fold in enumerate(self.folds):
+            left_out = LeftOut(
+                self.problem,
+                self.statistics,
+                self.candidate,
+                self.adjustments,
+                chosen[f],
+                self.score,
+            )
+            for i, p in enumerate(np.flatnonzero(group == f)):
+                for e in fold:
+                    fits[i][e] = B[p].T, b[p]
+                    scores[i, e] = left_out.score(e, fits[i][e])
+        return SearchResult(scores, fits)
 
     def _solve(
         self, weights: np.ndarray, group: np.ndarray, ridge: np.ndarray
@@ -181,30 +198,3 @@ class _Rung:
         if not whitening.adjust:
             return l2 * self.statistics.unit(chosen) * self.adjustments[0].scale ** 2
         return self.statistics.ridge(chosen, whitening, l2)
-
-    def _fold_scores(
-        self,
-        fits: Sequence[tuple[np.ndarray, np.ndarray]],
-        chosen: Sequence[int],
-        fold: Sequence[int],
-    ) -> Iterator[tuple[int, list[float]]]:
-        """Each domain of a fold with its scores by fits to the chosen domains."""
-        problem = self.problem
-        guess = average([self.adjustments[e] for e in chosen])
-        mean = self.statistics.mean(chosen)
-        prior_rows = None
-        if self.adapts:
-            moments = [self.statistics.moments(e) for e in chosen]
-            prior_rows = PriorRows.of_domains(moments, self.formulation.whitening)
-        for e in fold:
-            W = guess
-            shift = None
-            if prior_rows is not None:
-                trust = prior_rows.trust(float(problem.domain_weight(e).sum()))
-                shares = [trust.adjustment, 1.0 - trust.adjustment]
-                W = average([self.adjustments[e], guess], shares)
-                shift = blended_shift(self.formulation, mean, self.statistics.domain_mean(e), trust)
-            columns = (problem.T[problem.index[e]], problem.domain_weight(e))
-            part = RowPart(problem.X, problem.index[e], columns)
-            weights = [raw_weights((B.T, b), W, shift) for B, b in fits]
-            yield e, [self.score(part, pair) for pair in weights]

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
 from skdare._validation import Labels, check_choice, check_count, check_number, warn
-from skdare.arrays import Array, length
-from skdare.choosing.folds import folds_of
-from skdare.choosing.log import SearchLog
-from skdare.choosing.rule import choose, scored
-from skdare.choosing.sample import rows_to_search
+from skdare.arrays import Array
+from skdare.choosing.rule import choose, highest, mean_scores, scored
 from skdare.choosing.scoring import Scoring, scorer_of
-from skdare.choosing.search import held_out_scores
-from skdare.choosing.strategies import (
-    BY_DEFAULT,
-    STRATEGIES,
-    Candidate,
-    applicable,
-    candidates_of,
-)
+from skdare.choosing.strategies import BY_DEFAULT, STRATEGIES, Candidate, applicable
+from skdare.choosing.trials import SearchOptions, Trials, try_all
 from skdare.engines import DaskEngine
 from skdare.fitting.class_weight import ClassWeight, check_class_weight
 from skdare.fitting.preparation import check_preparation
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
+from skdare.fitting.targets import Classes
 from skdare.heads._adjusted import AdjustedHead
 from skdare.heads._estimator import (
     ClassifierHead,
@@ -124,54 +114,43 @@ class _DARECV(AdjustedHead):
         check_shared_options(self)
 
     def _solve(self, problem: Problem, statistics: ProblemStatistics) -> None:
-        names = applicable(self.strategies, problem.d)
-        candidates = list(candidates_of(names, self.shrinkage, self.l2))
-        adapting = [c for c, candidate in enumerate(candidates) if candidate.adapts]
-        if adapting:
+        classes = isinstance(problem.targets, Classes)
+        names = applicable(self.strategies, problem.d, classes=classes)
+        if any(STRATEGIES[name].adapts for name in names):
             problem.check_covariances([0.0], "strategies=('erm', 'reweighted')")
-        scores = np.full((len(candidates), len(problem.index)), np.nan)
-        if len(problem.index) > 1:
-            scores = self._held_out_scores(problem, statistics, candidates)
-        steady = [c for c in range(len(candidates)) if c not in adapting]
-        main = self._choose_among(steady or adapting, candidates, scores)
-        best = self._choose_among(sorted({main, *adapting}), candidates, scores)
-        self._report(problem, candidates, scores, main, best)
+        options = SearchOptions(
+            names,
+            self.shrinkage,
+            self.l2,
+            self.max_folds,
+            self.fit_intercept,
+            self.scoring,
+            self.n_jobs,
+            int(self.verbose),
+        )
+        trials = try_all(problem, statistics, options)
+        adapting = [c for c, candidate in enumerate(trials.candidates) if candidate.adapts]
+        main = self._without_new_rows(trials)
+        best = highest(trials.scores, [main, *adapting])
+        self._report(problem, trials, main, best)
+        chosen = trials.candidates[best]
         self._fit_domains(
             problem,
             statistics,
-            candidates[main].formulation,
-            candidates[best].formulation if self.adapts_ else None,
+            trials.candidates[main].formulation,
+            chosen.formulation if self.adapts_ else None,
             "mean",
+            mixture=chosen.mixture,
             declined=None if self.adapts_ else self.choice_,
         )
 
-    def _held_out_scores(
-        self, problem: Problem, statistics: ProblemStatistics, candidates: list[Candidate]
-    ) -> np.ndarray:
-        """Score of every candidate on every domain; preparation is fitted anew in every fold."""
-        everyone = range(len(problem.index))
-        folds = folds_of([length(i) for i in problem.index], self.max_folds, problem.units)
-        log = SearchLog(int(self.verbose))
-        log.begin(len(folds), len(everyone), candidates)
-        search = partial(
-            held_out_scores,
-            candidates=candidates,
-            intercept=self.fit_intercept,
-            scoring=self.scoring,
-            n_jobs=self.n_jobs,
-            timed=log.done,
-        )
-        if problem.refitted is None:
-            scores = search(*rows_to_search(problem, statistics), folds=folds)
-        else:
-            scores = np.full((len(candidates), len(everyone)), np.nan)
-            for fold in folds:
-                X = problem.refitted([e for e in everyone if e not in fold])
-                own = replace(problem, X=X)
-                fold_scores = search(*rows_to_search(own, ProblemStatistics(own)), folds=[fold])
-                scores[:, fold] = fold_scores[:, fold]
-        log.end(candidates, _mean(scores))
-        return scores
+    def _without_new_rows(self, trials: Trials) -> int:
+        """The candidate for domains without rows; where every strategy adapts, the best of them."""
+        steady = [c for c, candidate in enumerate(trials.candidates) if not candidate.adapts]
+        if not steady:
+            return highest(trials.scores, range(len(trials.candidates)))
+        candidates = [trials.candidates[c] for c in steady]
+        return steady[choose(candidates, trials.scores[steady], self.standard_errors)]
 
     def _rehearsal_copy(self) -> Self:
         return clone(self)
@@ -180,25 +159,13 @@ class _DARECV(AdjustedHead):
         """Reweighted ERM: what one would retrain with where there are labels of every domain."""
         return clone(self).set_params(strategies=("reweighted",))
 
-    def _choose_among(
-        self, numbers: list[int], candidates: list[Candidate], scores: np.ndarray
-    ) -> int:
-        return numbers[
-            choose([candidates[c] for c in numbers], scores[numbers], self.standard_errors)
-        ]
-
-    def _report(
-        self,
-        problem: Problem,
-        candidates: list[Candidate],
-        scores: np.ndarray,
-        main: int,
-        best: int,
-    ) -> None:
+    def _report(self, problem: Problem, trials: Trials, main: int, best: int) -> None:
         """Set cv_results_ and what follows from it."""
+        candidates = trials.candidates
+        scores = trials.scores
         params = [_params(candidate) for candidate in candidates]
         known = scored(scores)
-        means = _mean(scores)
+        means = mean_scores(scores)
         self.cv_results_ = {
             "params": params,
             **{
@@ -224,13 +191,6 @@ class _DARECV(AdjustedHead):
             )
 
 
-def _mean(scores: np.ndarray) -> np.ndarray:
-    """Mean score of each candidate over the domains that have one."""
-    known = scored(scores)
-    means: np.ndarray = known.mean(axis=1) if known.size else scores[:, 0]
-    return means
-
-
 def _params(candidate: Candidate) -> dict[str, Any]:
     return {
         "strategy": candidate.strategy,
@@ -247,6 +207,10 @@ _WORDS = {
     "standardize": "standardising each domain",
     "whiten": "centring and whitening each domain",
     "raw": "whitening each domain by its raw second moment",
+    "translate": "moving all classes by one vector, their shares estimated",
+    "mixture": "looking for each class among its rows",
+    "center+mixture": "centring each domain and looking for each class among its rows",
+    "standardize+mixture": "standardising each domain and looking for each class among its rows",
 }
 
 
@@ -260,7 +224,7 @@ def _explain(candidates: list[Candidate], means: np.ndarray, main: int, best: in
         return f"Every strategy adapts; it uses {first}, which scored {score} with their rows."
     start = f"Without rows of a new domain it predicts by {first}: {score}."
     if not candidates[best].adapts:
-        return f"{start} No way of adapting was better by more than its standard error."
+        return f"{start} No way of adapting did better there."
     gain = means[best] - means[main]
     return (
         f"{start} With them, adapt goes by {_WORDS[candidates[best].strategy]}: "

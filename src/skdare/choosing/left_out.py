@@ -1,0 +1,110 @@
+"""A domain that was left out: how it is adjusted, and how weights score on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from skdare.arrays.passes import RowPart
+from skdare.choosing.folds import Folds
+from skdare.choosing.scoring import HeldOutScore
+from skdare.choosing.strategies import Candidate
+from skdare.fitting.canonical_fit import CanonicalWeights, raw_weights
+from skdare.fitting.domain_fit import blended_shift
+from skdare.fitting.problem import Problem
+from skdare.fitting.statistics import ProblemStatistics
+from skdare.whitening.adjustment import Adjustment, average
+from skdare.whitening.prior import PriorRows
+from skdare.whitening.whitening import RowsAlike
+
+
+def possible(folds: Folds, statistics: ProblemStatistics) -> list[Sequence[int]]:
+    """The folds without which features still vary, so that something can be learnt."""
+    kept = []
+    for fold in folds:
+        try:
+            statistics.unit(others(fold, statistics))
+        except RowsAlike:
+            continue
+        kept.append(fold)
+    return kept
+
+
+def others(fold: Sequence[int], statistics: ProblemStatistics) -> list[int]:
+    """The domains that are not in a fold."""
+    return [e for e in range(len(statistics.domains)) if e not in fold]
+
+
+def adjustments_of(
+    statistics: ProblemStatistics, candidate: Candidate, folds: Folds
+) -> list[Adjustment]:
+    """Adjustments of all domains; without whitening, one scalar, by the domains in training.
+
+    A domain that no fold is fitted to may be far larger, and a solver would take the rows of the
+    others for nothing.
+    """
+    everyone = range(len(statistics.domains))
+    whitening = candidate.formulation.whitening
+    if whitening.adjust:
+        return statistics.adjustments(everyone, whitening)
+    return statistics.adjustments(trained_in(folds, statistics), whitening)[:1] * len(everyone)
+
+
+def trained_in(folds: Folds, statistics: ProblemStatistics) -> list[int]:
+    """The domains that some fit is fitted to."""
+    return sorted({e for fold in folds for e in others(fold, statistics)})
+
+
+class LeftOut:
+    """Domains that were left out of a fit to the others.
+
+    Parameters
+    ----------
+    problem : Problem
+    statistics : ProblemStatistics
+    candidate : Candidate
+    adjustments : sequence of Adjustment
+        Of all domains.
+    chosen : sequence of int
+        The domains of the fit.
+    score : HeldOutScore
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        statistics: ProblemStatistics,
+        candidate: Candidate,
+        adjustments: Sequence[Adjustment],
+        chosen: Sequence[int],
+        score: HeldOutScore,
+    ) -> None:
+        self.problem = problem
+        self.statistics = statistics
+        self.formulation = candidate.formulation
+        self.adjustments = adjustments
+        self._score = score
+        self._guess = average([adjustments[e] for e in chosen])
+        self._mean = statistics.mean(chosen)
+        self._prior_rows = None
+        if candidate.adjusts_new:
+            moments = [statistics.moments(e) for e in chosen]
+            self._prior_rows = PriorRows.of_domains(moments, self.formulation.whitening)
+
+    def adjusted(self, e: int) -> tuple[Adjustment, np.ndarray | None]:
+        """The adjustment of a domain, and what is subtracted from its rows."""
+        if self._prior_rows is None:
+            return self._guess, None
+        trust = self._prior_rows.trust(float(self.problem.domain_weight(e).sum()))
+        shares = [trust.adjustment, 1.0 - trust.adjustment]
+        mean = self.statistics.domain_mean(e)
+        shift = blended_shift(self.formulation, self._mean, mean, trust)
+        return average([self.adjustments[e], self._guess], shares), shift
+
+    def score(self, e: int, weights: CanonicalWeights) -> float:
+        """The score of canonical weights on a domain."""
+        problem = self.problem
+        index = problem.index[e]
+        part = RowPart(problem.X, index, (problem.T[index], problem.domain_weight(e)))
+        return self._score(part, raw_weights(weights, *self.adjusted(e)))

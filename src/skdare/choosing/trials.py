@@ -1,0 +1,176 @@
+"""All that a search tries: every strategy at every ridge, and mixtures on top of the best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdare.arrays import length
+from skdare.choosing.folds import Folds, folds_of
+from skdare.choosing.log import SearchLog
+from skdare.choosing.mixtures import mixture_scores, starting_point
+from skdare.choosing.rule import mean_scores
+from skdare.choosing.sample import rows_to_search
+from skdare.choosing.scoring import Scoring
+from skdare.choosing.search import Fits, search
+from skdare.choosing.strategies import STRATEGIES, Candidate, candidates_of
+from skdare.fitting.problem import Problem
+from skdare.fitting.statistics import ProblemStatistics
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What a search tries, and how.
+
+    Parameters
+    ----------
+    strategies : sequence of str
+    shrinkage, l2 : sequences of float
+    max_folds : int
+    intercept : bool
+    scoring : str, callable or None
+    n_jobs, verbose : int
+    """
+
+    strategies: Sequence[str]
+    shrinkage: Sequence[float]
+    l2: Sequence[float]
+    max_folds: int
+    intercept: bool
+    scoring: Scoring
+    n_jobs: int | None
+    verbose: int
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Candidates and what came of them.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+    scores : array of shape (candidates, domains)
+        On every domain, without it in the fit; NaN where it could not be left out.
+    """
+
+    candidates: list[Candidate]
+    scores: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Rows, and the folds that they serve."""
+
+    problem: Problem
+    statistics: ProblemStatistics
+    folds: Folds
+
+    @property
+    def left_out(self) -> list[int]:
+        """The domains of these folds."""
+        return sorted(e for fold in self.folds for e in fold)
+
+
+class _Parts:
+    """All folds: on the same rows, or each on rows whose preparation was fitted without it."""
+
+    def __init__(self, problem: Problem, statistics: ProblemStatistics, folds: Folds) -> None:
+        self.problem = problem
+        self.folds = folds
+        self._whole = None
+        if problem.refitted is None and folds:
+            self._whole = _Part(*rows_to_search(problem, statistics), folds)
+
+    def __iter__(self) -> Iterator[_Part]:
+        if self._whole is not None:
+            yield self._whole
+            return
+        if self.problem.refitted is None:
+            return
+        everyone = range(len(self.problem.index))
+        for fold in self.folds:
+            X = self.problem.refitted([e for e in everyone if e not in fold])
+            own = replace(self.problem, X=X)
+            yield _Part(*rows_to_search(own, ProblemStatistics(own)), [fold])
+
+    def no_scores(self, candidates: int) -> np.ndarray:
+        """Scores of candidates before any are known."""
+        return np.full((candidates, len(self.problem.index)), np.nan)
+
+
+def try_all(problem: Problem, statistics: ProblemStatistics, options: SearchOptions) -> Trials:
+    """Score every candidate on every domain of a problem, left out in folds.
+
+    A mixture is tried at the ridge that is best for the strategy it starts from.
+    """
+    names = options.strategies
+    mixtures = [name for name in names if STRATEGIES[name].base is not None]
+    bases = [STRATEGIES[name].base or name for name in names]
+    candidates = list(candidates_of(bases, options.shrinkage, options.l2))
+    sizes = [length(index) for index in problem.index]
+    folds = folds_of(sizes, options.max_folds, problem.units) if len(sizes) > 1 else []
+    parts = _Parts(problem, statistics, folds)
+    log = SearchLog(options.verbose if folds else 0)
+    log.begin(len(folds), len(sizes), len(candidates) + len(mixtures))
+    scores, fits = _tried(parts, candidates, options, log)
+    starts = [starting_point(name, candidates, mean_scores(scores)) for name in mixtures]
+    on_top = [
+        Candidate(name, candidates[c].formulation) for name, c in zip(mixtures, starts, strict=True)
+    ]
+    mixed = _mixed(parts, on_top, [fits[c] for c in starts], options, log)
+    asked = [c for c, candidate in enumerate(candidates) if candidate.strategy in names]
+    candidates = [candidates[c] for c in asked] + on_top
+    scores = np.concatenate([scores[asked], mixed])
+    log.end(candidates, mean_scores(scores))
+    return Trials(candidates, scores)
+
+
+def _tried(
+    parts: _Parts, candidates: Sequence[Candidate], options: SearchOptions, log: SearchLog
+) -> tuple[np.ndarray, list[Fits]]:
+    """Scores of candidates, and their fits."""
+    scores = parts.no_scores(len(candidates))
+    fits: list[Fits] = [{} for _ in candidates]
+    for part in parts:
+        result = search(
+            part.problem,
+            part.statistics,
+            candidates,
+            part.folds,
+            intercept=options.intercept,
+            scoring=options.scoring,
+            n_jobs=options.n_jobs,
+            timed=log.done,
+        )
+        scores[:, part.left_out] = result.scores[:, part.left_out]
+        for own, more in zip(fits, result.fits, strict=True):
+            own |= more
+    return scores, fits
+
+
+def _mixed(
+    parts: _Parts,
+    mixtures: Sequence[Candidate],
+    fits: Sequence[Fits],
+    options: SearchOptions,
+    log: SearchLog,
+) -> np.ndarray:
+    """Scores of mixtures that start from these fits."""
+    scores = parts.no_scores(len(mixtures))
+    if not mixtures:
+        return scores
+    for part in parts:
+        found = mixture_scores(
+            part.problem,
+            part.statistics,
+            mixtures,
+            fits,
+            part.folds,
+            scoring=options.scoring,
+            n_jobs=options.n_jobs,
+            timed=log.done,
+        )
+        scores[:, part.left_out] = found[:, part.left_out]
+    return scores
