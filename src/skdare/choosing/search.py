@@ -11,19 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 from joblib import effective_n_jobs
 
-from skdare.arrays import length, take
+from skdare.arrays import length
 from skdare.arrays.passes import RowPart
 from skdare.choosing.lockstep import LogisticProblems
 from skdare.choosing.ridge import RidgeProblems
 from skdare.choosing.scoring import HeldOutScore, Scoring
 from skdare.choosing.strategies import Candidate
-from skdare.fitting.canonical_fit import raw_weights
+from skdare.fitting.adjusted_rows import adjusted_rows
+from skdare.fitting.canonical_fit import CanonicalWeights, raw_weights
 from skdare.fitting.domain_fit import blended_shift
+from skdare.fitting.formulation import MeanTreatment
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
 from skdare.fitting.targets import Classes
@@ -50,7 +53,23 @@ def folds_of(sizes: Sequence[int], at_most: int) -> list[list[int]]:
     return [sorted(fold) for fold in folds]
 
 
-def held_out_scores(
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """What a search found out.
+
+    Parameters
+    ----------
+    scores : array of shape (candidates, domains)
+        Of every candidate on every domain, fitted without its fold.
+    weights : list of canonical weights, or None
+        Of every candidate, averaged over its fits: where one to all domains can start.
+    """
+
+    scores: np.ndarray
+    weights: list[CanonicalWeights | None]
+
+
+def search(
     problem: Problem,
     statistics: ProblemStatistics,
     candidates: Sequence[Candidate],
@@ -59,40 +78,44 @@ def held_out_scores(
     intercept: bool,
     scoring: Scoring = None,
     n_jobs: int | None = None,
-) -> np.ndarray:
-    """Score of every candidate on every domain, fitted without its fold, (candidates, domains)."""
+) -> SearchResult:
+    """Fit every candidate without each fold, and score it on the domains left out."""
     score = HeldOutScore(problem.targets, scoring)
-    groups = [list(group) for _, group in groupby(candidates, key=_rows_key)]
+    rungs = [list(group) for _, group in groupby(candidates, key=_rows_key)]
 
-    def scores_of(group: Sequence[Candidate]) -> np.ndarray:
-        rung = _Rung(problem, statistics, group[0], score, intercept=intercept)
-        return rung.scores([candidate.formulation.l2 for candidate in group], folds)
+    def result_of(group: Sequence[Candidate]) -> SearchResult:
+        return _Rung(problem, statistics, group, score, intercept=intercept).result(folds)
 
     with ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
-        return np.concatenate(list(pool.map(scores_of, groups)))
+        results = list(pool.map(result_of, rungs))
+    return SearchResult(
+        np.concatenate([result.scores for result in results]),
+        [weights for result in results for weights in result.weights],
+    )
 
 
-def _rows_key(candidate: Candidate) -> tuple[Whitening, bool, bool]:
+def _rows_key(candidate: Candidate) -> tuple[Whitening, MeanTreatment, bool]:
     formulation = candidate.formulation
-    return formulation.whitening, formulation.by_rows, candidate.adapts
+    return formulation.whitening, formulation.means, candidate.adapts
 
 
 class _Rung:
-    """The candidates that differ in their ridge alone."""
+    """The candidates of the same adjusted rows, which differ in ridges and in what rows weigh."""
 
     def __init__(
         self,
         problem: Problem,
         statistics: ProblemStatistics,
-        candidate: Candidate,
+        candidates: Sequence[Candidate],
         score: HeldOutScore,
         *,
         intercept: bool,
     ) -> None:
         self.problem = problem
         self.statistics = statistics
-        self.formulation = candidate.formulation
-        self.adapts = candidate.adapts
+        self.candidates = candidates
+        self.formulation = candidates[0].formulation
+        self.adapts = candidates[0].adapts
         self.score = score
         self.intercept = intercept
         # Without whitening, one scalar for all.
@@ -101,43 +124,40 @@ class _Rung:
         )
         self.order = np.concatenate([np.arange(len(problem.T))[i] for i in problem.index])
         self.starts = np.cumsum([0, *(length(i) for i in problem.index)])
-        self.Z = self._adjusted_rows()
+        domains = range(len(problem.index))
+        means: list[np.ndarray | None] = [None] * len(domains)
+        if self.formulation.means.center_in_training:
+            means = [statistics.domain_mean(e) for e in domains]
+        self.Z = adjusted_rows(problem, domains, self.adjustments, means)
         self.centre = np.zeros(problem.d)
         if intercept:  # which then is the score at this point: a solver is quicker with it
             self.centre = self.Z.mean(axis=0, dtype=np.float64)
             self.Z -= self.centre.astype(self.Z.dtype)
 
-    def _adjusted_rows(self) -> np.ndarray:
-        """All rows, domain after domain."""
-        problem = self.problem
-        Z = np.empty((len(self.order), problem.d), dtype=problem.X.dtype)
-        for e, index in enumerate(problem.index):
-            rows = take(problem.X, index)
-            if self.formulation.means.center_in_training:
-                rows = rows - self.statistics.domain_mean(e).astype(rows.dtype)
-            W = self.adjustments[e]
-            scaled = rows * rows.dtype.type(W.scale) if W.is_scalar else W.back(rows.T).T
-            Z[self.starts[e] : self.starts[e + 1]] = scaled
-        return Z
-
-    def scores(self, l2s: Sequence[float], folds: Folds) -> np.ndarray:
-        """Scores of the fits with these ridges on every left-out domain, (ridges, domains)."""
+    def result(self, folds: Folds) -> SearchResult:
+        """Scores of the candidates on every left-out domain, and their averaged fits."""
         everyone = range(len(self.problem.index))
-        scores = np.full((len(l2s), len(everyone)), np.nan)
+        candidates = self.candidates
+        scores = np.full((len(candidates), len(everyone)), np.nan)
         folds = [fold for fold in folds if self._can_leave_out(fold)]
         if not folds:
-            return scores
+            return SearchResult(scores, [None] * len(candidates))
         chosen = [[e for e in everyone if e not in fold] for fold in folds]
-        group = np.repeat(np.arange(len(folds)), len(l2s))
-        weights = np.stack([self._row_weights(others) for others in chosen])
-        ridge = np.array([self._ridge(others, l2) for others in chosen for l2 in l2s])
-        B, b = self._solve(weights, group, ridge)
-        b = b - B @ self.centre
+        weighings = sorted({candidate.formulation.by_rows for candidate in candidates})
+        weights = [self._row_weights(others, by_rows) for others in chosen for by_rows in weighings]
+        weighing = [weighings.index(candidate.formulation.by_rows) for candidate in candidates]
+        group = np.add.outer(len(weighings) * np.arange(len(folds)), weighing)
+        units = [self._ridge(others, 1.0) for others in chosen]
+        ridge = np.outer(units, [candidate.formulation.l2 for candidate in candidates])
+        B, b = self._solve(np.stack(weights), group.ravel(), ridge.ravel())
+        B = B.reshape(*group.shape, *B.shape[1:])
+        b = b.reshape(*group.shape, -1) - B @ self.centre
         for f, fold in enumerate(folds):
-            fits = [(B[p], b[p]) for p in np.flatnonzero(group == f)]
+            fits = list(zip(B[f], b[f], strict=True))
             for e, domain_scores in self._fold_scores(fits, chosen[f], fold):
                 scores[:, e] = domain_scores
-        return scores
+        averages = zip(B.mean(axis=0), b.mean(axis=0), strict=True)
+        return SearchResult(scores, [(B.T, b) for B, b in averages])
 
     def _can_leave_out(self, fold: Sequence[int]) -> bool:
         """Whether the features vary without these domains, and something can be learnt."""
@@ -150,20 +170,21 @@ class _Rung:
     def _solve(
         self, weights: np.ndarray, group: np.ndarray, ridge: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """B (p, k, d) and b (p, k) of all folds and ridges."""
+        """B (p, k, d) and b (p, k) of all folds and candidates."""
         T = self.problem.T[self.order]
         if not isinstance(self.problem.targets, Classes):
             return RidgeProblems(self.Z, T, weights, group, ridge, self.intercept).solve()
         k = self.problem.k
-        problems = LogisticProblems(self.Z, T, k, weights, group, ridge, self.intercept)
+        candidate = np.arange(len(group)) % len(self.candidates)
+        problems = LogisticProblems(self.Z, T, k, weights, group, ridge, self.intercept, candidate)
         return problems.solve(tol=_TOL, max_iter=_MAX_ITER)
 
-    def _row_weights(self, chosen: Sequence[int]) -> np.ndarray:
+    def _row_weights(self, chosen: Sequence[int], by_rows: bool) -> np.ndarray:
         """Weights of all rows that sum to one over the chosen domains."""
         weight = np.zeros(len(self.order), dtype=self.Z.dtype)
         for e in chosen:
             own = self.problem.domain_weight(e)
-            share = 1.0 if self.formulation.by_rows else 1.0 / own.sum()
+            share = 1.0 if by_rows else 1.0 / own.sum()
             weight[self.starts[e] : self.starts[e + 1]] = share * own
         weight /= weight.sum()
         return weight

@@ -12,7 +12,7 @@ from skdare._validation import check_choice, check_count, check_number, warn
 from skdare.choosing.rule import choose, scored
 from skdare.choosing.sample import rows_to_search
 from skdare.choosing.scoring import Scoring, scorer_of
-from skdare.choosing.search import folds_of, held_out_scores
+from skdare.choosing.search import folds_of, search
 from skdare.choosing.strategies import (
     BY_DEFAULT,
     STRATEGIES,
@@ -21,6 +21,7 @@ from skdare.choosing.strategies import (
     candidates_of,
 )
 from skdare.engines import DaskEngine
+from skdare.fitting.canonical_fit import CanonicalWeights
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
 from skdare.heads._adjusted import AdjustedHead
@@ -87,9 +88,10 @@ class _DARECV(AdjustedHead):
         if adapting:
             problem.check_covariances([0.0], "strategies=('erm', 'reweighted')")
         scores = np.full((len(candidates), len(problem.index)), np.nan)
+        starts: list[CanonicalWeights | None] = [None] * len(candidates)
         if len(problem.index) > 1:
             sizes = [int(problem.domain_weight(e).shape[0]) for e in range(len(problem.index))]
-            scores = held_out_scores(
+            result = search(
                 *rows_to_search(problem, statistics),
                 candidates,
                 folds_of(sizes, self.max_folds),
@@ -97,6 +99,8 @@ class _DARECV(AdjustedHead):
                 scoring=self.scoring,
                 n_jobs=self.n_jobs,
             )
+            scores = result.scores
+            starts = result.weights
         steady = [c for c in range(len(candidates)) if c not in adapting]
         main = self._choose_among(steady or adapting, candidates, scores)
         best = self._choose_among(sorted({main, *adapting}), candidates, scores)
@@ -107,6 +111,8 @@ class _DARECV(AdjustedHead):
             candidates[main].formulation,
             candidates[best].formulation if self.adapts_ else None,
             "mean",
+            start=starts[main],
+            adapting_start=starts[best],
             declined=None if self.adapts_ else self.choice_,
         )
 
