@@ -60,29 +60,33 @@ def problem_of_few_rows(task, *, weighted=False, ordered=False, dtype=np.float64
     return Problem(X.astype(dtype), T, weight, list(range(len(SIZES))), index, targets)
 
 
-def two_routes(problem, plan, monkeypatch, *, intercept=True):
-    """The objective with few rows together, and with every domain visited on its own."""
+def two_routes(problem, plan, monkeypatch, *, intercept=True, copied=False):
+    """The objective with few rows together, or copied, and with every domain visited on its own."""
+    monkeypatch.setattr(lagrangian, "_MANY", 2 if copied else len(SIZES) + 1)
     statistics, chosen = ProblemStatistics(problem), range(len(problem.index))
     adjustments = statistics.adjustments(chosen, plan.whitening)
     given = (problem, statistics, chosen, plan, adjustments)
     together = empirical_lagrangian(*given, intercept=intercept)
+    assert (together.few_rows is None) == copied
     monkeypatch.setattr(lagrangian, "_visited_together", lambda *_: False)
+    monkeypatch.setattr(lagrangian, "_is_copied", lambda *_: False)
     apart = empirical_lagrangian(*given, intercept=intercept)
     assert (len(together.blocks), len(apart.blocks)) == (1, len(SIZES))
     return together, apart
 
 
+@pytest.mark.parametrize("copied", [False, True], ids=["in place", "copied"])
 @pytest.mark.parametrize("form", [RAW, INVARIANT, SHIFTED, CENTERED], ids=str)
 @pytest.mark.parametrize("weighted", [False, True], ids=["even", "weighted"])
 @pytest.mark.parametrize("centered", [False, True], ids=["raw", "covariance"])
 @pytest.mark.parametrize("target", ["pooled", "scaled", "identity"])
 @pytest.mark.parametrize("task", TARGETS)
 def test_rows_visited_together_have_the_losses_of_rows_visited_domain_by_domain(
-    task, target, centered, weighted, form, monkeypatch
+    task, target, centered, weighted, form, copied, monkeypatch
 ):
     problem = problem_of_few_rows(task, weighted=weighted)
     plan = Formulation(Whitening(True, centered, 0.3, target), form, 0.1, by_rows=weighted)
-    together, apart = two_routes(problem, plan, monkeypatch)
+    together, apart = two_routes(problem, plan, monkeypatch, copied=copied)
     # Domains come in another order, which turns the span of their means.
     apart = replace(apart, coordinates=together.coordinates)
     theta, direction = np.random.default_rng(1).normal(size=(2, together.size))

@@ -18,14 +18,16 @@ from itertools import groupby
 import numpy as np
 from joblib import effective_n_jobs
 
-from skdare.arrays import length, take
+from skdare.arrays import length
 from skdare.choosing.folds import Folds
 from skdare.choosing.left_out import LeftOut, adjustments_of, others, possible, trained_in
 from skdare.choosing.lockstep import LogisticProblems
 from skdare.choosing.ridge import RidgeProblems
 from skdare.choosing.scoring import HeldOutScore, Scoring
 from skdare.choosing.strategies import Candidate
+from skdare.fitting.adjusted_rows import adjusted_rows
 from skdare.fitting.canonical_fit import CanonicalWeights
+from skdare.fitting.formulation import MeanTreatment
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
 from skdare.fitting.targets import Classes
@@ -70,7 +72,7 @@ def search(
     """Fit every candidate without each fold, and score it on the domains left out.
 
     ``timed`` is told how many seconds a candidate took, together with those that differ from it in
-    their ridge alone.
+    their ridge alone; strategies that share rows share the time.
     """
     score = HeldOutScore(problem.targets, scoring)
     folds = possible(folds, statistics)
@@ -81,10 +83,11 @@ def search(
 
     def result_of(group: Sequence[Candidate]) -> SearchResult:
         start = time.perf_counter()
-        rung = _Rung(problem, statistics, group[0], score, folds, intercept=intercept)
-        result = rung.result([candidate.formulation.l2 for candidate in group])
+        result = _Rung(problem, statistics, group, score, folds, intercept=intercept).result()
         if timed is not None:
-            timed(group[0], time.perf_counter() - start)
+            strategies = {candidate.strategy: candidate for candidate in group}
+            for candidate in strategies.values():
+                timed(candidate, (time.perf_counter() - start) / len(strategies))
         return result
 
     with ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
@@ -95,19 +98,19 @@ def search(
     )
 
 
-def _rows_key(candidate: Candidate) -> tuple[Whitening, bool, bool]:
+def _rows_key(candidate: Candidate) -> tuple[Whitening, MeanTreatment, bool]:
     formulation = candidate.formulation
-    return formulation.whitening, formulation.by_rows, candidate.adapts
+    return formulation.whitening, formulation.means, candidate.adjusts_new
 
 
 class _Rung:
-    """The candidates that differ in their ridge alone."""
+    """The candidates of the same adjusted rows, which differ in ridges and in what rows weigh."""
 
     def __init__(
         self,
         problem: Problem,
         statistics: ProblemStatistics,
-        candidate: Candidate,
+        candidates: Sequence[Candidate],
         score: HeldOutScore,
         folds: Folds,
         *,
@@ -115,15 +118,19 @@ class _Rung:
     ) -> None:
         self.problem = problem
         self.statistics = statistics
-        self.candidate = candidate
-        self.formulation = candidate.formulation
+        self.candidates = candidates
+        self.formulation = candidates[0].formulation
         self.score = score
         self.folds = folds
         self.intercept = intercept
-        self.adjustments = adjustments_of(statistics, candidate, folds)
+        self.adjustments = adjustments_of(statistics, candidates[0], folds)
         self.order = np.concatenate([np.arange(len(problem.T))[i] for i in problem.index])
         self.starts = np.cumsum([0, *(length(i) for i in problem.index)])
-        self.Z = self._adjusted_rows()
+        domains = range(len(problem.index))
+        means: list[np.ndarray | None] = [None] * len(domains)
+        if self.formulation.means.center_in_training:
+            means = [statistics.domain_mean(e) for e in domains]
+        self.Z = adjusted_rows(problem, domains, self.adjustments, means)
         self.centre = np.zeros(problem.d)
         if intercept:  # which then is the score at this point: a solver is quicker with it
             trained = trained_in(folds, statistics)
@@ -132,62 +139,55 @@ class _Rung:
             self.centre = fitted.mean(axis=0, dtype=np.float64)
             self.Z -= self.centre.astype(self.Z.dtype)
 
-    def _adjusted_rows(self) -> np.ndarray:
-        """All rows, domain after domain."""
-        problem = self.problem
-        Z = np.empty((len(self.order), problem.d), dtype=problem.X.dtype)
-        for e, index in enumerate(problem.index):
-            rows = take(problem.X, index)
-            if self.formulation.means.center_in_training:
-                rows = rows - self.statistics.domain_mean(e).astype(rows.dtype)
-            W = self.adjustments[e]
-            scaled = rows * rows.dtype.type(W.scale) if W.is_scalar else W.back(rows.T).T
-            Z[self.starts[e] : self.starts[e + 1]] = scaled
-        return Z
-
-    def result(self, l2s: Sequence[float]) -> SearchResult:
-        """Scores of the fits with these ridges on every left-out domain, and the fits."""
-        scores = np.full((len(l2s), len(self.problem.index)), np.nan)
+    def result(self) -> SearchResult:
+        """Scores of the candidates on every left-out domain, and their fits."""
+        candidates = self.candidates
         chosen = [others(fold, self.statistics) for fold in self.folds]
-        group = np.repeat(np.arange(len(chosen)), len(l2s))
-        weights = np.stack([self._row_weights(some) for some in chosen])
-        ridge = np.array([self._ridge(some, l2) for some in chosen for l2 in l2s])
-        B, b = self._solve(weights, group, ridge)
-        b = b - B @ self.centre
-        fits: list[Fits] = [{} for _ in l2s]
+        weighings = sorted({candidate.formulation.by_rows for candidate in candidates})
+        weights = [self._row_weights(some, by_rows) for some in chosen for by_rows in weighings]
+        weighing = [weighings.index(candidate.formulation.by_rows) for candidate in candidates]
+        group = np.add.outer(len(weighings) * np.arange(len(chosen)), weighing)
+        units = [self._ridge(some, 1.0) for some in chosen]
+        ridge = np.outer(units, [candidate.formulation.l2 for candidate in candidates])
+        B, b = self._solve(np.stack(weights), group.ravel(), ridge.ravel())
+        B = B.reshape(*group.shape, *B.shape[1:])
+        b = b.reshape(*group.shape, -1) - B @ self.centre
+        scores = np.full((len(candidates), len(self.problem.index)), np.nan)
+        fits: list[Fits] = [{} for _ in candidates]
         for f, fold in enumerate(self.folds):
             left_out = LeftOut(
                 self.problem,
                 self.statistics,
-                self.candidate,
+                candidates[0],
                 self.adjustments,
                 chosen[f],
                 self.score,
             )
-            for i, p in enumerate(np.flatnonzero(group == f)):
-                for e in fold:
-                    fits[i][e] = B[p].T, b[p]
-                    scores[i, e] = left_out.score(e, fits[i][e])
+            for e in fold:
+                for c in range(len(candidates)):
+                    fits[c][e] = B[f, c].T, b[f, c]
+                    scores[c, e] = left_out.score(e, fits[c][e])
         return SearchResult(scores, fits)
 
     def _solve(
         self, weights: np.ndarray, group: np.ndarray, ridge: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """B (p, k, d) and b (p, k) of all folds and ridges."""
+        """B (p, k, d) and b (p, k) of all folds and candidates."""
         T = self.problem.T[self.order]
         if not isinstance(self.problem.targets, Classes):
             return RidgeProblems(self.Z, T, weights, group, ridge, self.intercept).solve()
         k = self.problem.k
-        problems = LogisticProblems(self.Z, T, k, weights, group, ridge, self.intercept)
+        candidate = np.arange(len(group)) % len(self.candidates)
+        problems = LogisticProblems(self.Z, T, k, weights, group, ridge, self.intercept, candidate)
         return problems.solve(tol=_TOL, max_iter=_MAX_ITER)
 
-    def _row_weights(self, chosen: Sequence[int]) -> np.ndarray:
+    def _row_weights(self, chosen: Sequence[int], by_rows: bool) -> np.ndarray:
         """Weights of all rows that sum to one over the chosen domains."""
         weight = np.zeros(len(self.order), dtype=self.Z.dtype)
         loss_weight = self.problem.loss_weight_among(chosen)
         for e in chosen:
             own = loss_weight[self.problem.index[e]]
-            share = 1.0 if self.formulation.by_rows else 1.0 / own.sum()
+            share = 1.0 if by_rows else 1.0 / own.sum()
             weight[self.starts[e] : self.starts[e + 1]] = share * own
         weight /= weight.sum()
         return weight

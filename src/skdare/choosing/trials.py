@@ -16,6 +16,7 @@ from skdare.choosing.sample import rows_to_search
 from skdare.choosing.scoring import Scoring
 from skdare.choosing.search import Fits, search
 from skdare.choosing.strategies import STRATEGIES, Candidate, candidates_of
+from skdare.fitting.canonical_fit import CanonicalWeights
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
 
@@ -53,10 +54,13 @@ class Trials:
     candidates : list of Candidate
     scores : array of shape (candidates, domains)
         On every domain, without it in the fit; NaN where it could not be left out.
+    starts : list of canonical weights or None
+        Where a fit of each candidate to all domains can start: the average of those without some.
     """
 
     candidates: list[Candidate]
     scores: np.ndarray
+    starts: list[CanonicalWeights | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +128,15 @@ def try_all(problem: Problem, statistics: ProblemStatistics, options: SearchOpti
     candidates = [candidates[c] for c in asked] + on_top
     scores = np.concatenate([scores[asked], mixed])
     log.end(candidates, mean_scores(scores))
-    return Trials(candidates, scores)
+    return Trials(candidates, scores, [_average(fits[c]) for c in (*asked, *starts)])
+
+
+def _average(fits: Fits) -> CanonicalWeights | None:
+    """The mean of some fits."""
+    if not fits:
+        return None
+    B, b = zip(*fits.values(), strict=True)
+    return np.mean(B, axis=0), np.mean(b, axis=0)
 
 
 def _tried(

@@ -22,6 +22,7 @@ from scipy import linalg, sparse
 from skdare._validation import warn
 from skdare.arrays import as_float64, is_foreign, length, like, to_numpy, work_dtype
 from skdare.arrays.passes import SpreadRows
+from skdare.fitting.adjusted_rows import adjusted_rows
 from skdare.fitting.formulation import FROM_MEAN, Formulation
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
@@ -35,6 +36,11 @@ from skdare.whitening.whitening import Whitening
 
 # What stands out from noise is this much above its expected size.
 _MARGIN = 1.5
+# A visit takes as long as the products of about this many numbers: as many domains as this, with
+# fewer numbers each and no more in all, are copied.
+_CELLS_OF_A_DOMAIN = 1 << 16
+_MANY = 5
+_COPIED = 1 << 22
 
 
 def empirical_lagrangian(
@@ -46,15 +52,21 @@ def empirical_lagrangian(
     *,
     intercept: bool,
 ) -> Objective:
-    """The objective of the chosen domains: those with few rows together, others one by one."""
+    """The objective of the chosen domains: those with few rows together, others one by one.
+
+    Many domains of few rows each are one block of rows that are adjusted already.
+    """
     shares = dict(zip(chosen, _domain_shares(problem, chosen, formulation), strict=True))
     adjustment = dict(zip(chosen, adjustments, strict=True))
-    few = [e for e in chosen if _visited_together(problem, e, adjustment[e], formulation)]
+    copied = _is_copied(problem, chosen)
+    few = []
+    if not copied:
+        few = [e for e in chosen if _visited_together(problem, e, adjustment[e], formulation)]
     together = set(few)
     alone = [e for e in chosen if e not in together]
     overall_mean = statistics.mean(chosen)
     blocks = []
-    for e in alone:
+    for e in [] if copied else alone:
         mean = statistics.domain_mean(e)
         rows = _rows_of(problem, e, mean, overall_mean, formulation, shares[e])
         blocks.append(DomainBlock(adjustment[e], rows))
@@ -64,6 +76,8 @@ def empirical_lagrangian(
         few_rows = _few_rows_loss(problem, few, formulation, adjustment, shares)
         means.append(few_rows.means())
     M = np.concatenate(means)
+    if copied:
+        blocks = [_copied_block(problem, statistics, chosen, formulation, adjustments, shares, M)]
     treatment = formulation.means
     noise = 0.0
     if treatment.mean_penalty == "exact":
@@ -88,6 +102,41 @@ def _domain_shares(problem: Problem, chosen: Sequence[int], formulation: Formula
     return totals / totals.sum()
 
 
+def _is_copied(problem: Problem, chosen: Sequence[int]) -> bool:
+    """Whether domains are so many, and so small, that visiting them costs more than a copy."""
+    X = problem.X
+    plain = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64)
+    cells = problem.d * sum(length(problem.index[e]) for e in chosen)
+    few_each = cells < _CELLS_OF_A_DOMAIN * len(chosen)
+    return plain and len(chosen) >= _MANY and few_each and cells <= _COPIED
+
+
+def _copied_block(
+    problem: Problem,
+    statistics: ProblemStatistics,
+    chosen: Sequence[int],
+    formulation: Formulation,
+    adjustments: Sequence[Adjustment],
+    shares: dict[int, float],
+    M: np.ndarray,
+) -> DomainBlock:
+    """All rows, adjusted, and the adjusted means M (E, d) as further ones where penalised."""
+    shifts = [
+        _shift(formulation, statistics.domain_mean(e), statistics.mean(chosen)) for e in chosen
+    ]
+    Z = adjusted_rows(problem, chosen, adjustments, shifts)
+    T = np.concatenate([problem.T[problem.index[e]] for e in chosen])
+    weights = [shares[e] * w / w.sum() for e in chosen for w in [problem.domain_weight(e)]]
+    rows = [WeightedRows(Z, slice(0, len(Z)), T, np.concatenate(weights))]
+    penalty = _numeric_penalty(formulation)
+    if penalty > 0:
+        targets = np.full((len(M), problem.k), problem.loss.uninformative(problem.k))
+        price = penalty * np.array([shares[e] for e in chosen])
+        means = M.astype(Z.dtype)
+        rows.append(WeightedRows(means, slice(0, len(M)), targets, price, intercept=False))
+    return DomainBlock(Adjustment(problem.d, 1.0), tuple(rows))
+
+
 def _visited_together(problem: Problem, e: int, W: Adjustment, formulation: Formulation) -> bool:
     """Whether a domain's rows, few and in memory, can be visited together with others'."""
     X = problem.X
@@ -106,18 +155,22 @@ def _rows_of(
     share: float,
 ) -> tuple[WeightedRows, ...]:
     """The rows of a domain, and its mean as one more where that is penalised."""
-    treatment = formulation.means
-    shift = None
-    if treatment.center_in_training:
-        shift = mean
-    elif treatment.subtract_in_use:
-        shift = overall_mean
-    rows = problem.domain_rows(e, share, shift)
+    rows = problem.domain_rows(e, share, _shift(formulation, mean, overall_mean))
     penalty = _numeric_penalty(formulation)
     if not penalty > 0:
         return (rows,)
     target = problem.loss.uninformative(problem.k)
     return rows, problem.mean_row(mean, target, penalty * share)
+
+
+def _shift(
+    formulation: Formulation, mean: np.ndarray, overall_mean: np.ndarray
+) -> np.ndarray | None:
+    """What is subtracted from the rows of a domain in training, if anything is."""
+    treatment = formulation.means
+    if treatment.center_in_training:
+        return mean
+    return overall_mean if treatment.subtract_in_use else None
 
 
 def _numeric_penalty(formulation: Formulation) -> float:

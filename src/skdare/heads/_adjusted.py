@@ -83,6 +83,7 @@ class AdjustedHead(Head):
         *,
         mixture: Mixture | None = None,
         start: CanonicalWeights | None = None,
+        adapting_start: CanonicalWeights | None = None,
         declined: str | None = None,
     ) -> None:
         """Solve for unseen domains, and for the ones to adapt to, and keep the result."""
@@ -117,7 +118,9 @@ class AdjustedHead(Head):
         )
         adaptation = None
         if adapting is not None:
-            adapting_fit = self._fit_adaptation(problem, statistics, adapting, fit)
+            adapting_fit = self._fit_adaptation(
+                problem, statistics, adapting, fit, adapting_start or fit.weights
+            )
         sums = None
         if mixture is not None:
             sums = ClassSums.of_problem(problem)
@@ -168,8 +171,9 @@ class AdjustedHead(Head):
         statistics: ProblemStatistics,
         formulation: Formulation,
         fit: CanonicalFit,
+        start: CanonicalWeights,
     ) -> CanonicalFit:
-        """The fit that adapting uses, from that for unseen domains on."""
+        """The fit that adapting uses, beside that for unseen domains."""
         same = formulation.whitening == fit.formulation.whitening
         result = fit_canonical(
             problem,
@@ -177,7 +181,7 @@ class AdjustedHead(Head):
             range(len(problem.index)),
             formulation,
             SolverOptions.of_head(self),
-            start=fit.weights,
+            start=start,
             adjustments=fit.adjustments if same else None,
         )
         self._warn_unless_converged(result.solution, " (the fit that adapt uses)")

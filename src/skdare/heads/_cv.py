@@ -141,6 +141,8 @@ class _DARECV(AdjustedHead):
             chosen.formulation if self.adapts_ else None,
             "mean",
             mixture=chosen.mixture,
+            start=trials.starts[main],
+            adapting_start=trials.starts[best],
             declined=None if self.adapts_ else self.choice_,
         )
 
