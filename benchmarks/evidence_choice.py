@@ -48,6 +48,8 @@ def _fold(fold: Fold) -> list[dict]:
         "reweighted": _score(_searched(fold, ("reweighted",)), fold),
     }
     for name in ADAPTING:
+        if fold.task == "regression" and STRATEGIES[name].mixture is not None:
+            continue
         scores[name] = _score(_adapted(_searched(fold, (name,)), fold), fold)
     plain = "Regressor" if fold.task == "regression" else "Classifier"
     dare = getattr(skdare, f"DARE{plain}")(adaptation=None)
@@ -116,7 +118,10 @@ def _gains(records: Sequence[dict], sets: Sequence[str]) -> list[list[str]]:
             row.append(
                 f"{np.mean(gains):+.1f}, least {min(gains):+.1f}, worst domain better on {better}"
             )
-        best = [max(_gain(records, n, h) for h in ("reweighted", *ADAPTING)) for n in names]
+        best = [
+            max(_gain(records, n, h) for h in ("reweighted", *ADAPTING) if _of(records, n, h))
+            for n in names
+        ]
         rows.append([*row, f"{np.mean(np.maximum(best, 0.0)):+.1f}"])
     return rows
 
@@ -138,5 +143,7 @@ def _scores(records: Sequence[dict], name: str, head: str) -> np.ndarray:
 
 
 def _summary(records: Sequence[dict]) -> str:
+    if not records:
+        return "–"
     scores = [r["score"] for r in records]
     return f"{percent(np.mean(scores))} / {percent(np.min(scores))}"
