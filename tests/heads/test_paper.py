@@ -298,6 +298,17 @@ def test_penalised_dare_regression_shrinks_the_true_weights_along_the_means(pena
     np.testing.assert_allclose(canonical_weights(head)[:, 0], expected, atol=1e-8)
 
 
+@pytest.mark.parametrize("penalty", [None, 1.0])
+def test_a_regressor_adapted_by_the_new_covariance_predicts_a_new_domain_exactly(penalty):
+    X, y, domains, *_ = exact_regression(noise=0.0)
+    new = domains == 2
+    options = {**THEORY, "adaptation": "covariance", "fit_intercept": False}
+    head = DARERegressor(mean_penalty=penalty, **options).fit(X[~new], y[~new], domains[~new])
+    adapted = head.adapt(X[new], prior_rows=0)
+    np.testing.assert_allclose(adapted.predict(X[new]), y[new], atol=1e-6)
+    assert head.score(X[new], y[new]) < 0.9
+
+
 @pytest.mark.parametrize("guess", ["mean", {0: 3.0, 2: 1.0}], ids=str)
 @pytest.mark.parametrize("penalty", [0.0, 1.0, "exact"])
 @pytest.mark.usefixtures("sure")
