@@ -1,4 +1,4 @@
-"""What regression loses to ridge regression on all rows, from there to the paper's form, by steps."""
+"""What regression loses to ridge regression on all rows, step by step to the paper's form."""
 
 from __future__ import annotations
 

@@ -257,12 +257,12 @@ class DAREClassifier(ClassifierHead, _DARE):
 
 
 class DARERegressor(RegressorHead, _DARE):
-    """Ridge regression that is adjusted to the domain it predicts, once that shows rows.
+    """Ridge regression on all rows, adjusted to a new domain once unlabelled rows of it are seen.
 
-    Until `adapt` it is ridge regression on all rows, as `ERMRegressor`: the means of the domains
-    count as all else does. With a ``mean_penalty`` it is the paper's regression instead, made for
-    the worst unseen domain: rows are centred and whitened by domain, and predictions are blind to
-    the domain means. `as_in_paper` has the paper's numbers as well.
+    Until `adapt` it predicts as `ERMRegressor`: for a new domain drawn as the training domains
+    were, no linear predictor is better. With a ``mean_penalty`` it is the paper's regression
+    instead, made for the worst unseen domain: rows are centred and whitened by domain, and
+    predictions are blind to the domain means. `as_in_paper` has the paper's numbers as well.
 
     Parameters
     ----------
