@@ -21,6 +21,8 @@ import evidence_choice
 import evidence_criteria
 import evidence_defaults
 import evidence_pool
+import evidence_regression
+import evidence_whitening
 from real_data import LOADERS, data_root, folds
 
 PARTS = {
@@ -29,6 +31,8 @@ PARTS = {
     "choice": evidence_choice,
     "criteria": evidence_criteria,
     "pool": evidence_pool,
+    "regression": evidence_regression,
+    "whitening": evidence_whitening,
 }
 QUICK = ("office", "heart", "gas-log-ppm", "prsa")
 

@@ -35,7 +35,7 @@ class Path:
         dare = DAREClassifier if task == "classification" else DARERegressor
         heads = {}
         for rho in RHOS:
-            head = dare(shrinkage=rho, adaptation=None, **options)
+            head = dare(mean_penalty=1.0, shrinkage=rho, adaptation=None, **options)
             heads[rho] = head.fit(rows.X, rows.y, domains=rows.domains)
         return cls(rows, heads)
 

@@ -40,8 +40,7 @@ def candidates(task: str) -> Iterator[tuple[str, object]]:
     for l2 in RIDGES:
         yield f"ERM, l2 {l2:g}", erm(l2=l2)
         yield f"reweighted, l2 {l2:g}", reweighted(l2=l2)
-    paper = {"shrinkage": 0.1, "shrinkage_target": "identity", "centered": False}
-    yield "DARE as printed (ρ 0.1 towards I)", dare(adaptation=None, **paper)
+    yield "DARE as printed (ρ 0.1 towards I)", dare.as_in_paper(l2=1e-2, adaptation=None)
     for centered in (False, True):
         for shrinkage in SHRINKAGES:
             for penalty in PENALTIES:
@@ -50,7 +49,7 @@ def candidates(task: str) -> Iterator[tuple[str, object]]:
                     head = dare(centered=centered, adaptation=None, **options)
                     yield dare_name(centered, shrinkage, penalty, l2), head
         for shrinkage in (0.1, 0.5, 0.9):
-            options = {"shrinkage": shrinkage, "shrinkage_target": "pooled"}
+            options = {"mean_penalty": 1.0, "shrinkage": shrinkage, "shrinkage_target": "pooled"}
             head = dare(centered=centered, adaptation=None, **options)
             yield f"{_moment(centered)}, ρ {shrinkage} towards the pool", head
 

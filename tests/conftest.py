@@ -121,6 +121,8 @@ def head_for() -> Callable[..., Any]:
 
     def head(task: str, family: str, **options: Any) -> Any:
         kind = "Regressor" if task == "regression" else "Classifier"
+        if family == "constrained DARE":
+            return getattr(skdare, "DARE" + kind)(**{"mean_penalty": 1.0, **options})
         return getattr(skdare, family + kind)(**options)
 
     return head

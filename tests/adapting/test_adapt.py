@@ -140,7 +140,8 @@ def test_adapting_does_not_depend_on_the_unit_of_the_features(split, head_for, f
 @pytest.mark.parametrize("form", FORMS)
 def test_with_many_prior_rows_the_averaged_adjustment_stays(split, head_for, form):
     seen, new = split
-    head = seen.fit(head_for(seen.task, "DARE", adaptation=form, centered=form == "centered"))
+    options = {"adaptation": form, "centered": form == "centered"}
+    head = seen.fit(head_for(seen.task, "constrained DARE", **options))
     few, many = (head.adapt(new, prior_rows=p) for p in (0.0, 1e12))
     np.testing.assert_allclose(many.adjustment_.dense(), head.adjustment_.dense(), atol=1e-8)
     assert np.abs(few.adjustment_.dense() - head.adjustment_.dense()).max() > 1e-2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,7 +24,10 @@ from skdare.diagnosis._score_scale import AccuracyScale
 from skdare.whitening.adjustment import adjustment_error
 from skdare.whitening.cache import DomainCache
 
-HEADS = {"classification": DAREClassifier, "regression": DARERegressor}
+HEADS = {
+    "classification": DAREClassifier,
+    "regression": partial(DARERegressor, mean_penalty=1.0),
+}
 NAMES = ("adjustment", "mean shift", "more domains", "assumptions", "loss", "adapting")
 
 
@@ -600,12 +604,22 @@ def test_frames_are_diagnosed_without_a_word():
     head.diagnose(frame(new, columns=names))
 
 
+def test_a_head_without_a_guess_says_so_and_still_recommends():
+    (X, y, domains), new = split(latent("regression"), 5)
+    head = DARERegressor().fit(X, y, domains=domains).rehearse(X, y, domains=domains)
+    found = head.diagnose(new)
+    assert found["adjustment"].answer == "this head uses no averaged adjustment"
+    assert found["assumptions"].level == "unknown"
+    assert np.isfinite(found["loss"].numbers["expected"])
+    assert found.recommendation.action in ACTIONS
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_units_of_a_target_do_not_matter(scale):
     (X, y, domains), new = split(latent("regression"), 5)
     found = []
     for targets in (y, scale * y):
-        head = DARERegressor().fit(X, targets, domains=domains)
+        head = DARERegressor(mean_penalty=1.0).fit(X, targets, domains=domains)
         found.append(head.rehearse(X, targets, domains=domains).diagnose(new))
     for name, key in (("mean shift", "new_moves"), ("loss", "expected"), ("assumptions", "B")):
         got, want = (one[name].numbers[key] for one in found)

@@ -29,6 +29,15 @@ def test_whitened_anchor_with_zero_target_means_equals_dare_regression(regressio
     np.testing.assert_allclose(anchor.coef_, dare.coef_, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_whitened_anchor_of_gamma_one_equals_dare_that_leaves_the_means_in(regression, intercept):
+    shared = {"l2": 0.03, "shrinkage": 0.3, "centered": True, "fit_intercept": intercept}
+    anchor = regression.fit(AnchorRegressor(gamma=1.0, adjust=True, **shared))
+    dare = regression.fit(DARERegressor(mean_penalty=None, guess="mean", **shared))
+    np.testing.assert_allclose(anchor.coef_, dare.coef_, rtol=1e-8, atol=1e-10)
+    assert anchor.intercept_ == pytest.approx(dare.intercept_, abs=1e-9)
+
+
 def test_gamma_one_is_least_squares_in_which_domains_count_the_same(regression):
     anchor = regression.fit(AnchorRegressor(gamma=1.0, l2=0.0))
     weight = np.zeros(len(regression.y))

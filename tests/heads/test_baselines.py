@@ -36,6 +36,32 @@ def test_dare_without_whitening_and_penalty_is_reweighted(problem, head_for):
     assert_same_head(problem.fit(head), reweighted, atol=1e-6)
 
 
+def test_dare_that_neither_whitens_nor_minds_the_means_is_reweighted(problem, head_for):
+    options = {"adjust": False, "mean_penalty": None, "guess": "mean", "tol": 1e-8}
+    head = problem.fit(head_for(problem.task, "DARE", **options))
+    reweighted = problem.fit(head_for(problem.task, "Reweighted", tol=1e-8))
+    assert_same_head(head, reweighted, atol=1e-6)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_dare_without_a_guess_is_erm_until_it_adapts(problem, head_for, intercept):
+    options = {"fit_intercept": intercept, "tol": 1e-8}
+    no_guess = {"mean_penalty": None, "guess": None}
+    head = problem.fit(head_for(problem.task, "DARE", **no_guess, **options))
+    erm = problem.fit(head_for(problem.task, "ERM", **options))
+    assert_same_head(head, erm, atol=1e-6)
+    new = problem.X[problem.rows("north")]
+    guessing = problem.fit(head_for(problem.task, "DARE", mean_penalty=1.0, **options))
+    adapted, other = (one.adapt(new, prior_rows=0) for one in (head, guessing))
+    assert_same_head(adapted, other, atol=1e-6)
+    assert np.abs(adapted.coef_ - erm.coef_).max() > 1e-2
+
+
+def test_a_regressor_makes_no_guess_by_default(regression):
+    default, erm = (regression.fit(head()) for head in (skdare.DARERegressor, skdare.ERMRegressor))
+    assert_same_head(default, erm, atol=1e-6)
+
+
 def test_reweighted_is_weighing_each_row_by_one_over_the_size_of_its_domain(problem, head_for):
     weight = np.array([1 / len(problem.rows(label)) for label in problem.domains.tolist()])
     reweighted = problem.fit(head_for(problem.task, "Reweighted", l2=0.0, tol=1e-8))

@@ -49,7 +49,8 @@ HEADS = [
     GroupDROClassifier(max_iter=5),
     IRMClassifier(anneal=2, max_iter=50),
     DARERegressor(),
-    DARERegressor(solver="lbfgs"),
+    DARERegressor(mean_penalty=1.0),
+    DARERegressor(mean_penalty=1.0, solver="lbfgs"),
     ERMRegressor(),
     AnchorRegressor(),
 ]

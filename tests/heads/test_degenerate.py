@@ -18,6 +18,7 @@ from skdare.whitening.whitening import RowsAlike
 HEADS = [name for name in skdare.__all__ if name.endswith(("Classifier", "Regressor", "CV"))]
 ADJUSTED = {
     "by default": {},
+    "penalty": {"mean_penalty": 1.0},
     "covariance": {"centered": True, "shrinkage": 0.0, "adaptation": "centered"},
     "pooled": {"shrinkage_target": "pooled"},
     "diagonal": {"shrinkage_target": "diagonal"},
@@ -29,7 +30,7 @@ ADJUSTED = {
 OPTIONS = [
     *((name, {}) for name in HEADS),
     *(
-        (name, options)
+        (name, {"mean_penalty": 1.0, **options})
         for name in ("DAREClassifier", "DARERegressor")
         for options in ADJUSTED.values()
     ),

@@ -10,14 +10,17 @@ from sklearn.base import is_classifier
 
 import heads_alike
 from skdare import DARERegressor, DARERegressorCV
+from skdare.heads._dare import AS_IN_PAPER
 
 TASKS = ("classification", "binary", "regression")
 FAMILIES = ("ERM", "Reweighted", "GroupDRO", "IRM", "DARE")
+REGRESSION_FAMILIES = (*FAMILIES, "constrained DARE")
 # Only whitening minds whether a domain has fewer rows than features.
 CASES = [
     *(("classification", family, 5) for family in FAMILIES),
     ("classification", "DARE", 30),
     ("regression", "DARE", 5),
+    ("regression", "constrained DARE", 5),
     ("regression", "GroupDRO", 5),
     ("regression", "Anchor", 5),
 ]
@@ -50,7 +53,7 @@ def test_multiplying_the_features_by_a_constant_changes_no_default_prediction(
         np.testing.assert_array_equal(scaled.predict(X), unit.predict(problem.X))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", REGRESSION_FAMILIES)
 def test_multiplying_the_targets_by_a_constant_multiplies_the_predictions(
     regression, head_for, family
 ):
@@ -94,6 +97,8 @@ WITHOUT_ORIGIN = {
         "shrinkage": 1.0,
         "shrinkage_target": "diagonal",
     },
+    "DARE, means in": {"centered": True, "mean_penalty": None, "guess": "mean"},
+    "DARE, no guess": {"mean_penalty": None, "guess": None, "adaptation": "centered"},
     "DARE, covariance": {"centered": True, "mean_penalty": 0.0, "guess": "covariance"},
     "DARE, weighted": {"centered": True, "mean_penalty": 0.0, "guess": {"north": 1.0, "west": 3.0}},
     "DARE, means estimated": {"centered": True, "estimate_mean": True},
@@ -128,11 +133,13 @@ def test_shifting_all_features_by_a_constant_changes_no_prediction(make, head_fo
 
 KNOWS_AN_ORIGIN = {
     "default": {},
-    "covariance": {"centered": True},
+    "guess": {"guess": "mean"},
+    "penalty": {"mean_penalty": 1.0},
+    "covariance": {"mean_penalty": 1.0, "centered": True},
     "no penalty": {"mean_penalty": 0.0},
     "exact": {"mean_penalty": "exact"},
-    "the paper's shrinkage": {"shrinkage": 0.1, "shrinkage_target": "identity"},
-    "no whitening": {"adjust": False},
+    "the paper's": AS_IN_PAPER,
+    "no whitening": {"mean_penalty": 1.0, "adjust": False},
     "chosen": None,
 }
 
@@ -218,7 +225,7 @@ def test_a_domain_may_have_one_row_where_nothing_of_its_covariance_is_used(
 ):
     domains = problem.domains.astype(object)
     domains[3] = "alone"
-    head = head_for(problem.task, "DARE", shrinkage=1.0, centered=centered)
+    head = head_for(problem.task, "constrained DARE", shrinkage=1.0, centered=centered)
     head.fit(problem.X, problem.y, domains=domains)
     assert np.all(np.isfinite(head.coef_))
 

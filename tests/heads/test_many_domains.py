@@ -214,7 +214,8 @@ def test_a_linear_change_of_the_features_changes_no_prediction():
     X, domains, rng = domains_of_few_rows(sizes=(9, 12, 8, 30, 14))
     y = X[:, 0] + rng.normal(size=len(X))
     A = rng.normal(size=(D, D)) + 4 * np.eye(D)
-    head = DARERegressor(l2=0.0, shrinkage=0.3, shrinkage_target="pooled", adaptation=None)
+    whitening = {"shrinkage": 0.3, "shrinkage_target": "pooled"}
+    head = DARERegressor(l2=0.0, mean_penalty=1.0, adaptation=None, **whitening)
     plain = head.fit(X, y, domains=domains).predict(X)
     changed = head.fit(X @ A, y, domains=domains).predict(X @ A)
     np.testing.assert_allclose(changed, plain, rtol=0, atol=1e-6 * np.abs(plain).max())

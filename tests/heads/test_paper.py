@@ -130,6 +130,25 @@ def test_the_value_of_the_solution_is_the_lagrangian_and_no_step_lowers_it(
         assert min(value(B, b + 1e-3 * np.eye(B.shape[1])[0] * sign) for sign in (1, -1)) > least
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_preset_minimises_what_the_paper_prints(problem, head_for, intercept):
+    domains, targets = problem.parts()
+    kind = type(head_for(problem.task, "DARE"))
+    head = problem.fit(kind.as_in_paper(fit_intercept=intercept, adaptation=None, **EXACT))
+    roots = roots_of(domains, WHITENINGS[0])
+    np.testing.assert_allclose(head.adjustment_.dense(), np.mean(roots, axis=0), atol=1e-10)
+    B, b, centered = canonical_weights(head), head.intercept_, problem.task == "regression"
+    if centered:
+        b = np.array([np.mean([y.mean() for y in targets]) if intercept else 0.0])
+    settings = {"penalty": 1.0, "l2": 0.0, "centered_rows": centered}
+    rng = np.random.default_rng(0)
+
+    def value(B):
+        return oracle.lagrangian(problem.task, domains, targets, roots, B, b, **settings)
+
+    assert all(value(B + 1e-3 * rng.normal(size=B.shape)) > value(B) for _ in range(3))
+
+
 # -- The constraint -------------------------------------------------------------------------------
 
 
@@ -189,7 +208,7 @@ def test_domains_without_means_are_not_constrained(family, binary):
 @pytest.mark.parametrize("guess", ["mean", "covariance", {"north": 3.0, "west": 1.0}], ids=str)
 @pytest.mark.parametrize("centered", [True, False])
 def test_an_unseen_domain_is_adjusted_by_the_guess(problem, head_for, guess, centered):
-    options = {"centered": centered, "shrinkage": 0.5, "adaptation": None}
+    options = {"mean_penalty": 1.0, "centered": centered, "shrinkage": 0.5, "adaptation": None}
     domains, _ = problem.parts()
     B = canonical_weights(problem.fit(head_for(problem.task, "DARE", **options)))
     shrunk = [oracle.second_moment(X, centered=centered) for X in domains]
@@ -277,6 +296,17 @@ def test_penalised_dare_regression_shrinks_the_true_weights_along_the_means(pena
     head = DARERegressor(mean_penalty=penalty, **THEORY).fit(X, y, domains=domains)
     expected = np.linalg.solve(np.eye(6) + penalty * b @ b.T / 3, beta)
     np.testing.assert_allclose(canonical_weights(head)[:, 0], expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("penalty", [None, 1.0])
+def test_a_regressor_adapted_by_the_new_covariance_predicts_a_new_domain_exactly(penalty):
+    X, y, domains, *_ = exact_regression(noise=0.0)
+    new = domains == 2
+    options = {**THEORY, "adaptation": "covariance", "fit_intercept": False}
+    head = DARERegressor(mean_penalty=penalty, **options).fit(X[~new], y[~new], domains[~new])
+    adapted = head.adapt(X[new], prior_rows=0)
+    np.testing.assert_allclose(adapted.predict(X[new]), y[new], atol=1e-6)
+    assert head.score(X[new], y[new]) < 0.9
 
 
 @pytest.mark.parametrize("guess", ["mean", {0: 3.0, 2: 1.0}], ids=str)

@@ -15,6 +15,7 @@ from skdare.bench._scores import TrialMeasurement
 from skdare.bench._settings import Settings
 from skdare.diagnosis._geometry import adjusted_variance
 from skdare.heads import fit_sharing
+from skdare.heads._dare import AS_IN_PAPER
 from skdare.whitening.adjustment import Adjustment, adjustment_error, average, trace
 from skdare.whitening.whitening import Whitening
 
@@ -116,6 +117,6 @@ def _dare(fold: Fold, options: Mapping[str, Any], settings: Settings) -> Any:
     """An unconstrained DARE head with the whitening of the protocol."""
     head = HEADS["no-constraint"]
     whitening: dict[str, Any] = {}
-    if settings.protocol == "paper" and head.paper_options is not None:
-        whitening = {"shrinkage": head.paper_options["shrinkage"], "shrinkage_target": "identity"}
+    if settings.protocol == "paper":
+        whitening = {name: AS_IN_PAPER[name] for name in ("shrinkage", "shrinkage_target")}
     return head.make(fold.task, **{**whitening, **options, "mean_penalty": 0.0})

@@ -12,6 +12,7 @@ import numpy as np
 from skdare import heads
 from skdare._validation import check_number
 from skdare.bench._record import NOTHING, UNLABELLED
+from skdare.heads._dare import AS_IN_PAPER
 
 
 @dataclass(frozen=True)
@@ -62,36 +63,37 @@ class BenchHead:
         return self.estimator_class(task)(**{**self.options, **options})
 
 
-_ONE_SOLVE = {"adaptation": None}
-# ρ (shrinkage) and λ (mean_penalty) of the paper's protocol are the paper's. It does not give the
-# step of GroupDRO, which is DomainBed's, nor the weight of IRM: at DomainBed's 100 this penalty, on
-# a (k, k) layer and not on one scalar, costs four points of accuracy on PACS, and the paper too
-# finds that less is better.
+# The paper's objective, for numbers as for classes: a regressor has no penalty by default.
+_CONSTRAINED = {"adaptation": None, "mean_penalty": 1.0}
+_UNCONSTRAINED = {"mean_penalty": 0.0}
+_PENALTY = {"mean_penalty": AS_IN_PAPER["mean_penalty"]}
+_SHRINKAGE = {"shrinkage": AS_IN_PAPER["shrinkage"]}
+# The paper does not give the step of GroupDRO, which is DomainBed's, nor the weight of IRM: at
+# DomainBed's 100 this penalty, on a (k, k) layer and not on one scalar, costs four points of
+# accuracy on PACS, and the paper too finds that less is better.
 HEADS: dict[str, BenchHead] = {
     "erm": BenchHead("ERM{}", paper_options={}),
     "reweighted": BenchHead("Reweighted{}", paper_options={}),
     "groupdro": BenchHead("GroupDRO{}", paper_options={"step": 1e-2}),
     "irm": BenchHead("IRM{}", paper_options={"penalty": 1.0}),
     "anchor": BenchHead("Anchor{}", tasks=("regression",)),
-    "dare": BenchHead("DARE{}", _ONE_SOLVE, {"mean_penalty": 1.0, "shrinkage": 0.1}),
+    "dare": BenchHead("DARE{}", _CONSTRAINED, {**_PENALTY, **_SHRINKAGE}),
     # The adapted head does not use the constrained solution; without the constraint both solves
     # are one.
-    "adapted": BenchHead(
-        "DARE{}", {"mean_penalty": 0.0}, {"mean_penalty": 0.0, "shrinkage": 0.1}, adapts=True
-    ),
+    "adapted": BenchHead("DARE{}", _UNCONSTRAINED, {**_UNCONSTRAINED, **_SHRINKAGE}, adapts=True),
     "dare-cv": BenchHead("DARE{}CV"),
     "dare-cv-adapted": BenchHead("DARE{}CV", adapts=True),
     "no-whitening": BenchHead(
-        "DARE{}", {**_ONE_SOLVE, "adjust": False}, {"mean_penalty": 1.0, "adjust": False}
+        "DARE{}", {**_CONSTRAINED, "adjust": False}, {**_PENALTY, "adjust": False}
     ),
     "no-constraint": BenchHead(
-        "DARE{}", {**_ONE_SOLVE, "mean_penalty": 0.0}, {"mean_penalty": 0.0, "shrinkage": 0.1}
+        "DARE{}", {**_CONSTRAINED, "mean_penalty": 0.0}, {**_UNCONSTRAINED, **_SHRINKAGE}
     ),
-    "exact-constraint": BenchHead("DARE{}", {**_ONE_SOLVE, "mean_penalty": "exact"}),
+    "exact-constraint": BenchHead("DARE{}", {**_CONSTRAINED, "mean_penalty": "exact"}),
     "estimated-mean": BenchHead(
         "DARE{}",
-        {**_ONE_SOLVE, "estimate_mean": True},
-        {"mean_penalty": 0.0, "shrinkage": 0.1, "estimate_mean": True},
+        {**_CONSTRAINED, "estimate_mean": True},
+        {**_UNCONSTRAINED, **_SHRINKAGE, "estimate_mean": True},
     ),
 }
 DEFAULT_HEADS = {

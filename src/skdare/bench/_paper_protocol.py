@@ -22,6 +22,7 @@ from skdare.bench._settings import Settings
 from skdare.fitting.canonical_fit import raw_weights
 from skdare.fitting.problem import Problem
 from skdare.fitting.targets import Classes
+from skdare.heads._dare import AS_IN_PAPER
 from skdare.objective.coordinates import Coordinates
 from skdare.objective.invariant_risk import InvariantRisk
 from skdare.objective.objective import Objective
@@ -119,7 +120,12 @@ class Descent:
     ) -> Descent:
         """DARE and what its ablations leave out."""
         caches = [fold.cache(domain) for domain in fold.training_domains]
-        whitening = Whitening(True, False, options.get("shrinkage", 0.0), "identity")
+        whitening = Whitening(
+            adjust=True,
+            centered=AS_IN_PAPER["centered"],
+            shrinkage=options.get("shrinkage", 0.0),
+            target=AS_IN_PAPER["shrinkage_target"],
+        )
         adjustments = [Adjustment(problem.d, 1.0) for _ in caches]
         if options.get("adjust", True):
             adjustments = [cache.adjustment(whitening) for cache in caches]

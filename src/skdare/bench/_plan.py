@@ -272,12 +272,13 @@ class PlanBuilder:
         if head is None or name == "dare" or head.family != dare.family:
             return {}
         options = self.options.get("dare", {})
-        different = head.options
+        usual = dare.options
+        own = head.options
         if self.settings.protocol == "paper":
             usual = dare.paper_options or {}
-            paper = head.paper_options or {}
-            different = {key: value for key, value in paper.items() if usual.get(key) != value}
-            options = {key: value for key, value in options.items() if key in paper}
+            own = head.paper_options or {}
+            options = {key: value for key, value in options.items() if key in own}
+        different = {key for key, value in own.items() if usual.get(key) != value}
         return {key: value for key, value in options.items() if key not in different}
 
     def plan(self, trials: Iterable[Trial]) -> Plan:

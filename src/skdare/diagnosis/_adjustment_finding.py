@@ -71,7 +71,7 @@ def adjustment_finding(
     rows: by the rehearsal, or where the new domain has no fewer rows than some training domain.
     """
     if D is None:
-        return Finding(NAME, QUESTION, "this head does not adjust domains", "fine")
+        return Finding(NAME, QUESTION, "this head uses no averaged adjustment", "fine")
     if len(training.labels) < 2:
         return cannot_say(NAME, QUESTION, "needs at least 2 training domains to compare with")
     smallest = int(min(m.n for m in training.moments))

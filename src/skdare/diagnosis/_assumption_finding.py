@@ -23,7 +23,7 @@ def assumption_finding(training: TrainingDomains, D: np.ndarray | LinearOperator
     Of the adjustments that the head uses, shrunk as they are; the paper's without shrinkage.
     """
     if D is None:
-        return cannot_say(NAME, QUESTION, "this head does not adjust domains")
+        return cannot_say(NAME, QUESTION, "this head uses no averaged adjustment")
     Q = span(training.means)
     truth = training.truth - Q @ (Q.T @ training.truth)
     mine = training.B - Q @ (Q.T @ training.B)

@@ -56,17 +56,19 @@ class Formulation:
 
 
 def invariant_means(
-    targets: Targets, mean_penalty: float | str, *, centered: bool, intercept: bool
+    targets: Targets, mean_penalty: float | str | None, *, centered: bool, intercept: bool
 ) -> MeanTreatment:
     """Ask for invariance to the means, as the paper's objective for these targets does.
 
-    A classifier that whitens by covariances (``centered``) and has no penalty knows of no origin:
+    None asks for none: means stay in the rows, and numbers regress them onto the mean targets. A
+    head that whitens by covariances (``centered``) and has no penalty knows of no origin:
     what its features are measured from must not matter, and with one W_e for each domain it would.
     """
-    if targets.rows_are_centered:
+    if targets.rows_are_centered and mean_penalty is not None:
         return MeanTreatment(
             center_in_training=True, mean_penalty=mean_penalty, subtract_in_use=False
         )
-    if mean_penalty == 0 and centered and intercept:
+    penalty = 0.0 if mean_penalty is None else mean_penalty
+    if penalty == 0 and centered and intercept:
         return FROM_MEAN
-    return MeanTreatment(center_in_training=False, mean_penalty=mean_penalty, subtract_in_use=False)
+    return MeanTreatment(center_in_training=False, mean_penalty=penalty, subtract_in_use=False)

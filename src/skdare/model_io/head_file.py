@@ -283,7 +283,7 @@ def _domain_fit(head: AdjustedHead, values: Mapping[str, Any]) -> DomainFit:
         adjustments=adjustments,
         B=values["canonical_coef_"].T,
         adjustment=values["adjustment_"],
-        guess_rule=head.get_params(deep=False).get("guess", "mean"),
+        guess_rule=head.get_params(deep=False).get("guess") or "mean",
         adaptation=None if stored is None else stored.adaptation(),
         declined=None if values.get("adapts_", True) else values["choice_"],
         class_shares=shares,
