@@ -56,7 +56,11 @@ def held_out_scores(
     """
     score = HeldOutScore(problem.targets, scoring)
     everyone = range(len(problem.index))
-    folds = [fold for fold in folds if _can_leave_out(statistics, fold)]
+    folds = [
+        fold
+        for fold in folds
+        if _can_leave_out(statistics, fold) and not leaves_one_class(problem, fold)
+    ]
     if not folds:
         return np.full((len(candidates), len(everyone)), np.nan)
     trained = sorted({e for fold in folds for e in everyone if e not in fold})
@@ -81,6 +85,14 @@ def _can_leave_out(statistics: ProblemStatistics, fold: Sequence[int]) -> bool:
     except RowsAlike:
         return False
     return True
+
+
+def leaves_one_class(problem: Problem, fold: Sequence[int]) -> bool:
+    """Whether the other domains have a single class, so that there is nothing to learn there."""
+    if not isinstance(problem.targets, Classes):
+        return False
+    others = [problem.T[i] for e, i in enumerate(problem.index) if e not in fold]
+    return len(np.unique(np.concatenate(others))) == 1
 
 
 def _rows_key(candidate: Candidate) -> tuple[Whitening, bool, bool]:

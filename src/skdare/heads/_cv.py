@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
+from sklearn.exceptions import UndefinedMetricWarning
 
-from skdare._validation import Labels, check_choice, check_count, check_number, warn
+from skdare._validation import InputError, Labels, check_choice, check_count, check_number, warn
 from skdare.arrays import Array, length
-from skdare.choosing.folds import folds_of
+from skdare.choosing.folds import Folds, folds_of
 from skdare.choosing.log import SearchLog
 from skdare.choosing.rule import choose, scored
 from skdare.choosing.sample import rows_to_search
-from skdare.choosing.scoring import Scoring, scorer_of
-from skdare.choosing.search import held_out_scores
+from skdare.choosing.scoring import Scoring, check_scoring
+from skdare.choosing.search import held_out_scores, leaves_one_class
 from skdare.choosing.strategies import (
     BY_DEFAULT,
     STRATEGIES,
@@ -31,6 +33,7 @@ from skdare.fitting.preparation import check_preparation
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
 from skdare.heads._adjusted import AdjustedHead
+from skdare.heads._choice_html import choice_html
 from skdare.heads._estimator import (
     ClassifierHead,
     RegressorHead,
@@ -112,8 +115,7 @@ class _DARECV(AdjustedHead):
             check_number("l2", value)
         for value in self.shrinkage:
             check_number("shrinkage", value, 0.0, 1.0)
-        if self.scoring is not None:
-            scorer_of(self.scoring)
+        check_scoring(self.scoring, of_numbers=is_regressor(self))
         check_number("standard_errors", self.standard_errors)
         check_count("max_folds", self.max_folds, 2)
         check_count("verbose", self.verbose, 0)
@@ -161,17 +163,62 @@ class _DARECV(AdjustedHead):
             n_jobs=self.n_jobs,
             timed=log.done,
         )
-        if problem.refitted is None:
-            scores = search(*rows_to_search(problem, statistics), folds=folds)
-        else:
-            scores = np.full((len(candidates), len(everyone)), np.nan)
-            for fold in folds:
-                X = problem.refitted([e for e in everyone if e not in fold])
-                own = replace(problem, X=X)
-                fold_scores = search(*rows_to_search(own, ProblemStatistics(own)), folds=[fold])
-                scores[:, fold] = fold_scores[:, fold]
+        with warnings.catch_warnings():
+            # For every candidate anew; `_warn_of_unscored` says it once.
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            warnings.filterwarnings("ignore", "y_pred contains classes not in y_true")
+            if problem.refitted is None:
+                scores = search(*rows_to_search(problem, statistics), folds=folds)
+            else:
+                scores = np.full((len(candidates), len(everyone)), np.nan)
+                for fold in folds:
+                    X = problem.refitted([e for e in everyone if e not in fold])
+                    own = replace(problem, X=X)
+                    fold_scores = search(*rows_to_search(own, ProblemStatistics(own)), folds=[fold])
+                    scores[:, fold] = fold_scores[:, fold]
         log.end(candidates, _mean(scores))
+        self._warn_of_unscored(problem, folds, scores)
         return scores
+
+    def _warn_of_unscored(self, problem: Problem, folds: Folds, scores: np.ndarray) -> None:
+        """Say which domains have no say in the choice for want of a class."""
+        if is_regressor(self):
+            return
+        alone = [e for fold in folds if leaves_one_class(problem, fold) for e in fold]
+        if alone:
+            warn(
+                f"without {_named(problem, alone)} the other domains have a single class, and "
+                "nothing can be learnt from them; it has no say in the choice"
+            )
+        unscored = np.flatnonzero(np.isnan(scores).any(axis=0))
+        lacking = [e for e in unscored.tolist() if e not in alone]
+        if self.scoring is None or not lacking:
+            return
+        if len(unscored) == len(problem.index):
+            raise InputError(
+                f"scoring={self.scoring!r} gives no score on any domain, for want of classes there",
+                "choose another, such as 'accuracy' or 'balanced_accuracy'",
+                argument="scoring",
+            )
+        warn(
+            f"{_named(problem, lacking)} lacks a class that scoring={self.scoring!r} needs, and "
+            "has no say in the choice"
+        )
+
+    def _repr_html_inner(self) -> str:
+        """scikit-learn's diagram, and below it the choice of a fitted head."""
+        return super()._repr_html_inner() + self._choice_html()
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._choice_html()
+        return bundle
+
+    def _choice_html(self) -> str:
+        if not hasattr(self, "choice_"):
+            return ""
+        return choice_html(self.choice_, self.cv_results_, self.best_index_)
 
     def _rehearsal_copy(self) -> Self:
         return clone(self)
@@ -224,6 +271,12 @@ class _DARECV(AdjustedHead):
             )
 
 
+def _named(problem: Problem, numbers: Sequence[int]) -> str:
+    """The first of some domains by name, and how many more there are."""
+    more = f" (and {len(numbers) - 1} more)" if len(numbers) > 1 else ""
+    return f"domain {problem.labels[numbers[0]]!r}{more}"
+
+
 def _mean(scores: np.ndarray) -> np.ndarray:
     """Mean score of each candidate over the domains that have one."""
     known = scored(scores)
@@ -255,6 +308,8 @@ def _explain(candidates: list[Candidate], means: np.ndarray, main: int, best: in
     first = _WORDS[candidates[main].strategy]
     if n < 2:
         return f"There is only one domain, and none to leave out: it uses {first}."
+    if np.isnan(means[main]):
+        return f"No domain could be left out and scored: it uses {first}."
     score = f"{means[main]:.3f} on left-out domains"
     if candidates[main].adapts:
         return f"Every strategy adapts; it uses {first}, which scored {score} with their rows."
@@ -294,14 +349,16 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         variances in "whiten", towards (tr/d) I in "averaged" and "raw".
     scoring : str or callable, optional
         Any of scikit-learn's scorers, such as "balanced_accuracy", "roc_auc", "neg_log_loss" or
-        "neg_root_mean_squared_error". Default: accuracy, or R² with -1 for anything below.
+        "neg_root_mean_squared_error". Default: accuracy, or R² with -1 for anything below. A domain
+        that lacks a class which the scorer needs has no say.
     standard_errors : float, default=1.0
         By how many standard errors of its gain, over left-out domains, a candidate must beat the
         simplest strategy; 0 takes the highest mean.
     max_folds : int, default=8
         Where there are more domains than this, several are left out together.
     n_jobs : int, optional
-        Strategies to try at the same time, in threads; -1 is as many as there are processors.
+        Strategies to try at the same time, in threads of this process whatever the engine; -1 is as
+        many as there are processors.
     verbose : int, default=0
         1 prints a line a strategy with its best mean score and its seconds; 2 also says when each
         is done.
@@ -421,7 +478,8 @@ class DARERegressorCV(RegressorHead, _DARECV):
     max_folds : int, default=8
         Where there are more domains than this, several are left out together.
     n_jobs : int, optional
-        Strategies to try at the same time, in threads; -1 is as many as there are processors.
+        Strategies to try at the same time, in threads of this process whatever the engine; -1 is as
+        many as there are processors.
     verbose : int, default=0
         1 prints a line a strategy with its best mean score and its seconds; 2 also says when each
         is done.
