@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -204,6 +205,14 @@ class _DARECV(AdjustedHead):
             f"{_named(problem, lacking)} lacks a class that scoring={self.scoring!r} needs, and "
             "has no say in the choice"
         )
+
+    def _without_preparation(self) -> Self:
+        """The same head for rows that went through ``preparation_`` already."""
+        head = copy.copy(self)
+        head.preparation_ = None
+        head.preparation = None
+        head._fitted_params = head.get_params()
+        return head
 
     def _repr_html_inner(self) -> str:
         """scikit-learn's diagram, and below it the choice of a fitted head."""
