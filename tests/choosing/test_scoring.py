@@ -45,9 +45,60 @@ def test_a_callable_scores_as_scikit_learn_calls_it(three_classes):
     assert 0 < head.best_score_ < 1
 
 
-def test_a_scorer_that_needs_probabilities_of_a_regressor_is_refused_in_words(regression):
-    with pytest.raises(InputError, match="scoring='roc_auc' cannot score a regressor"):
-        regression.fit(DARERegressorCV(scoring="roc_auc"))
+@pytest.mark.parametrize("scoring", ["roc_auc", "neg_log_loss"])
+def test_a_scorer_that_needs_probabilities_of_a_regressor_is_refused_before_any_work(scoring):
+    with pytest.raises(InputError, match=f"scoring='{scoring}' cannot score a regressor: it needs"):
+        DARERegressorCV(scoring=scoring).fit(None, None)
+
+
+def scores_of(head, e):
+    return head.cv_results_[f"split{e}_test_score"]
+
+
+def test_a_domain_without_which_one_class_is_left_has_no_say(three_classes):
+    y = np.where(three_classes.domains == "west", three_classes.y > 0, 0)
+    with pytest.warns(UserWarning, match="without domain 'west' the other domains have a single"):
+        head = DAREClassifierCV(l2=(0.1,)).fit(three_classes.X, y, domains=three_classes.domains)
+    assert np.isnan(scores_of(head, 2)).all()
+    assert np.isfinite(scores_of(head, 0)).all()
+    assert np.isfinite(head.best_score_)
+
+
+@pytest.mark.filterwarnings("ignore:without domain")
+def test_where_no_domain_can_be_left_out_the_simplest_is_taken_and_it_says_so(three_classes):
+    rows = three_classes.domains != "west"
+    domains = three_classes.domains[rows]
+    y = (domains == "north").astype(int)
+    head = DAREClassifierCV(l2=(0.1,)).fit(three_classes.X[rows], y, domains=domains)
+    assert head.choice_ == "No domain could be left out and scored: it uses plain ERM."
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc_ovr"])
+def test_a_domain_that_lacks_a_class_which_the_scorer_needs_has_no_say(three_classes, scoring):
+    assert 2 not in three_classes.y[three_classes.rows("south")]
+    with pytest.warns(UserWarning, match=f"domain 'south' lacks a class that scoring='{scoring}'"):
+        head = three_classes.fit(DAREClassifierCV(l2=(0.1,), scoring=scoring))
+    assert np.isnan(scores_of(head, 1)).all()
+    assert np.isfinite(head.best_score_)
+
+
+def test_a_domain_that_lacks_a_class_is_scored_where_the_scorer_can(three_classes):
+    head = three_classes.fit(DAREClassifierCV(l2=(0.1,), scoring="balanced_accuracy"))
+    assert np.isfinite([scores_of(head, e) for e in range(3)]).all()
+
+
+def test_rows_of_a_class_that_no_other_domain_has_count_as_errors(three_classes):
+    y = np.where(three_classes.domains == "west", 7, three_classes.y % 2)
+    head = DAREClassifierCV(l2=(0.1,)).fit(three_classes.X, y, domains=three_classes.domains)
+    np.testing.assert_array_equal(scores_of(head, 2), 0.0)
+
+
+def test_a_scorer_without_a_score_on_any_domain_is_refused(three_classes):
+    rows = three_classes.domains != "west"
+    domains = three_classes.domains[rows]
+    y = np.where(domains == "north", three_classes.y[rows] % 2, 2 + three_classes.y[rows] % 2)
+    with pytest.raises(InputError, match="gives no score on any domain, for want of classes"):
+        DAREClassifierCV(scoring="neg_log_loss").fit(three_classes.X[rows], y, domains=domains)
 
 
 def test_an_unknown_scorer_is_refused_before_any_work(three_classes):

@@ -282,7 +282,7 @@ def test_commands_on_a_page_run_one_after_the_other(folder, page):
 FIELDS = {
     "fit features.npz": (
         "file bytes head rows features feature_names domains classes preparation rehearsed "
-        "converged seconds"
+        "converged choice seconds"
     ),
     "adapt head.safetensors ward7.npz --out w.safetensors": "head state rows rows_seen bytes",
     "diagnose head.safetensors --new ward7.npz": "rows findings recommendation labels",

@@ -17,14 +17,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.pipeline import Pipeline
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skdare
 from command_line import run, run_json, run_ok
 from heads_alike import assert_same_head
 from interrupts import PATIENCE, start
-from skdare import DAREClassifier, DARERegressor
+from skdare import DAREClassifier, DAREClassifierCV, DARERegressor
 from skdare.datasets import DomainData, make_latent_domains, write, write_store
 from skdare.persist import locked
 
@@ -101,7 +102,7 @@ def test_every_kind_of_file_fits_the_head_that_python_fits(folder, parts, form):
     train, new = parts
     run_ok("fit", *write_training_rows(form, train), "--out", "fitted.safetensors")
     head = skdare.load("fitted.safetensors")
-    expected = DAREClassifier().fit(train.X, train.y, domains=train.domains)
+    expected = DAREClassifierCV().fit(train.X, train.y, domains=train.domains)
     assert head.predict(new.X).tolist() == expected.predict(new.X).tolist()
     assert_same_head(head, expected, rtol=1e-7)
 
@@ -146,6 +147,36 @@ def test_every_head_is_fitted_by_its_name(folder, head):
     assert type(skdare.load(found["file"])).__name__ == found["head"]
     assert found["classes"] == ["ill", "well"]
     assert found["domains"][0] == {"domain": "east", "rows": 120}
+
+
+def test_a_choosing_head_says_what_it_chose(folder):
+    found = run_json("fit", "features.npz", "--set", "strategies=erm,center", "--quiet")
+    head = skdare.load(found["file"])
+    assert head.strategies == ("erm", "center")
+    assert found["choice"] == head.choice_
+    assert head.choice_ in run_ok("fit", "features.npz", "--set", "strategies=erm,center").stdout
+    assert run_json("fit", "features.npz", "--head", "dare", "--quiet")["choice"] is None
+
+
+def test_rows_are_prepared_anew_for_every_domain_that_is_left_out(folder, parts):
+    train, new = parts
+    X = train.X.copy()
+    X[train.domains == "east", 0] *= 50.0
+    X[::7, 2] = np.nan
+    np.savez("wild.npz", X=X, y=train.y, domain=train.domains)
+    options = ("--impute", "median", "--standardize", "--set", "l2=0.05", "--out", "w.safetensors")
+    run_ok("fit", "wild.npz", *options, "--quiet")
+    model = skdare.load("w.safetensors")
+    preparation = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    expected = DAREClassifierCV(preparation=preparation, l2=(0.05,))
+    expected.fit(X, train.y, domains=train.domains)
+    scores = "mean_test_score"
+    np.testing.assert_allclose(model[-1].cv_results_[scores], expected.cv_results_[scores])
+    np.testing.assert_array_equal(model.predict(new.X), expected.predict(new.X))
+    assert [type(step).__name__ for _, step in model.steps[:-1]] == [
+        "SimpleImputer",
+        "StandardScaler",
+    ]
 
 
 @pytest.mark.parametrize("head", ["anchor", "dare"])
@@ -239,7 +270,7 @@ def test_whole_numbers_in_an_array_are_fitted_from_disk(folder, parts):
     run_ok(
         "fit", "X.npy", "--target", "y.npy", "--domains", "domains.npy", "--out", "h.safetensors"
     )
-    expected = DAREClassifier().fit(X.astype(np.float32), train.y, domains=train.domains)
+    expected = DAREClassifierCV().fit(X.astype(np.float32), train.y, domains=train.domains)
     assert_same_head(skdare.load("h.safetensors"), expected, rtol=1e-7)
 
 
@@ -440,7 +471,7 @@ def test_a_stream_of_an_earlier_version_goes_on(tmp_path):
 
 def test_a_pipeline_stays_a_pipeline_when_its_head_is_adapted(folder, parts):
     _, new = parts
-    run_ok("fit", "features.csv", "--standardize", "--out", "p.safetensors")
+    run_ok("fit", "features.csv", "--head", "dare", "--standardize", "--out", "p.safetensors")
     run_ok("adapt", "p.safetensors", "ward7.npz", "--out", "w.safetensors", "--quiet")
     before = skdare.load("p.safetensors")
     expected = before[-1].adapt(before[:-1].transform(new.X))
@@ -467,7 +498,7 @@ def test_inspect_says_what_a_head_is(folder):
     run_ok("fit", "features.csv", "--rehearse", "--standardize", "--set", "l2=0.02", "--quiet")
     text = run_ok("inspect", "head.safetensors").stdout
     for words in (
-        "DAREClassifier (l2=0.02)",
+        "DAREClassifierCV (l2=(0.02,))",
         "ill, well",
         "f0, f1",
         "east (120)",
@@ -475,7 +506,9 @@ def test_inspect_says_what_a_head_is(folder):
     ):
         assert words in text
     found = run_json("inspect", "head.safetensors")
-    assert found["rehearsed"] is found["adaptable"] is True
+    assert found["rehearsed"] is True
+    assert found["adaptable"] is False
+    assert "no, it did not pay on left-out domains" in text
     assert found["feature_names"] == NAMES
     assert found["versions"]["skdare"] == skdare.__version__
 
@@ -495,7 +528,8 @@ def test_a_header_with_values_of_another_kind_gives_no_traceback(folder, key, va
 
 def test_a_saved_head_is_diagnosed_without_another_fit(folder, parts):
     train, new = parts
-    run_ok("fit", "features.npz", "--rehearse", "--out", "r.safetensors", "--quiet")
+    options = ("--head", "dare", "--rehearse", "--out", "r.safetensors", "--quiet")
+    run_ok("fit", "features.npz", *options)
     found = run_json("diagnose", "r.safetensors", "--new", "ward7.npz")
     want = DAREClassifier().fit(train.X, train.y, domains=train.domains)
     want.rehearse(train.X, train.y, domains=train.domains)

@@ -473,3 +473,26 @@ def test_fits_that_share_statistics_share_none_of_rows_that_are_gone(client):
     alone = skdare.DAREClassifier(engine="local").fit(X, y, domains=domains)
     np.testing.assert_allclose(ours.coef_, alone.coef_, rtol=1e-10, atol=1e-12)
     np.testing.assert_array_equal(here.coef_, alone.coef_)
+
+
+def test_threads_of_a_search_run_here_whatever_the_engine(client):
+    data = problem()
+    head = skdare.DAREClassifierCV(n_jobs=2, engine=DaskEngine(client))
+    threads = head.fit(data.X, data.y, domains=data.domains)
+    alone = skdare.DAREClassifierCV(engine="local").fit(data.X, data.y, domains=data.domains)
+    assert threads.best_params_ == alone.best_params_
+    np.testing.assert_array_equal(
+        threads.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"]
+    )
+    assert_same(threads, alone, rtol=1e-6)
+
+
+def test_rows_that_lie_with_workers_cannot_be_standardised_here(client):
+    data = problem()
+    head = skdare.DAREClassifierCV(standardize=True)
+    with pytest.raises(ValueError, match="standardize is True, and the rows lie with workers"):
+        head.fit(da.from_array(data.X, chunks=(50, -1)), data.y, domains=data.domains)
+    held = head.set_params(engine=DaskEngine(client))
+    here = skdare.DAREClassifierCV(standardize=True, engine="local")
+    both = [one.fit(data.X, data.y, domains=data.domains) for one in (held, here)]
+    assert_same(*both, rtol=1e-6)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import replace
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -349,3 +351,52 @@ def test_a_more_verbose_search_also_says_when_each_is_done(three_classes, capsys
     done = [line for line in capsys.readouterr().out.splitlines() if line.startswith("[CV] END")]
     assert len(done) == 3
     assert "strategy=whiten, shrinkage=0.6" in done[2]
+
+
+class Table(HTMLParser):
+    """The cells of the tables of class skdare-choice, and what a page would load."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.cells, self.loaded, self._inside = [], [], False
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self._inside = self._inside or ("class", "skdare-choice") in attributes
+        self.loaded += [value for name, value in attributes if name == "src"]
+        self.loaded += [dict(attributes)["href"]] if tag == "link" else []
+        if tag == "tr" and self._inside:
+            self.cells.append([])
+
+    def handle_data(self, data):
+        if self._inside and self.cells:
+            self.cells[-1].append(data)
+
+
+def test_the_page_of_a_fitted_head_has_its_choice_and_a_row_a_strategy(three_classes):
+    head = three_classes.fit(DAREClassifierCV())
+    page = head._repr_html_()
+    assert page.startswith(sklearn.utils.estimator_html_repr(clone(head))[:40])
+    assert head.choice_ in page
+    assert head._repr_mimebundle_()["text/html"].endswith(page[page.index("skdare-choice") :])
+    table = Table(page)
+    assert not table.loaded
+    heads, first, *rest = table.cells
+    assert heads == ["strategy", "mean score", "worst domain", "gain over the simplest"]
+    assert len(first) == 3  # the simplest gains nothing over itself
+    for name, row in zip(head.strategies[1:], rest, strict=True):
+        assert row[0].removesuffix(" (chosen)") == name
+        best = head.cv_results_["mean_test_score"][head.cv_results_["param_strategy"] == name].max()
+        gain = float(row[3].split(" ± ")[0].replace("\u2212", "-"))
+        assert gain == pytest.approx(best - float(first[1]), abs=2e-3)
+    chosen = [row[0] for row in table.cells if "(chosen)" in row[0]]
+    assert chosen == [f"{head.best_params_['strategy']} (chosen)"]
+
+
+@pytest.mark.filterwarnings("ignore:.*was given no domains")
+def test_the_page_of_a_head_without_scores_has_no_table(three_classes):
+    assert "skdare-choice" not in DAREClassifierCV()._repr_html_()
+    head = DAREClassifierCV().fit(three_classes.X, three_classes.y)
+    assert not Table(head._repr_html_()).cells
+    head.choice_ = "<script>"
+    assert "<p>&lt;script&gt;</p>" in head._repr_html_()

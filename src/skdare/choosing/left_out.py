@@ -14,21 +14,31 @@ from skdare.fitting.canonical_fit import CanonicalWeights, raw_weights
 from skdare.fitting.domain_fit import blended_shift
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
+from skdare.fitting.targets import Classes
 from skdare.whitening.adjustment import Adjustment, average
 from skdare.whitening.prior import PriorRows
 from skdare.whitening.whitening import RowsAlike
 
 
-def possible(folds: Folds, statistics: ProblemStatistics) -> list[Sequence[int]]:
-    """The folds without which features still vary, so that something can be learnt."""
+def possible(folds: Folds, problem: Problem, statistics: ProblemStatistics) -> list[Sequence[int]]:
+    """The folds without which features and classes still vary, so that something can be learnt."""
     kept = []
     for fold in folds:
         try:
             statistics.unit(others(fold, statistics))
         except RowsAlike:
             continue
-        kept.append(fold)
+        if not leaves_one_class(problem, fold):
+            kept.append(fold)
     return kept
+
+
+def leaves_one_class(problem: Problem, fold: Sequence[int]) -> bool:
+    """Whether the other domains have a single class, so that there is nothing to learn there."""
+    if not isinstance(problem.targets, Classes):
+        return False
+    rest = [problem.T[i] for e, i in enumerate(problem.index) if e not in fold]
+    return len(np.unique(np.concatenate(rest))) == 1
 
 
 def others(fold: Sequence[int], statistics: ProblemStatistics) -> list[int]:

@@ -44,7 +44,7 @@ def mixture_scores(
     """Score of every mixture on every domain, from fits without it, (candidates, domains)."""
     score = HeldOutScore(problem.targets, scoring)
     scores = np.full((len(candidates), len(problem.index)), np.nan)
-    folds = possible(folds, statistics)
+    folds = possible(folds, problem, statistics)
     sums = ClassSums.of_problem(problem)
 
     def score_all_on(base: str | None) -> None:

@@ -26,6 +26,13 @@ def highest(scores: np.ndarray, numbers: Sequence[int]) -> int:
     return max(numbers, key=lambda c: mean_scores(scores)[c])
 
 
+def gain_and_error(scores: np.ndarray, base: np.ndarray) -> tuple[float, float]:
+    """Mean gain over a base on the same domains, and its standard error; of one domain, none."""
+    gains = scores - base
+    error = np.std(gains, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
+    return float(gains.mean()), float(error)
+
+
 def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors: float) -> int:
     """The number of the chosen candidate.
 
@@ -41,8 +48,7 @@ def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors:
     plain = [c for c, candidate in enumerate(candidates) if candidate.strategy == simplest]
     base = max(plain, key=lambda c: means[c])
     for c in sorted(range(len(candidates)), key=lambda c: -means[c]):
-        gains = scores[c] - scores[base]
-        error = np.std(gains, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
-        if gains.mean() > standard_errors * error:
+        gain, error = gain_and_error(scores[c], scores[base])
+        if gain > standard_errors * error:
             return c
     return base

@@ -72,7 +72,10 @@ class HeldOutScore:
     scoring: Scoring = None
 
     def __call__(self, part: RowPart, weights: Weights) -> float:
-        """The score; the part's columns are targets T and sample weights."""
+        """The score; the part's columns are targets T and sample weights.
+
+        NaN where the rows lack a class that the scorer needs.
+        """
         if self.scoring is None:
             return max(self.targets.score(part, weights), -1.0)
         F = self.targets.in_target_units(to_numpy(linear_scores(part.X, part.index, *weights)))
@@ -85,12 +88,28 @@ class HeldOutScore:
         try:
             return float(scorer_of(self.scoring)(predictor, F, y))
         except (AttributeError, ValueError, TypeError) as error:
+            if isinstance(self.targets, Classes) and len(np.unique(T)) < len(self.targets.classes):
+                return float("nan")
             what = "a classifier" if isinstance(self.targets, Classes) else "a regressor"
             raise InputError(
                 f"scoring={self.scoring!r} cannot score {what} here ({error})",
                 "choose another of scikit-learn's scorers",
                 argument="scoring",
             ) from error
+
+
+def check_scoring(scoring: Scoring, *, of_numbers: bool) -> None:
+    """Refuse unknown scorers, and those of scores or probabilities where there are only numbers."""
+    if scoring is None:
+        return
+    response = getattr(scorer_of(scoring), "_response_method", "predict")
+    responses = (response,) if isinstance(response, str) else tuple(response)
+    if of_numbers and "predict" not in responses:
+        raise InputError(
+            f"scoring={scoring!r} cannot score a regressor: it needs {' or '.join(responses)}",
+            "choose one for numbers, such as 'neg_root_mean_squared_error'",
+            argument="scoring",
+        )
 
 
 def scorer_of(scoring: str | Callable[..., float]) -> Callable[..., float]:

@@ -75,7 +75,7 @@ def search(
     their ridge alone; strategies that share rows share the time.
     """
     score = HeldOutScore(problem.targets, scoring)
-    folds = possible(folds, statistics)
+    folds = possible(folds, problem, statistics)
     if not folds:
         scores = np.full((len(candidates), len(problem.index)), np.nan)
         return SearchResult(scores, [{} for _ in candidates])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
 
 from skdare.arrays import length
 from skdare.choosing.folds import Folds, folds_of
@@ -52,6 +55,8 @@ class Trials:
     Parameters
     ----------
     candidates : list of Candidate
+    folds : folds
+        The domains that were left out together.
     scores : array of shape (candidates, domains)
         On every domain, without it in the fit; NaN where it could not be left out.
     starts : list of canonical weights or None
@@ -59,6 +64,7 @@ class Trials:
     """
 
     candidates: list[Candidate]
+    folds: Folds
     scores: np.ndarray
     starts: list[CanonicalWeights | None]
 
@@ -118,17 +124,19 @@ def try_all(problem: Problem, statistics: ProblemStatistics, options: SearchOpti
     parts = _Parts(problem, statistics, folds)
     log = SearchLog(options.verbose if folds else 0)
     log.begin(len(folds), len(sizes), len(candidates) + len(mixtures))
-    scores, fits = _tried(parts, candidates, options, log)
+    with _undefined_scores_ignored():
+        scores, fits = _tried(parts, candidates, options, log)
     starts = [starting_point(name, candidates, mean_scores(scores)) for name in mixtures]
     on_top = [
         Candidate(name, candidates[c].formulation) for name, c in zip(mixtures, starts, strict=True)
     ]
-    mixed = _mixed(parts, on_top, [fits[c] for c in starts], options, log)
+    with _undefined_scores_ignored():
+        mixed = _mixed(parts, on_top, [fits[c] for c in starts], options, log)
     asked = [c for c, candidate in enumerate(candidates) if candidate.strategy in names]
     candidates = [candidates[c] for c in asked] + on_top
     scores = np.concatenate([scores[asked], mixed])
     log.end(candidates, mean_scores(scores))
-    return Trials(candidates, scores, [_average(fits[c]) for c in (*asked, *starts)])
+    return Trials(candidates, folds, scores, [_average(fits[c]) for c in (*asked, *starts)])
 
 
 def _average(fits: Fits) -> CanonicalWeights | None:
@@ -137,6 +145,15 @@ def _average(fits: Fits) -> CanonicalWeights | None:
         return None
     B, b = zip(*fits.values(), strict=True)
     return np.mean(B, axis=0), np.mean(b, axis=0)
+
+
+@contextmanager
+def _undefined_scores_ignored() -> Iterator[None]:
+    """Silence a metric that says of every candidate anew that a domain lacks a class."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        warnings.filterwarnings("ignore", "y_pred contains classes not in y_true")
+        yield
 
 
 def _tried(

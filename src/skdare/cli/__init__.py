@@ -55,6 +55,6 @@ def main() -> None:
 
     \b
     Example:
-      skdare fit features.npz --head dare --out head.safetensors
+      skdare fit features.npz --out head.safetensors
       skdare predict head.safetensors new.csv --out predictions.csv
     """

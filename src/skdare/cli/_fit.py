@@ -24,9 +24,9 @@ from skdare.cli._training_rows import PREPARATION, SET
 @click.option(
     "--head",
     type=click.Choice(FIT_HEADS),
-    default="dare",
+    default="dare-cv",
     show_default=True,
-    help="Which head; dare-cv chooses among several by leaving domains out.",
+    help="Which head; dare-cv tries several adjustments on left-out domains, and chooses.",
 )
 @click.option(
     "--out",
@@ -70,9 +70,12 @@ def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **optio
     file larger than memory is made a store first, with `skdare features convert`. Of a .npy file,
     which is also read as needed, --target and --domains are .npy files. Columns are kept by name.
 
+    Rows in memory are prepared anew for every domain that is left out or held out; those on disk
+    once, by all training rows.
+
     \b
     Example:
-      skdare fit features.npz --head dare --out head.safetensors --rehearse
+      skdare fit features.npz --standardize --out head.safetensors
     """
     with mistakes():
         check_writable(out)
@@ -104,8 +107,10 @@ def _text(summary: dict[str, Any]) -> list[str]:
     head = summary["head"] + ("" if summary["converged"] else " (not converged, see the note)")
     domains = (f"{each['domain']} ({number(each['rows'])})" for each in summary["domains"])
     classes = summary["classes"]
-    lines = {
-        "head": head,
+    lines = {"head": head}
+    if summary["choice"] is not None:
+        lines["choice"] = summary["choice"]
+    lines |= {
         "rows": f"{number(summary['rows'])} of {amount(summary['features'], 'feature')}",
         "domains": listed(domains),
         "target": "numbers" if classes is None else listed(map(str, classes)),

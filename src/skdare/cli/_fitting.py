@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, TransformerMixin, is_classifier
 from sklearn.pipeline import Pipeline
 
 from skdare.arrays import RowReader, work_dtype
@@ -23,6 +23,7 @@ from skdare.cli._training_rows import check_no_missing_values, preparation_of
 from skdare.datasets import DomainData, guess_task, open_table
 from skdare.datasets._lazy_rows import PreparedRows, transformed
 from skdare.datasets._manifest import MANIFEST
+from skdare.diagnosis import rehearse
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,24 +62,50 @@ class Fitting:
 
     def fit(self, progress: Callable[[str], None]) -> Any:
         """The fitted head, in a pipeline where rows are prepared."""
+        X = self.data.X
+        if isinstance(X, RowReader):
+            return self._fit_on_disk(progress)
+        if self.preparation.impute is None:
+            check_no_missing_values(X, "training")
+        model = self._fit_in_memory()
+        if self.rehearse:
+            rehearse(model, X, self.data.y, self.data.domains, progress=progress)
+        return model
+
+    def _fit_in_memory(self) -> Any:
+        """The fitted head; one that leaves domains out prepares rows anew for each."""
         y = self.data.y
         domains = self.data.domains
-        steps = self.preparation.fit(self.data.X)
-        X = _prepared(self.data.X, steps) if steps else self.data.X
-        if not isinstance(X, RowReader):
-            check_no_missing_values(X, "training")
+        if not self.preparation.steps():
+            return self._named([], self.head.fit(self.data.X, y, domains=domains))
+        if "preparation" not in self.head.get_params():
+            steps = self.preparation.fit(self.data.X)
+            head = self.head.fit(transformed(steps, self.data.X), y, domains=domains)
+            return self._named(steps, head)
+        head = self.head.set_params(preparation=_Prepares(self.preparation))
+        head.fit(self.data.X, y, domains=domains)
+        return self._named(head.preparation_.steps_, head._without_preparation())
+
+    def _fit_on_disk(self, progress: Callable[[str], None]) -> Any:
+        """The fitted head; rows are prepared by all of them, whenever they are read."""
+        y = self.data.y
+        domains = self.data.domains
+        X: Any = self.data.X
+        steps = self.preparation.fit(X)
+        if steps:
+            X = PreparedRows(X, partial(transformed, steps), work_dtype(X))
         self.head.fit(X, y, domains=domains)
         if self.rehearse:
             self.head.rehearse(X, y, domains=domains, progress=progress)
-        self._name_features(steps)
-        return Pipeline([*steps, ("head", self.head)]) if steps else self.head
+        return self._named(steps, self.head)
 
-    def _name_features(self, steps: Steps) -> None:
-        """Give the model the names of the columns, so that it finds them again by name."""
+    def _named(self, steps: Steps, head: Any) -> Any:
+        """The model, told the names of the columns, so that it finds them again by name."""
         names = self.data.feature_names
         if names is not None:
-            for step in (*(step for _, step in steps), self.head):
+            for step in (*(step for _, step in steps), head):
                 step.feature_names_in_ = np.array(names, dtype=object)
+        return Pipeline([*steps, ("head", head)]) if steps else head
 
     def summary(self, path: str) -> dict[str, Any]:
         """What was fitted to what, and where it was saved."""
@@ -99,14 +126,24 @@ class Fitting:
             "preparation": [name for name, _ in self.preparation.steps()],
             "rehearsed": self.rehearse,
             "converged": self.head.solution_.converged,
+            "choice": getattr(self.head, "choice_", None),
         }
 
 
-def _prepared(X: Any, steps: Steps) -> Any:
-    """Rows after the fitted steps; those on disk are prepared when they are read."""
-    if isinstance(X, RowReader):
-        return PreparedRows(X, partial(transformed, steps), work_dtype(X))
-    return transformed(steps, X)
+class _Prepares(TransformerMixin, BaseEstimator):
+    """A preparation as a transformer of scikit-learn, which heads clone and fit."""
+
+    def __init__(self, preparation: Preparation) -> None:
+        self.preparation = preparation
+
+    def fit(self, X: Any, y: Any = None) -> _Prepares:
+        """Fit its steps to rows in memory."""
+        self.steps_ = self.preparation.fit(X)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Rows after the steps."""
+        return transformed(self.steps_, X)
 
 
 def _unfitted_head(name: str, task: str) -> Any:

@@ -95,7 +95,7 @@ def _text(fields: dict[str, Any]) -> list[str]:
             f"{domain['domain']}" + (f" ({domain['rows']:,.0f})" if domain["rows"] else "")
             for domain in fields["domains"]
         ),
-        "adapts": "yes" if fields["adaptable"] else "no, it only predicts",
+        "adapts": "yes" if fields["adaptable"] else _why_not(fields),
         "rehearsed": "yes" if fields["rehearsed"] else "no",
         "made with": ", ".join(f"{name} {version}" for name, version in fields["versions"].items()),
     }
@@ -104,6 +104,14 @@ def _text(fields: dict[str, Any]) -> list[str]:
     if fields["choice"]:
         facts["chosen"] = fields["choice"]
     return _lines(facts)
+
+
+def _why_not(fields: dict[str, Any]) -> str:
+    """Why a head does not adapt: it chose not to, or keeps nothing to adapt by."""
+    knows_domains = all(domain["rows"] is not None for domain in fields["domains"])
+    if fields["choice"] and knows_domains:
+        return "no, it did not pay on left-out domains"
+    return "no, it only predicts"
 
 
 def _classes(classes: list) -> str:

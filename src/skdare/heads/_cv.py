@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 
-from skdare._validation import Labels, check_choice, check_count, check_number, warn
+from skdare._validation import InputError, Labels, check_choice, check_count, check_number, warn
 from skdare.arrays import Array
+from skdare.choosing.folds import Folds
+from skdare.choosing.left_out import leaves_one_class
 from skdare.choosing.rule import choose, highest, mean_scores, scored
-from skdare.choosing.scoring import Scoring, scorer_of
+from skdare.choosing.scoring import Scoring, check_scoring
 from skdare.choosing.strategies import BY_DEFAULT, STRATEGIES, Candidate, applicable
 from skdare.choosing.trials import SearchOptions, Trials, try_all
 from skdare.engines import DaskEngine
@@ -21,6 +24,7 @@ from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
 from skdare.fitting.targets import Classes
 from skdare.heads._adjusted import AdjustedHead
+from skdare.heads._choice_html import choice_html
 from skdare.heads._estimator import (
     ClassifierHead,
     RegressorHead,
@@ -102,8 +106,7 @@ class _DARECV(AdjustedHead):
             check_number("l2", value)
         for value in self.shrinkage:
             check_number("shrinkage", value, 0.0, 1.0)
-        if self.scoring is not None:
-            scorer_of(self.scoring)
+        check_scoring(self.scoring, of_numbers=is_regressor(self))
         check_number("standard_errors", self.standard_errors)
         check_count("max_folds", self.max_folds, 2)
         check_count("verbose", self.verbose, 0)
@@ -129,6 +132,7 @@ class _DARECV(AdjustedHead):
             int(self.verbose),
         )
         trials = try_all(problem, statistics, options)
+        self._warn_of_unscored(problem, trials.folds, trials.scores)
         adapting = [c for c, candidate in enumerate(trials.candidates) if candidate.adapts]
         main = self._without_new_rows(trials)
         best = highest(trials.scores, [main, *adapting])
@@ -153,6 +157,54 @@ class _DARECV(AdjustedHead):
             return highest(trials.scores, range(len(trials.candidates)))
         candidates = [trials.candidates[c] for c in steady]
         return steady[choose(candidates, trials.scores[steady], self.standard_errors)]
+
+    def _warn_of_unscored(self, problem: Problem, folds: Folds, scores: np.ndarray) -> None:
+        """Say which domains have no say in the choice for want of a class."""
+        if is_regressor(self):
+            return
+        alone = [e for fold in folds if leaves_one_class(problem, fold) for e in fold]
+        if alone:
+            warn(
+                f"without {_named(problem, alone)} the other domains have a single class, and "
+                "nothing can be learnt from them; it has no say in the choice"
+            )
+        unscored = np.flatnonzero(np.isnan(scores).any(axis=0))
+        lacking = [e for e in unscored.tolist() if e not in alone]
+        if self.scoring is None or not lacking:
+            return
+        if len(unscored) == len(problem.index):
+            raise InputError(
+                f"scoring={self.scoring!r} gives no score on any domain, for want of classes there",
+                "choose another, such as 'accuracy' or 'balanced_accuracy'",
+                argument="scoring",
+            )
+        warn(
+            f"{_named(problem, lacking)} lacks a class that scoring={self.scoring!r} needs, and "
+            "has no say in the choice"
+        )
+
+    def _without_preparation(self) -> Self:
+        """The same head for rows that went through ``preparation_`` already."""
+        head = copy.copy(self)
+        head.preparation_ = None
+        head.preparation = None
+        head._fitted_params = head.get_params()
+        return head
+
+    def _repr_html_inner(self) -> str:
+        """scikit-learn's diagram, and below it the choice of a fitted head."""
+        return super()._repr_html_inner() + self._choice_html()
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._choice_html()
+        return bundle
+
+    def _choice_html(self) -> str:
+        if not hasattr(self, "choice_"):
+            return ""
+        return choice_html(self.choice_, self.cv_results_, self.best_index_)
 
     def _rehearsal_copy(self) -> Self:
         return clone(self)
@@ -193,6 +245,12 @@ class _DARECV(AdjustedHead):
             )
 
 
+def _named(problem: Problem, numbers: Sequence[int]) -> str:
+    """The first of some domains by name, and how many more there are."""
+    more = f" (and {len(numbers) - 1} more)" if len(numbers) > 1 else ""
+    return f"domain {problem.labels[numbers[0]]!r}{more}"
+
+
 def _params(candidate: Candidate) -> dict[str, Any]:
     return {
         "strategy": candidate.strategy,
@@ -221,6 +279,8 @@ def _explain(candidates: list[Candidate], means: np.ndarray, main: int, best: in
     first = _WORDS[candidates[main].strategy]
     if n < 2:
         return f"There is only one domain, and none to leave out: it uses {first}."
+    if np.isnan(means[main]):
+        return f"No domain could be left out and scored: it uses {first}."
     score = f"{means[main]:.3f} on left-out domains"
     if candidates[main].adapts:
         return f"Every strategy adapts; it uses {first}, which scored {score} with their rows."
@@ -260,14 +320,16 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         variances in "whiten", towards (tr/d) I in "averaged" and "raw".
     scoring : str or callable, optional
         Any of scikit-learn's scorers, such as "balanced_accuracy", "roc_auc", "neg_log_loss" or
-        "neg_root_mean_squared_error". Default: accuracy, or R² with -1 for anything below.
+        "neg_root_mean_squared_error". Default: accuracy, or R² with -1 for anything below. A domain
+        that lacks a class which the scorer needs has no say.
     standard_errors : float, default=1.0
         By how many standard errors of its gain, over left-out domains, a candidate must beat the
         simplest strategy; 0 takes the highest mean.
     max_folds : int, default=8
         Where there are more domains than this, several are left out together.
     n_jobs : int, optional
-        Strategies to try at the same time, in threads; -1 is as many as there are processors.
+        Strategies to try at the same time, in threads of this process whatever the engine; -1 is as
+        many as there are processors.
     verbose : int, default=0
         1 prints a line a strategy with its best mean score and its seconds; 2 also says when each
         is done.
@@ -387,7 +449,8 @@ class DARERegressorCV(RegressorHead, _DARECV):
     max_folds : int, default=8
         Where there are more domains than this, several are left out together.
     n_jobs : int, optional
-        Strategies to try at the same time, in threads; -1 is as many as there are processors.
+        Strategies to try at the same time, in threads of this process whatever the engine; -1 is as
+        many as there are processors.
     verbose : int, default=0
         1 prints a line a strategy with its best mean score and its seconds; 2 also says when each
         is done.

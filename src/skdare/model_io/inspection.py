@@ -80,7 +80,7 @@ def _of_head(header: Mapping[str, Any]) -> dict[str, Any]:
         "classes": _listed(header.get("classes")),
         "domains": domains,
         "rows": _rows(state.get("moments_"), domains),
-        "steps": [_step(node) for node in header.get("steps") or []],
+        "steps": [_step(node) for node in [*(header.get("steps") or []), *_prepares(header)]],
         "adaptable": header_entry(header, "adaptable", bool),
         "adapts": adaptation and _maybe(FLAG, state, "adapts_") is not False,
         "rehearsed": state.get("rehearsal_") is not None,
@@ -116,6 +116,16 @@ def _maybe(field: Field, state: Mapping[str, Any], name: str) -> Any:
 
 def _listed(node: Any) -> list[Any] | None:
     return None if node is None else VALUES.read(node, _NO_ARRAYS).tolist()
+
+
+def _prepares(header: Mapping[str, Any]) -> list[Any]:
+    """The steps of the head's own preparation."""
+    match header.get("preparation"):
+        case None:
+            return []
+        case {"steps": [*steps]}:
+            return steps
+    raise FieldError("its preparation is not a list of steps")
 
 
 def _step(node: Any) -> str:
