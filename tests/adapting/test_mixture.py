@@ -163,7 +163,7 @@ def test_a_class_that_some_domains_lack_is_no_obstacle(form):
 @pytest.mark.parametrize("limit", [64, 8192])
 @pytest.mark.parametrize("form", FORMS)
 def test_chunks_do_not_matter(form, limit, half_life, monkeypatch):
-    monkeypatch.setattr(row_sample, "MOST_ROWS", limit)
+    monkeypatch.setattr(row_sample, "FOR_A_MIXTURE", limit)
     head = fitted(3, adaptation=form)
     X, _, _ = classes_of_domains(3, seed=8, domains=1, n=700)
     whole = head.adapter(half_life=half_life).partial_fit(X).head_
@@ -179,7 +179,7 @@ def test_a_sample_of_a_long_stream_gives_nearly_the_head_of_all_rows(form, monke
     head = fitted(3, adaptation=form)
     X, _, _ = classes_of_domains(3, seed=8, domains=1, n=8000)
     every = head.adapt(X)
-    monkeypatch.setattr(row_sample, "MOST_ROWS", 1000)
+    monkeypatch.setattr(row_sample, "FOR_A_MIXTURE", 1000)
     some = head.adapt(X)
     assert np.mean(some.predict(X) == every.predict(X)) > 0.99
     assert np.abs(some.predict_proba(X) - every.predict_proba(X)).mean() < 0.02
@@ -188,7 +188,7 @@ def test_a_sample_of_a_long_stream_gives_nearly_the_head_of_all_rows(form, monke
 @pytest.mark.parametrize("at", [0, 10, 333])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_stream_taken_up_again_ends_at_the_same_bits(tmp_path, monkeypatch, at, dtype):
-    monkeypatch.setattr(row_sample, "MOST_ROWS", 100)
+    monkeypatch.setattr(row_sample, "FOR_A_MIXTURE", 100)
     head = fitted(3, adaptation="mixture")
     X = classes_of_domains(3, seed=8, domains=1, n=700)[0].astype(dtype)
     adapter = head.adapter().partial_fit(X[:at]) if at else head.adapter()

@@ -10,13 +10,17 @@ from typing import Any, Self
 from sklearn.exceptions import NotFittedError
 
 from skdare._validation import check_count, check_number, warn
+from skdare.adapting import row_sample
 from skdare.adapting.label_shift import PredictedClasses, n_classes
 from skdare.adapting.row_sample import RowSample
 from skdare.adapting.stale_root import MAX_STALENESS, StaleRoot
 from skdare.adapting.stream_file import StreamFile, head_digest
 from skdare.adapting.stream_moments import NUMBERS, SHAPES, Forgetting, StreamMoments
 from skdare.arrays import Array
+from skdare.fitting.canonical_fit import CanonicalWeights, raw_weights
 from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of
+from skdare.fitting.mixture import sums_by_class
+from skdare.objective.scores import predicted_columns
 from skdare.persist import INTEGER, NUMBER
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments, warn_of_outliers
@@ -111,9 +115,11 @@ class Adapter:
         self._staleness = staleness
         self._stream = StreamMoments(head.n_features_in_, forgetting)
         self._classes = PredictedClasses(head._inner(), forgetting)
+        self._guard = fit.guard
         self._sample: RowSample | None = None
-        if self._declined is None and self._prepared.mixture is not None:
-            self._sample = RowSample(head.n_features_in_, forgetting)
+        if self._declined is None and (self._prepared.mixture or self._guard):
+            most = row_sample.FOR_A_MIXTURE if self._prepared.mixture else row_sample.FOR_A_GUARD
+            self._sample = RowSample(head.n_features_in_, forgetting, most)
         self._root: StaleRoot | None = None
         self.n_seen_ = 0
         self.n_refreshes_ = 0
@@ -164,10 +170,30 @@ class Adapter:
         trust = self._prepared.trust(moments.n, self._prior_rows)
         adjustment = self._prepared.blended(self._adjustment(moments, trust), trust)
         weights = self._prepared.weights(adjustment, moments, trust, self._sample)
+        objection = self._objection(adjustment, weights, moments, trust)
+        if objection is not None:
+            warn(
+                f"adapting was declined, and this head predicts as before: {objection}. To adapt "
+                "all the same, fit with strategies that all adapt, such as ('standardize',)"
+            )
+            return copy.copy(self._head)
         head = self._head._adapted(adjustment, weights, moments.mean, trust, self.n_seen_)
         warn_of_outliers({"(new)": moments})
         self._classes.warn_of_shift()
         return head
+
+    def _objection(
+        self, adjustment: Adjustment, weights: CanonicalWeights, moments: Moments, trust: Trust
+    ) -> str | None:
+        """What the rows seen have against these weights for them, if anything."""
+        if self._guard is None or self._sample is None:
+            return None
+        X, weight = self._sample.weighted_rows()
+        V, b = raw_weights(weights, adjustment, self._prepared.shift(moments.mean, trust))
+        whole = slice(0, len(X))
+        numbers = predicted_columns(X, whole, V, b)
+        sums = sums_by_class(X, whole, numbers, weight, n_classes(self._head))
+        return self._guard.objection(sums, Moments.of(X, None, weight))
 
     @property
     def _prepared(self) -> Adaptation:

@@ -8,8 +8,10 @@ from scipy import sparse
 from skdare.adapting.stream_moments import Forgetting
 from skdare.arrays import Array, take, to_numpy
 
-# Class means of a thousand rows a class are known far better than domains resemble each other.
-MOST_ROWS = 8192
+# A mixture needs the means of classes: a thousand rows know one far better than domains resemble
+# each other. The thresholds of a guard are far wider than what its rows leave open.
+FOR_A_MIXTURE = 8192
+FOR_A_GUARD = 1024
 _MOST_NUMBERS = 1 << 24
 
 
@@ -22,12 +24,13 @@ class RowSample:
     ----------
     d : int
     forgetting : Forgetting
+    most_rows : int
     """
 
-    def __init__(self, d: int, forgetting: Forgetting) -> None:
+    def __init__(self, d: int, forgetting: Forgetting, most_rows: int) -> None:
         self.forgetting = forgetting
         self.n_seen = 0
-        self._limit = max(2, min(MOST_ROWS, _MOST_NUMBERS // d))
+        self._limit = max(2, min(most_rows, _MOST_NUMBERS // d))
         self._chunks: list[np.ndarray] = [np.empty((0, d), dtype=np.float32)]
 
     def add(self, X: Array) -> None:

@@ -98,7 +98,8 @@ def head_digest(head: Any) -> str:
     """A checksum of all that adapting with this head depends on."""
     digest = hashlib.sha256()
     arrays = [head.coef_, head.intercept_]
-    adaptation = domain_fit_of(head).adaptation
+    fit = domain_fit_of(head)
+    adaptation = fit.adaptation
     if adaptation is not None:
         guess = adaptation.guess
         digest.update(_described(adaptation.formulation).encode())
@@ -110,6 +111,8 @@ def head_digest(head: Any) -> str:
             digest.update(repr(adaptation.mixture).encode())
             places = adaptation.places
             arrays += [places.shares, places.means, places.within]
+    if fit.guard is not None:
+        arrays += [fit.guard.shares, fit.guard.within, fit.guard.separations]
     for array in arrays:
         values = np.zeros(0) if array is None else np.asarray(array, dtype="<f8")
         digest.update(repr(values.shape).encode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -76,8 +76,8 @@ class LeftOut:
     candidate : Candidate
     adjustments : sequence of Adjustment
         Of all domains.
-    chosen : sequence of int
-        The domains of the fit.
+    fold : sequence of int
+        The domains left out.
     score : HeldOutScore
     """
 
@@ -87,14 +87,18 @@ class LeftOut:
         statistics: ProblemStatistics,
         candidate: Candidate,
         adjustments: Sequence[Adjustment],
-        chosen: Sequence[int],
+        fold: Sequence[int],
         score: HeldOutScore,
     ) -> None:
+        chosen = others(fold, statistics)
+        self.fold = fold
+        self.chosen = chosen
         self.problem = problem
         self.statistics = statistics
         self.formulation = candidate.formulation
         self.adjustments = adjustments
         self._score = score
+        self._last: tuple[int, Adjustment, np.ndarray | None] | None = None
         self._guess = average([adjustments[e] for e in chosen])
         self._mean = statistics.mean(chosen)
         self._prior_rows = None
@@ -102,8 +106,29 @@ class LeftOut:
             moments = [statistics.moments(e) for e in chosen]
             self._prior_rows = PriorRows.of_domains(moments, self.formulation.whitening)
 
+    @classmethod
+    def of_folds(
+        cls,
+        problem: Problem,
+        statistics: ProblemStatistics,
+        candidate: Candidate,
+        folds: Folds,
+        score: HeldOutScore,
+    ) -> Iterator[LeftOut]:
+        """One for each fold."""
+        if not folds:
+            return
+        adjustments = adjustments_of(statistics, candidate, folds)
+        for fold in folds:
+            yield cls(problem, statistics, candidate, adjustments, fold, score)
+
     def adjusted(self, e: int) -> tuple[Adjustment, np.ndarray | None]:
         """The adjustment of a domain, and what is subtracted from its rows."""
+        if self._last is None or self._last[0] != e:
+            self._last = e, *self._adjusted(e)
+        return self._last[1:]
+
+    def _adjusted(self, e: int) -> tuple[Adjustment, np.ndarray | None]:
         if self._prior_rows is None:
             return self._guess, None
         trust = self._prior_rows.trust(float(self.problem.domain_weight(e).sum()))
@@ -112,9 +137,13 @@ class LeftOut:
         shift = blended_shift(self.formulation, self._mean, mean, trust)
         return average([self.adjustments[e], self._guess], shares), shift
 
+    def raw_weights(self, e: int, weights: CanonicalWeights) -> tuple[np.ndarray, np.ndarray]:
+        """Canonical weights on the features of a domain."""
+        return raw_weights(weights, *self.adjusted(e))
+
     def score(self, e: int, weights: CanonicalWeights) -> float:
         """The score of canonical weights on a domain."""
         problem = self.problem
         index = problem.index[e]
         part = RowPart(problem.X, index, (problem.T[index], problem.domain_weight(e)))
-        return self._score(part, raw_weights(weights, *self.adjusted(e)))
+        return self._score(part, self.raw_weights(e, weights))

@@ -1,4 +1,4 @@
-"""Scores of mixtures on domains that were left out.
+"""Classes looked for in domains that were left out: how mixtures score, what is found where.
 
 A mixture starts from fits that a search has made already, so that trying one costs no fit.
 """
@@ -6,7 +6,7 @@ A mixture starts from fits that a search has made already, so that trying one co
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,13 +14,22 @@ from joblib import effective_n_jobs
 
 from skdare.arrays import take
 from skdare.choosing.folds import Folds
-from skdare.choosing.left_out import LeftOut, adjustments_of, others, possible
+from skdare.choosing.left_out import LeftOut, possible
 from skdare.choosing.scoring import HeldOutScore, Scoring
 from skdare.choosing.search import Fits
 from skdare.choosing.strategies import STRATEGIES, Candidate
-from skdare.fitting.mixture import ClassesFound, ClassPlaces, ClassSums, NewRows
+from skdare.fitting.guard import covariance_within, log_separation
+from skdare.fitting.mixture import (
+    ClassesFound,
+    ClassPlaces,
+    ClassSums,
+    Mixture,
+    NewRows,
+    sums_by_class,
+)
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
+from skdare.objective.scores import predicted_columns
 
 
 def starting_point(name: str, candidates: Sequence[Candidate], means: np.ndarray) -> int:
@@ -50,26 +59,11 @@ def mixture_scores(
     def score_all_on(base: str | None) -> None:
         start = time.perf_counter()
         own = [c for c in range(len(candidates)) if _base(candidates[c]) == base]
-        candidate = candidates[own[0]]
-        adjustments = adjustments_of(statistics, candidate, folds)
-        for fold in folds:
-            chosen = others(fold, statistics)
-            left_out = LeftOut(problem, statistics, candidate, adjustments, chosen, score)
-            places = ClassPlaces.of_domains(
-                [sums[e] for e in chosen],
-                [statistics.moments(e) for e in chosen],
-                [adjustments[e] for e in chosen],
-                candidate.formulation,
-            )
-            for e in fold:
-                X = take(problem.X, problem.index[e])
-                weight = problem.domain_weight(e)
-                rows = NewRows.of(X, weight, statistics.moments(e), *left_out.adjusted(e))
-                found = ClassesFound(places, rows)
+        for left_out in LeftOut.of_folds(problem, statistics, candidates[own[0]], folds, score):
+            for e, found in _classes_found(left_out, sums):
                 for c in own:
-                    mixture = candidates[c].mixture
-                    assert mixture is not None
-                    scores[c, e] = left_out.score(e, found.weights(mixture, *fits[c][e]))
+                    weights = found.weights(_mixture(candidates[c]), *fits[c][e])
+                    scores[c, e] = left_out.score(e, weights)
         if timed is not None:
             for c in own:
                 timed(candidates[c], (time.perf_counter() - start) / len(own))
@@ -77,6 +71,60 @@ def mixture_scores(
     with ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
         list(pool.map(score_all_on, dict.fromkeys(map(_base, candidates))))
     return scores
+
+
+def separations_found(
+    problem: Problem,
+    statistics: ProblemStatistics,
+    candidate: Candidate,
+    fits: Fits,
+    folds: Folds,
+) -> dict[int, float]:
+    """How far apart the classes lie that a candidate finds in each domain left out; see `Guard`."""
+    score = HeldOutScore(problem.targets)
+    folds = possible(folds, problem, statistics)
+    sums = ClassSums.of_problem(problem)
+    separations = {}
+    for left_out in LeftOut.of_folds(problem, statistics, candidate, folds, score):
+        chosen = left_out.chosen
+        moments = [statistics.moments(e) for e in chosen]
+        within = covariance_within([sums[e] for e in chosen], moments)
+        weights = {e: fits[e] for e in left_out.fold}
+        if candidate.mixture is not None:
+            pairs = _classes_found(left_out, sums)
+            weights = {e: found.weights(candidate.mixture, *fits[e]) for e, found in pairs}
+        for e, pair in weights.items():
+            index = problem.index[e]
+            numbers = predicted_columns(problem.X, index, *left_out.raw_weights(e, pair))
+            k = len(sums[0].weight)
+            own = sums_by_class(problem.X, index, numbers, problem.domain_weight(e), k)
+            separations[e] = log_separation(own, statistics.moments(e), within)
+    return separations
+
+
+def _classes_found(
+    left_out: LeftOut, sums: Sequence[ClassSums]
+) -> Iterator[tuple[int, ClassesFound]]:
+    """Each domain of a fold, and what finds its classes."""
+    problem = left_out.problem
+    statistics = left_out.statistics
+    chosen = left_out.chosen
+    places = ClassPlaces.of_domains(
+        [sums[e] for e in chosen],
+        [statistics.moments(e) for e in chosen],
+        [left_out.adjustments[e] for e in chosen],
+        left_out.formulation,
+    )
+    for e in left_out.fold:
+        X = take(problem.X, problem.index[e])
+        weight = problem.domain_weight(e)
+        rows = NewRows.of(X, weight, statistics.moments(e), *left_out.adjusted(e))
+        yield e, ClassesFound(places, rows)
+
+
+def _mixture(candidate: Candidate) -> Mixture:
+    assert candidate.mixture is not None
+    return candidate.mixture
 
 
 def _base(candidate: Candidate) -> str | None:

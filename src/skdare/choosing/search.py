@@ -160,7 +160,7 @@ class _Rung:
                 self.statistics,
                 candidates[0],
                 self.adjustments,
-                chosen[f],
+                fold,
                 self.score,
             )
             for e in fold:

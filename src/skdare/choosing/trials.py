@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -13,7 +13,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from skdare.arrays import length
 from skdare.choosing.folds import Folds, folds_of
 from skdare.choosing.log import SearchLog
-from skdare.choosing.mixtures import mixture_scores, starting_point
+from skdare.choosing.mixtures import mixture_scores, separations_found, starting_point
 from skdare.choosing.rule import mean_scores
 from skdare.choosing.sample import rows_to_search
 from skdare.choosing.scoring import Scoring
@@ -49,28 +49,7 @@ class SearchOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class Trials:
-    """Candidates and what came of them.
-
-    Parameters
-    ----------
-    candidates : list of Candidate
-    folds : folds
-        The domains that were left out together.
-    scores : array of shape (candidates, domains)
-        On every domain, without it in the fit; NaN where it could not be left out.
-    starts : list of canonical weights or None
-        Where a fit of each candidate to all domains can start: the average of those without some.
-    """
-
-    candidates: list[Candidate]
-    folds: Folds
-    scores: np.ndarray
-    starts: list[CanonicalWeights | None]
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
+class SearchPart:
     """Rows, and the folds that they serve."""
 
     problem: Problem
@@ -91,9 +70,9 @@ class _Parts:
         self.folds = folds
         self._whole = None
         if problem.refitted is None and folds:
-            self._whole = _Part(*rows_to_search(problem, statistics), folds)
+            self._whole = SearchPart(*rows_to_search(problem, statistics), folds)
 
-    def __iter__(self) -> Iterator[_Part]:
+    def __iter__(self) -> Iterator[SearchPart]:
         if self._whole is not None:
             yield self._whole
             return
@@ -103,11 +82,51 @@ class _Parts:
         for fold in self.folds:
             X = self.problem.refitted([e for e in everyone if e not in fold])
             own = replace(self.problem, X=X)
-            yield _Part(*rows_to_search(own, ProblemStatistics(own)), [fold])
+            yield SearchPart(*rows_to_search(own, ProblemStatistics(own)), [fold])
 
     def no_scores(self, candidates: int) -> np.ndarray:
         """Scores of candidates before any are known."""
         return np.full((candidates, len(self.problem.index)), np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Candidates and what came of them.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+    folds : folds
+        The domains that were left out together.
+    scores : array of shape (candidates, domains)
+        On every domain, without it in the fit; NaN where it could not be left out.
+    fits : list of Fits
+        Those of each candidate, or those that a mixture started from.
+    parts : iterable of SearchPart
+        The rows.
+    """
+
+    candidates: list[Candidate]
+    folds: Folds
+    scores: np.ndarray
+    fits: list[Fits]
+    parts: Iterable[SearchPart]
+
+    def start(self, c: int) -> CanonicalWeights | None:
+        """Where a fit of a candidate to all domains can start: the mean of those without some."""
+        if not self.fits[c]:
+            return None
+        B, b = zip(*self.fits[c].values(), strict=True)
+        return np.mean(B, axis=0), np.mean(b, axis=0)
+
+    def separations(self, c: int) -> np.ndarray:
+        """How far apart the classes lie that a candidate finds in domains left out; see `Guard`."""
+        found: dict[int, float] = {}
+        for part in self.parts:
+            found |= separations_found(
+                part.problem, part.statistics, self.candidates[c], self.fits[c], part.folds
+            )
+        return np.array(list(found.values()))
 
 
 def try_all(problem: Problem, statistics: ProblemStatistics, options: SearchOptions) -> Trials:
@@ -136,15 +155,7 @@ def try_all(problem: Problem, statistics: ProblemStatistics, options: SearchOpti
     candidates = [candidates[c] for c in asked] + on_top
     scores = np.concatenate([scores[asked], mixed])
     log.end(candidates, mean_scores(scores))
-    return Trials(candidates, folds, scores, [_average(fits[c]) for c in (*asked, *starts)])
-
-
-def _average(fits: Fits) -> CanonicalWeights | None:
-    """The mean of some fits."""
-    if not fits:
-        return None
-    B, b = zip(*fits.values(), strict=True)
-    return np.mean(B, axis=0), np.mean(b, axis=0)
+    return Trials(candidates, folds, scores, [fits[c] for c in (*asked, *starts)], parts)
 
 
 @contextmanager

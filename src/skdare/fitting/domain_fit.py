@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdare.fitting.canonical_fit import CanonicalFit, CanonicalWeights
 from skdare.fitting.formulation import Formulation
+from skdare.fitting.guard import Guard
 from skdare.fitting.mixture import ClassesFound, ClassPlaces, ClassSums, Mixture, NewRows
 from skdare.fitting.targets import ClassShares
 from skdare.solvers import Solution
@@ -81,7 +82,7 @@ class Adaptation:
         guess = average(fit.adjustments).to_numpy()
         prior_rows = PriorRows.of_domains(moments, fit.formulation.whitening)
         places = None
-        if sums is not None:
+        if mixture is not None and sums is not None:
             adjustments = on_host(fit.adjustments)
             places = ClassPlaces.of_domains(sums, moments, adjustments, fit.formulation)
         return cls(
@@ -189,6 +190,8 @@ class DomainFit:
         What adapting starts from; None where the head was fitted without.
     declined : str, optional
         Why adapting changes nothing, where a search found that it does not pay.
+    guard : Guard, optional
+        What may object to adapting once there are rows.
     class_shares : ClassShares, optional
         Of a classifier.
     adapted_mean : array of shape (d,), optional
@@ -205,6 +208,7 @@ class DomainFit:
     guess_rule: GuessRule
     adaptation: Adaptation | None = None
     declined: str | None = None
+    guard: Guard | None = None
     class_shares: ClassShares | None = None
     adapted_mean: np.ndarray | None = None
     unadapted: tuple[np.ndarray, Any] | None = None

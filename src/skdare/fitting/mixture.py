@@ -21,7 +21,16 @@ from functools import partial
 import numpy as np
 from scipy import linalg, special
 
-from skdare.arrays import chunks, like, products_of, to_numpy, transposed_product
+from skdare.arrays import (
+    Array,
+    Index,
+    chunks,
+    length,
+    like,
+    products_of,
+    to_numpy,
+    transposed_product,
+)
 from skdare.arrays.passes import RowPart, visit_once
 from skdare.fitting.formulation import Formulation
 from skdare.fitting.problem import Problem
@@ -32,7 +41,7 @@ from skdare.whitening.moments import Moments
 # Above this many features, a covariance within classes would be a matrix too large to factor.
 MOST_FEATURES = 4096
 # How far the covariance is shrunk towards a multiple of the identity.
-_SHRINKAGE = 0.2
+SHRINKAGE = 0.2
 _ROUNDS = 15
 # Shares of the classes in a row that change by no more than this have settled.
 _SETTLED = 1e-3
@@ -79,7 +88,7 @@ class ClassSums:
     def of_problem(cls, problem: Problem) -> list[ClassSums]:
         """One for each domain of a problem with classes."""
         assert isinstance(problem.targets, Classes)
-        visit = partial(_sums_by_class, len(problem.targets.classes))
+        visit = partial(_visit, len(problem.targets.classes))
         parts = [
             RowPart(problem.X, index, (problem.T[index], problem.weight[index]))
             for index in problem.index
@@ -194,11 +203,11 @@ class ClassesFound:
         d = len(rows.mean)
         # The covariance in training counts as d rows. Without the classes' means, which change in
         # every round and have low rank, it is factored once.
-        self._scale = (1.0 - _SHRINKAGE) / (n + d)
+        self._scale = (1.0 - SHRINKAGE) / (n + d)
         total = self._scale * (n * rows.covariance + d * places.within)
-        ridge = _SHRINKAGE * np.trace(places.within) / d
+        ridge = SHRINKAGE * np.trace(places.within) / d
         if not ridge > 0:
-            ridge = _SHRINKAGE * np.trace(total) / d
+            ridge = SHRINKAGE * np.trace(total) / d
         total[np.diag_indices(d)] += ridge
         self._factor = linalg.cho_factor(total, lower=True, overwrite_a=True, check_finite=False)
 
@@ -284,14 +293,20 @@ def _spread(F: np.ndarray, weight: np.ndarray) -> float:
     return float(np.sqrt(weight @ np.sum(about * about, axis=1))) or 1.0
 
 
-def _sums_by_class(n_classes: int, part: RowPart, _: None) -> ClassSums:
-    """Weight and sum of the rows of each class, where the rows lie."""
-    T, weight = (to_numpy(column) for column in part.columns)
-    totals = np.bincount(T, weight, n_classes)
-    rows = np.zeros((part.X.shape[1], n_classes))
-    for place, chunk in chunks(part.X, part.index):
-        member = np.zeros((len(T[place]), n_classes))
-        member[np.arange(len(member)), T[place]] = weight[place]
-        with products_of(part.X):
+def sums_by_class(
+    X: Array, index: Index, numbers: np.ndarray, weight: np.ndarray, n_classes: int
+) -> ClassSums:
+    """Sums over the indexed rows, whose classes have these numbers."""
+    rows = np.zeros((X.shape[1], n_classes))
+    for place, chunk in chunks(X, index):
+        member = np.zeros((length(place), n_classes))
+        member[np.arange(len(member)), numbers[place]] = weight[place]
+        with products_of(X):
             rows += to_numpy(transposed_product(chunk, like(member, chunk))).astype(np.float64)
-    return ClassSums(totals, rows)
+    return ClassSums(np.bincount(numbers, weight, n_classes), rows)
+
+
+def _visit(n_classes: int, part: RowPart, _: None) -> ClassSums:
+    """Sums of a part, where its rows lie."""
+    T, weight = (to_numpy(column) for column in part.columns)
+    return sums_by_class(part.X, part.index, T, weight, n_classes)

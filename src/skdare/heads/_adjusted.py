@@ -24,6 +24,7 @@ from skdare.fitting.canonical_fit import (
 )
 from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of
 from skdare.fitting.formulation import Formulation
+from skdare.fitting.guard import Guard
 from skdare.fitting.mixture import ClassSums, Mixture
 from skdare.fitting.problem import Problem
 from skdare.fitting.solver_options import SolverOptions
@@ -82,6 +83,7 @@ class AdjustedHead(Head):
         guess: GuessRule,
         *,
         mixture: Mixture | None = None,
+        separations: np.ndarray | None = None,
         start: CanonicalWeights | None = None,
         adapting_start: CanonicalWeights | None = None,
         declined: str | None = None,
@@ -122,11 +124,15 @@ class AdjustedHead(Head):
                 problem, statistics, adapting, fit, adapting_start or fit.weights
             )
         sums = None
-        if mixture is not None:
+        if mixture is not None or separations is not None:
             sums = ClassSums.of_problem(problem)
         host_moments, host_adjustments = host_copies()
         if adapting is not None:
             adaptation = Adaptation.of(adapting_fit, host_moments, mixture, sums)
+        guard = None
+        if sums is not None and separations is not None:
+            estimated = mixture is not None and mixture.estimate_shares
+            guard = Guard.of_domains(sums, host_moments, separations, shares_fixed=not estimated)
         self._domain_fit = DomainFit(
             whitening=formulation.whitening,
             moments=dict(zip(labels, host_moments, strict=True)),
@@ -136,6 +142,7 @@ class AdjustedHead(Head):
             guess_rule=guess,
             adaptation=adaptation,
             declined=declined,
+            guard=guard,
             class_shares=shares,
         )
         self.adapted_rows_: int | None = None

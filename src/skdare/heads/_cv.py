@@ -19,6 +19,7 @@ from skdare.choosing.strategies import BY_DEFAULT, STRATEGIES, Candidate, applic
 from skdare.choosing.trials import SearchOptions, Trials, try_all
 from skdare.engines import DaskEngine
 from skdare.fitting.class_weight import ClassWeight, check_class_weight
+from skdare.fitting.mixture import MOST_FEATURES
 from skdare.fitting.preparation import check_preparation
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
@@ -133,11 +134,11 @@ class _DARECV(AdjustedHead):
         )
         trials = try_all(problem, statistics, options)
         self._warn_of_unscored(problem, trials.folds, trials.scores)
-        adapting = [c for c, candidate in enumerate(trials.candidates) if candidate.adapts]
         main = self._without_new_rows(trials)
-        best = highest(trials.scores, [main, *adapting])
+        best = self._with_new_rows(trials, main)
         self._report(problem, trials, main, best)
         chosen = trials.candidates[best]
+        guarded = self._is_guarded(problem, trials, main)
         self._fit_domains(
             problem,
             statistics,
@@ -145,8 +146,9 @@ class _DARECV(AdjustedHead):
             chosen.formulation if self.adapts_ else None,
             "mean",
             mixture=chosen.mixture,
-            start=trials.starts[main],
-            adapting_start=trials.starts[best],
+            separations=trials.separations(best) if guarded else None,
+            start=trials.start(main),
+            adapting_start=trials.start(best),
             declined=None if self.adapts_ else self.choice_,
         )
 
@@ -157,6 +159,24 @@ class _DARECV(AdjustedHead):
             return highest(trials.scores, range(len(trials.candidates)))
         candidates = [trials.candidates[c] for c in steady]
         return steady[choose(candidates, trials.scores[steady], self.standard_errors)]
+
+    def _with_new_rows(self, trials: Trials, main: int) -> int:
+        """The candidate for domains with rows: the highest mean.
+
+        R² has no floor, and one domain can decide its mean: of numbers, the gain must be sure.
+        """
+        adapting = [c for c, candidate in enumerate(trials.candidates) if candidate.adapts]
+        numbers = sorted({main, *adapting})
+        if not is_regressor(self):
+            return highest(trials.scores, numbers)
+        candidates = [trials.candidates[c] for c in numbers]
+        return numbers[choose(candidates, trials.scores[numbers], self.standard_errors)]
+
+    def _is_guarded(self, problem: Problem, trials: Trials, main: int) -> bool:
+        """Whether adapting may be declined later: there is another head to fall back on."""
+        if is_regressor(self) or not self.adapts_ or problem.d > MOST_FEATURES:
+            return False
+        return not trials.candidates[main].adapts
 
     def _warn_of_unscored(self, problem: Problem, folds: Folds, scores: np.ndarray) -> None:
         """Say which domains have no say in the choice for want of a class."""

@@ -128,6 +128,8 @@ def _composed_state(head: Head, adaptable: bool) -> dict[str, Any]:
             state["adapted_mean_"] = fit.adapted_mean
         if fit.unadapted is not None:
             state["unadapted_"] = fit.unadapted
+        if fit.guard is not None:
+            state["guard_"] = fit.guard
     return state
 
 
@@ -286,6 +288,7 @@ def _domain_fit(head: AdjustedHead, values: Mapping[str, Any]) -> DomainFit:
         guess_rule=head.get_params(deep=False).get("guess") or "mean",
         adaptation=None if stored is None else stored.adaptation(),
         declined=None if values.get("adapts_", True) else values["choice_"],
+        guard=values.get("guard_"),
         class_shares=shares,
         adapted_mean=values.get("adapted_mean_"),
         unadapted=values.get("unadapted_"),

@@ -13,6 +13,7 @@ from skdare.diagnosis._rehearsal import Rehearsed
 from skdare.diagnosis._score_scale import AccuracyScale, VarianceScale
 from skdare.fitting.domain_fit import Adaptation
 from skdare.fitting.formulation import Formulation, MeanTreatment
+from skdare.fitting.guard import Guard
 from skdare.fitting.mixture import ClassPlaces, Mixture
 from skdare.fitting.preparation import Standardization
 from skdare.persist import (
@@ -231,6 +232,10 @@ _MIXTURE = ObjectOf(
 _PLACES = ObjectOf(
     ClassPlaces, {"shares": ArrayOf("k"), "means": ArrayOf("dk"), "within": ArrayOf("dd")}
 )
+_GUARD = ObjectOf(
+    Guard,
+    {"shares": Nullable(ArrayOf("k")), "within": ArrayOf("dd"), "separations": ArrayOf("e")},
+)
 _ADAPTATION = ObjectOf(
     StoredAdaptation,
     {
@@ -270,6 +275,7 @@ SMALL: dict[str, Field] = {
     "predicted_share_range_": NUMBER,
     "adapted_rows_": INTEGER,
     "adapted_mean_": ArrayOf("d"),
+    "guard_": _GUARD,
     "_standardization": _STANDARDIZATION,
     "domain_weights_": MapOf(NUMBER),
     "cv_results_": ANYTHING,
