@@ -73,6 +73,41 @@ def test_standardize_knows_no_units(problem, strategy):
     np.testing.assert_allclose(other.cv_results_[scores], plain.cv_results_[scores], atol=1e-3)
 
 
+PLAIN = ["ERM", "Reweighted", "GroupDRO", "IRM", "DARE", "Anchor"]
+
+
+@pytest.mark.parametrize("family", PLAIN)
+@pytest.mark.filterwarnings("ignore:.*IRM", "ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_head_standardizes_as_a_scaler_does(regression, family):
+    X = scaled(regression)
+    scaler = StandardScaler().fit(X)
+    kind = getattr(skdare, f"{family}Regressor")
+    head = regression.fit(kind(standardize=True), X)
+    by_hand = regression.fit(kind(), scaler.transform(X))
+    np.testing.assert_allclose(
+        head.predict(X), by_hand.predict(scaler.transform(X)), rtol=1e-6, atol=1e-8
+    )
+    np.testing.assert_allclose(head.predict(X), X @ head.coef_ + head.intercept_)
+
+
+@pytest.mark.parametrize("family", ["ERM", "DARE"])
+def test_a_standardized_head_without_an_intercept_has_none(three_classes, family):
+    kind = getattr(skdare, f"{family}Classifier")
+    head = three_classes.fit(kind(standardize=True, fit_intercept=False), scaled(three_classes))
+    np.testing.assert_array_equal(head.intercept_, 0.0)
+
+
+def test_a_standardized_head_is_rehearsed_with_its_own_scales(three_classes):
+    X = scaled(three_classes)
+    head = three_classes.fit(skdare.DAREClassifier(standardize=True, tol=1e-8), X)
+    head.rehearse(X, three_classes.y, three_classes.domains)
+    plain = three_classes.fit(skdare.DAREClassifier(standardize=True, tol=1e-8))
+    plain.rehearse(three_classes.X, three_classes.y, three_classes.domains)
+    for ours, theirs in zip(head.rehearsal_.domains, plain.rehearsal_.domains, strict=True):
+        assert ours.as_is == theirs.as_is
+        assert ours.errors == pytest.approx(theirs.errors, rel=1e-5)
+
+
 def scores_by_hand(problem, X, preparation, **options):
     """Scores of a search of two domains, with what it chose from used on the third, in a loop."""
     scores = []

@@ -405,6 +405,6 @@ def _warn_of_offset(
     if varied < OFFSET:
         warn(
             f"the features vary little beside their mean ({varied:.1%} of their second moment), "
-            f"and {effect}; standardise the features first (StandardScaler), or set centered=True, "
+            f"and {effect}; set standardize=True, or centered=True, "
             "mean_penalty=0 and adaptation='centered'"
         )

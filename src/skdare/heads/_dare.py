@@ -39,6 +39,7 @@ class _DARE(AdjustedHead):
         estimate_mean: bool = False,
         guess: str | Mapping[Any, float] = "mean",
         adaptation: str | None = "raw",
+        standardize: bool = False,
         fit_intercept: bool = True,
         solver: str = "auto",
         tol: float = 1e-5,
@@ -55,6 +56,7 @@ class _DARE(AdjustedHead):
         self.estimate_mean = estimate_mean
         self.guess = guess
         self.adaptation = adaptation
+        self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
@@ -152,6 +154,9 @@ class DAREClassifier(ClassifierHead, _DARE):
         What `adapt` does: whiten by raw second moments; subtract means and whiten by
         covariances, in training and in use; or whiten by covariances and leave the means in, as the
         paper's theorem on JIT-UDA states it. None saves that second solve.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows; ``coef_`` is in the
+        units of the features all the same.
     fit_intercept : bool, default=True
         Whether the scores have an intercept; it does not count at the domain means.
     solver : {"auto", "lbfgs", "trust-ncg"}, default="auto"
@@ -230,6 +235,9 @@ class DARERegressor(RegressorHead, _DARE):
         What `adapt` does: whiten by raw second moments; subtract means and whiten by
         covariances, in training and in use; or whiten by covariances and leave the means in, as the
         paper's theorem on JIT-UDA states it. None saves that second solve.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows; ``coef_`` is in the
+        units of the features all the same.
     fit_intercept : bool, default=True
         Whether predictions have an intercept: that with which the predictions at the domain means
         average to the equal-weight mean of the domains' mean targets. After `adapt` in raw or
