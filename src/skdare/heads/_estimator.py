@@ -429,13 +429,14 @@ def fit_sharing(
     y: Array,
     domains: Any,
     sample_weight: Array | None = None,
+    groups: Any = None,
 ) -> Any:
     """Fit a head with caches that other fits share, by domain label.
 
     Only for fits in which a label always stands for the same rows: the moments, spectra and
     adjustments of a domain are then computed once for all heads and all sets of training domains.
     """
-    return head._fit_sharing(shared, X, y, domains, sample_weight)
+    return head._fit_sharing(shared, X, y, domains, sample_weight, groups)
 
 
 def check_solving_options(head: Head) -> None:
