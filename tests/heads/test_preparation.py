@@ -26,6 +26,7 @@ import skdare
 from skdare import DAREClassifierCV, DARERegressorCV, ERMClassifier
 from skdare._validation import InputError
 from skdare.choosing.strategies import STRATEGIES
+from skdare.datasets import DomainData, open_table, write_store
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skdare.LabelShiftWarning"),
@@ -183,13 +184,23 @@ def test_standardize_takes_rows_of_any_kind(three_classes, kind):
     )
 
 
-def test_standardize_takes_rows_on_disk(three_classes, tmp_path):
-    np.save(tmp_path / "X.npy", scaled(three_classes))
-    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+@pytest.mark.parametrize("form", ["array", "store"])
+def test_standardize_takes_rows_on_disk(three_classes, tmp_path, form):
+    X = scaled(three_classes)
+    np.save(tmp_path / "X.npy", X)
+    on_disk = np.load(tmp_path / "X.npy", mmap_mode="r")
+    if form == "store":
+        data = DomainData(X, three_classes.y, three_classes.domains)
+        write_store(tmp_path / "store", data, dtype="float64")
+        on_disk = open_table(tmp_path / "store").X
     options = {"standardize": True, "strategies": ("erm", "standardize")}
-    plain = three_classes.fit(search_of(three_classes, **options), np.array(X))
-    head = three_classes.fit(search_of(three_classes, **options), X)
+    plain = three_classes.fit(search_of(three_classes, **options), X)
+    head = three_classes.fit(search_of(three_classes, **options), on_disk)
     np.testing.assert_allclose(head.coef_, plain.coef_, rtol=1e-6)
+    np.testing.assert_allclose(head.predict_proba(on_disk), plain.predict_proba(X))
+    forced = search_of(three_classes, standardize=True, strategies=("standardize",))
+    adapted = [three_classes.fit(clone(forced), rows).adapt(rows) for rows in (X, on_disk)]
+    np.testing.assert_allclose(adapted[1].coef_, adapted[0].coef_, rtol=1e-6)
 
 
 def streamed(head, X):

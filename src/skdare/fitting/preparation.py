@@ -78,6 +78,10 @@ class Standardization:
             )
         if isinstance(X, RowReader | np.memmap):
             return _StandardizedRows(X, self)
+        return self.in_memory(X)
+
+    def in_memory(self, X: Array) -> Array:
+        """Rows in memory, standardised."""
         if sparse.issparse(X):
             X = X.astype(like(self.scale, X).dtype)
             X.data /= self.scale.astype(X.dtype)[X.indices]
@@ -106,10 +110,9 @@ class _StandardizedRows(RowReader):
 
     def ascending(self, index: Index) -> Array:
         """Some rows, standardised."""
-        rows = self.source.ascending(index) if isinstance(self.source, RowReader) else None
-        if rows is None:
-            rows = np.array(self.source[index])
-        return self.standardization.rows(rows)
+        source = self.source
+        rows = source.ascending(index) if isinstance(source, RowReader) else source[index]
+        return self.standardization.in_memory(rows)
 
 
 @dataclass(frozen=True, eq=False)
