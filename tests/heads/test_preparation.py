@@ -27,6 +27,7 @@ from skdare import DAREClassifierCV, DARERegressorCV, ERMClassifier
 from skdare._validation import InputError
 from skdare.choosing.strategies import STRATEGIES
 from skdare.datasets import DomainData, open_table, write_store
+from skdare.persist import TensorFile
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skdare.LabelShiftWarning"),
@@ -264,6 +265,37 @@ def test_a_prepared_head_is_saved_with_its_preparation(prepared, tmp_path):
     assert type(again.preparation) is type(head.preparation)
     refitted = again.fit(X, problem.y, domains=problem.domains)
     np.testing.assert_allclose(refitted.coef_, head.coef_)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"preparation": 7},
+        {"preparation": {"pipeline": True, "steps": []}},
+        {"preparation": {"pipeline": False, "steps": [7]}},
+        {"preparation": {"pipeline": "no", "steps": []}},
+        {"class": "ERMClassifier"},
+    ],
+    ids=str,
+)
+def test_a_file_whose_preparation_is_not_one_is_refused(three_classes, tmp_path, damage):
+    head = search_of(three_classes, preparation=SimpleImputer())
+    path = tmp_path / "head.safetensors"
+    three_classes.fit(head).save(path)
+    file = TensorFile.read(path)
+    TensorFile("head", {**file.header, **damage}, file.arrays).write(path)
+    with pytest.raises(ValueError, match="cannot be read"):
+        skdare.load(path)
+
+
+def test_a_file_that_lacks_its_standard_deviations_is_refused(three_classes, tmp_path):
+    path = tmp_path / "head.safetensors"
+    three_classes.fit(search_of(three_classes, standardize=True)).save(path)
+    file = TensorFile.read(path)
+    state = {k: v for k, v in file.header["state"].items() if k != "_standardization"}
+    TensorFile("head", {**file.header, "state": state}, file.arrays).write(path)
+    with pytest.raises(ValueError, match="what it was standardised by is missing"):
+        skdare.load(path)
 
 
 def test_a_step_that_no_file_holds_is_named(three_classes, tmp_path):
