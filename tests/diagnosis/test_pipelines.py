@@ -13,7 +13,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from skdare import DAREClassifier, DAREClassifierCV, DARERegressorCV
 from skdare._validation import InputError
 from skdare.datasets import make_latent_domains
-from skdare.diagnosis import diagnose, rehearse
+from skdare.diagnosis import _rehearsing, diagnose, rehearse
+from skdare.diagnosis._score_scale import read
 
 UNITS = np.array([1e-2, 1.0, 30.0, 1e3, 5.0, 1.0])
 SEEN: list[np.ndarray] = []
@@ -61,6 +62,47 @@ def test_no_step_is_fitted_to_rows_of_the_domain_that_is_held_out(data):
     SEEN.clear()
     rehearse(pipe, marked, y, domains)
     assert [set(range(4)) - set(seen) for seen in SEEN] == [{0}, {1}, {2}, {3}]
+
+
+FITTED: list[tuple[set, set]] = []
+
+
+class Noting(FunctionTransformer):
+    """A step that notes the domains and the groups it is fitted to: the last two columns."""
+
+    def fit(self, X, y=None):
+        FITTED.append((set(X[:, -2]), set(X[:, -1])))
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [DAREClassifier, DAREClassifierCV])
+def test_rows_of_one_group_are_never_on_both_sides(data, monkeypatch, kind):
+    X, y, domains, _ = data
+    groups = np.arange(len(y)) // 5
+    groups[domains == 1] = groups[domains == 3]  # every patient of 1 is in 3, too
+    marked = np.column_stack([X, domains, groups / 50])
+    pipe = make_pipeline(Noting(), kind())
+    pipe.fit(marked, y, **{f"{kind.__name__.lower()}__domains": domains})
+    asides = []
+    monkeypatch.setattr(
+        _rehearsing, "read", lambda h, X, i=None: asides.append((X, i)) or read(h, X, i)
+    )
+    FITTED.clear()
+    rehearse(pipe, marked, y, domains, groups=groups)
+    left_out = [set(range(4)) - present for present, _ in FITTED]
+    assert left_out == [{0}, {1, 3}, {2}, {1, 3}]
+    # The first reading of each trial is of the rows set aside.
+    firsts = [rows for rows in asides if rows[1] is not None and len(rows[1]) > 30][:1]
+    (rows, index) = firsts[0]
+    assert not set(rows[index, -1]) & FITTED[0][1]
+
+
+def test_a_group_in_every_domain_leaves_nothing_to_rehearse(data):
+    X, y, domains, _ = data
+    head = DAREClassifier().fit(X, y, domains=domains)
+    with pytest.raises(InputError, match="group 0 is in every domain"):
+        head.rehearse(X, y, domains, groups=np.zeros(len(y), dtype=int))
+    assert head.rehearsal_ is None
 
 
 def test_units_that_a_scaler_takes_out_say_nothing(data):

@@ -252,7 +252,7 @@ def test_features_with_a_large_offset_are_pointed_out(three_classes):
 @pytest.mark.parametrize("head", [ERMClassifier, DAREClassifier])
 def test_a_feature_on_a_scale_of_its_own_is_named(head, three_classes):
     X = three_classes.X * [1.0, 1.0, 1000.0, 1.0, 1.0]
-    with pytest.warns(UserWarning, match=r"feature 2 holds 100% of the variance.*StandardScaler"):
+    with pytest.warns(UserWarning, match=r"feature 2 holds 100% of the variance.*standardize=True"):
         three_classes.fit(head(), X)
 
 

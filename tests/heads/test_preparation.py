@@ -26,6 +26,8 @@ import skdare
 from skdare import DAREClassifierCV, DARERegressorCV, ERMClassifier
 from skdare._validation import InputError
 from skdare.choosing.strategies import STRATEGIES
+from skdare.datasets import DomainData, open_table, write_store
+from skdare.persist import TensorFile
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skdare.LabelShiftWarning"),
@@ -73,6 +75,41 @@ def test_standardize_knows_no_units(problem, strategy):
     np.testing.assert_allclose(other.coef_ * UNITS, plain.coef_, rtol=1e-5, atol=1e-8)
     scores = "mean_test_score"
     np.testing.assert_allclose(other.cv_results_[scores], plain.cv_results_[scores], atol=1e-3)
+
+
+PLAIN = ["ERM", "Reweighted", "GroupDRO", "IRM", "DARE", "Anchor"]
+
+
+@pytest.mark.parametrize("family", PLAIN)
+@pytest.mark.filterwarnings("ignore:.*IRM", "ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_head_standardizes_as_a_scaler_does(regression, family):
+    X = scaled(regression)
+    scaler = StandardScaler().fit(X)
+    kind = getattr(skdare, f"{family}Regressor")
+    head = regression.fit(kind(standardize=True), X)
+    by_hand = regression.fit(kind(), scaler.transform(X))
+    np.testing.assert_allclose(
+        head.predict(X), by_hand.predict(scaler.transform(X)), rtol=1e-6, atol=1e-8
+    )
+    np.testing.assert_allclose(head.predict(X), X @ head.coef_ + head.intercept_)
+
+
+@pytest.mark.parametrize("family", ["ERM", "DARE"])
+def test_a_standardized_head_without_an_intercept_has_none(three_classes, family):
+    kind = getattr(skdare, f"{family}Classifier")
+    head = three_classes.fit(kind(standardize=True, fit_intercept=False), scaled(three_classes))
+    np.testing.assert_array_equal(head.intercept_, 0.0)
+
+
+def test_a_standardized_head_is_rehearsed_with_its_own_scales(three_classes):
+    X = scaled(three_classes)
+    head = three_classes.fit(skdare.DAREClassifier(standardize=True, tol=1e-8), X)
+    head.rehearse(X, three_classes.y, three_classes.domains)
+    plain = three_classes.fit(skdare.DAREClassifier(standardize=True, tol=1e-8))
+    plain.rehearse(three_classes.X, three_classes.y, three_classes.domains)
+    for ours, theirs in zip(head.rehearsal_.domains, plain.rehearsal_.domains, strict=True):
+        assert ours.as_is == theirs.as_is
+        assert ours.errors == pytest.approx(theirs.errors, rel=1e-5)
 
 
 def scores_by_hand(problem, X, preparation, **options):
@@ -150,13 +187,23 @@ def test_standardize_takes_rows_of_any_kind(three_classes, kind):
     )
 
 
-def test_standardize_takes_rows_on_disk(three_classes, tmp_path):
-    np.save(tmp_path / "X.npy", scaled(three_classes))
-    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+@pytest.mark.parametrize("form", ["array", "store"])
+def test_standardize_takes_rows_on_disk(three_classes, tmp_path, form):
+    X = scaled(three_classes)
+    np.save(tmp_path / "X.npy", X)
+    on_disk = np.load(tmp_path / "X.npy", mmap_mode="r")
+    if form == "store":
+        data = DomainData(X, three_classes.y, three_classes.domains)
+        write_store(tmp_path / "store", data, dtype="float64")
+        on_disk = open_table(tmp_path / "store").X
     options = {"standardize": True, "strategies": ("erm", "standardize")}
-    plain = three_classes.fit(search_of(three_classes, **options), np.array(X))
-    head = three_classes.fit(search_of(three_classes, **options), X)
+    plain = three_classes.fit(search_of(three_classes, **options), X)
+    head = three_classes.fit(search_of(three_classes, **options), on_disk)
     np.testing.assert_allclose(head.coef_, plain.coef_, rtol=1e-6)
+    np.testing.assert_allclose(head.predict_proba(on_disk), plain.predict_proba(X))
+    forced = search_of(three_classes, standardize=True, strategies=("standardize",))
+    adapted = [three_classes.fit(clone(forced), rows).adapt(rows) for rows in (X, on_disk)]
+    np.testing.assert_allclose(adapted[1].coef_, adapted[0].coef_, rtol=1e-6)
 
 
 def streamed(head, X):
@@ -220,6 +267,37 @@ def test_a_prepared_head_is_saved_with_its_preparation(prepared, tmp_path):
     assert type(again.preparation) is type(head.preparation)
     refitted = again.fit(X, problem.y, domains=problem.domains)
     np.testing.assert_allclose(refitted.coef_, head.coef_)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"preparation": 7},
+        {"preparation": {"pipeline": True, "steps": []}},
+        {"preparation": {"pipeline": False, "steps": [7]}},
+        {"preparation": {"pipeline": "no", "steps": []}},
+        {"class": "ERMClassifier"},
+    ],
+    ids=str,
+)
+def test_a_file_whose_preparation_is_not_one_is_refused(three_classes, tmp_path, damage):
+    head = search_of(three_classes, preparation=SimpleImputer())
+    path = tmp_path / "head.safetensors"
+    three_classes.fit(head).save(path)
+    file = TensorFile.read(path)
+    TensorFile("head", {**file.header, **damage}, file.arrays).write(path)
+    with pytest.raises(ValueError, match="cannot be read"):
+        skdare.load(path)
+
+
+def test_a_file_that_lacks_its_standard_deviations_is_refused(three_classes, tmp_path):
+    path = tmp_path / "head.safetensors"
+    three_classes.fit(search_of(three_classes, standardize=True)).save(path)
+    file = TensorFile.read(path)
+    state = {k: v for k, v in file.header["state"].items() if k != "_standardization"}
+    TensorFile("head", {**file.header, "state": state}, file.arrays).write(path)
+    with pytest.raises(ValueError, match="what it was standardised by is missing"):
+        skdare.load(path)
 
 
 def test_a_step_that_no_file_holds_is_named(three_classes, tmp_path):

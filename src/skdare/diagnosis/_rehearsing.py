@@ -21,10 +21,12 @@ from skdare._validation import (
     check_domains,
     check_features,
     check_finite_targets,
+    check_groups,
     check_weights,
     warn,
 )
 from skdare.arrays import Array, compact, is_foreign, take, to_numpy
+from skdare.choosing.folds import units_of
 from skdare.diagnosis._rehearsal import Rehearsal, Rehearsed
 from skdare.diagnosis._score_scale import AccuracyScale, Reading, ScoreScale, VarianceScale, read
 from skdare.diagnosis._training import TrainingDomains
@@ -54,6 +56,7 @@ def rehearse(
     domains: Labels | None = None,
     sample_weight: Array | None = None,
     *,
+    groups: Labels | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Rehearsal:
     """Hold each training domain of a fitted head out in turn; see `DAREClassifier.rehearse`.
@@ -66,6 +69,8 @@ def rehearse(
         The steps before the head are fitted anew to the other domains whenever one is held out.
     X, y, domains, sample_weight
         The training rows, as given to ``fit``.
+    groups : sequence of n labels, optional
+        The patient, song or specimen that each row is of, whose rows are never on both sides.
     progress : callable, optional
         Called with the name of each domain before it is held out.
 
@@ -89,7 +94,8 @@ def rehearse(
         weight = check_weights(sample_weight, len(y))
         training = TrainingDomains.of(head)
         numbers = _rows_by_domain(check_domains(domains, len(y), weight), training, len(y))
-        rehearsal = Rehearsing(head, training, X, y, weight, numbers, progress, steps)()
+        together = None if groups is None else _Groups.of(groups, len(y), numbers, training)
+        rehearsal = Rehearsing(head, training, X, y, weight, numbers, progress, steps, together)()
     head.rehearsal_ = rehearsal
     return rehearsal
 
@@ -168,6 +174,8 @@ class Rehearsing:
         Called with the name of each domain before it is held out.
     steps : Pipeline, optional
         What rows go through before the head: fitted as the head was, and cloned.
+    groups : _Groups, optional
+        Rows that are never on both sides.
     """
 
     head: Any
@@ -178,6 +186,7 @@ class Rehearsing:
     numbers: Sequence[np.ndarray]
     progress: Callable[[str], object] | None = None
     steps: Pipeline | None = None
+    groups: _Groups | None = None
     # Of the rows that are trained on, which are the same whoever is held out.
     _shared: SharedCaches = field(default_factory=dict)
 
@@ -217,6 +226,8 @@ class Rehearsing:
     @cached_property
     def _aside(self) -> list[np.ndarray]:
         """Which rows of each domain are not trained on."""
+        if self.groups is not None:
+            return self.groups.aside(self.numbers)
         rng = np.random.default_rng(0)
         aside = []
         for rows in self.numbers:
@@ -226,7 +237,8 @@ class Rehearsing:
 
     def _rehearsed(self) -> Iterator[Rehearsed]:
         for e in range(len(self.numbers)):
-            others = [o for o in range(len(self.numbers)) if o != e]
+            tied = [e] if self.groups is None else self.groups.unit_of(e)
+            others = [o for o in range(len(self.numbers)) if o not in tied]
             left = np.concatenate([self.y[self._train(o)] for o in others])
             if self.classes is None or len(np.unique(left)) > 1:
                 if self.progress is not None:
@@ -272,10 +284,14 @@ class Rehearsing:
         weight = np.zeros(len(self.y))
         for o in others:
             weight[self._train(o)] = self.weight[self._train(o)]
-        if self.steps is None:
-            return _Fold(self.X, self.y, weight, self.weight, self._domains, self._shared)
-        steps = clone(self.steps).fit(_safe_indexing(self.X, np.flatnonzero(weight)))
-        return _Fold(steps.transform(self.X), self.y, weight, self.weight, self._domains, {})
+        X = self.X
+        shared = self._shared
+        if self.steps is not None:
+            steps = clone(self.steps).fit(_safe_indexing(X, np.flatnonzero(weight)))
+            X = steps.transform(X)
+            shared = {}
+        codes = None if self.groups is None else self.groups.codes_among(others)
+        return _Fold(X, self.y, weight, self.weight, self._domains, shared, codes)
 
     def _rows_of_head(self, e: int) -> Array:
         """Rows of a domain as the head itself sees them."""
@@ -340,6 +356,47 @@ class Rehearsing:
 
 
 @dataclass(frozen=True, eq=False)
+class _Groups:
+    """Rows that belong together, by number, and the domains that share some.
+
+    Parameters
+    ----------
+    codes : array of shape (n,)
+    units : list of lists of domain numbers
+    """
+
+    codes: np.ndarray
+    units: Sequence[Sequence[int]]
+
+    @classmethod
+    def of(
+        cls, groups: Labels, n: int, numbers: Sequence[np.ndarray], training: TrainingDomains
+    ) -> _Groups:
+        """From one label a row; refused where no domain can be held out without its groups."""
+        names, codes = check_groups(groups, n)
+        return cls(codes, units_of(numbers, codes, training.labels, names))
+
+    def unit_of(self, e: int) -> Sequence[int]:
+        """The domains that cannot be held out one without the other, of which this is one."""
+        return next(unit for unit in self.units if e in unit)
+
+    def codes_among(self, others: Sequence[int]) -> np.ndarray | None:
+        """The codes, where these domains are of several units, and a search can leave one out."""
+        several = sum(bool(set(unit) & set(others)) for unit in self.units) > 1
+        return self.codes if several else None
+
+    def aside(self, numbers: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Which rows of each domain are not trained on: whole groups, if two rows are left."""
+        distinct = np.unique(self.codes)
+        count = round(ASIDE * len(distinct))
+        chosen = np.random.default_rng(0).permutation(distinct)[:count]
+        for rows in numbers:
+            if np.sum(~np.isin(self.codes[rows], chosen)) < 2:
+                chosen = np.setdiff1d(chosen, self.codes[rows])
+        return [np.isin(self.codes[rows], chosen) for rows in numbers]
+
+
+@dataclass(frozen=True, eq=False)
 class _Fold:
     """What copies of a head are trained with where one domain is held out.
 
@@ -350,6 +407,8 @@ class _Fold:
         Rows that are not trained on have no weight, unless they are labelled; the whole weight is
         what each row would have.
     shared : caches by domain
+    groups : array of shape (n,), optional
+        For a head that itself leaves domains out.
     """
 
     X: Array
@@ -358,6 +417,7 @@ class _Fold:
     whole_weight: np.ndarray
     domains: np.ndarray
     shared: SharedCaches
+    groups: np.ndarray | None = None
 
     def fitted(self, head: Any, labelled: np.ndarray | None = None) -> tuple[Any, Array]:
         """The head fitted, with labelled rows of the held-out domain if any; rows as it sees them.
@@ -374,7 +434,7 @@ class _Fold:
             # These rows differ from fit to fit, so what is known of them is not shared.
             domains[labelled] = domains.max() + 1
             shared = dict(shared)
-        head = fit_sharing(head, shared, self.X, self.y, domains, weight)
+        head = fit_sharing(head, shared, self.X, self.y, domains, weight, self.groups)
         inner = head._inner()
         return (head, self.X) if inner is head else (inner, head._inner_rows(self.X))
 

@@ -47,7 +47,7 @@ _SELECTORS = (
 
 @dataclass(frozen=True, eq=False)
 class Standardization:
-    """Features less their mean, over their standard deviation; a constant one is only centred.
+    """Features less their mean, over their standard deviation; a constant one is not divided.
 
     Parameters
     ----------
@@ -58,11 +58,13 @@ class Standardization:
     scale: np.ndarray
 
     @classmethod
-    def of(cls, statistics: ProblemStatistics, chosen: Sequence[int]) -> Standardization:
+    def of(
+        cls, statistics: ProblemStatistics, chosen: Sequence[int], *, center: bool = True
+    ) -> Standardization:
         """That of all rows of the chosen domains; sparse rows keep their zeros, and their mean."""
         mean = statistics.row_mean(chosen)
         scale = statistics.variances(chosen) ** 0.5
-        if is_sparse(statistics.problem.X):
+        if is_sparse(statistics.problem.X) or not center:
             mean = np.zeros_like(mean)
         return cls(mean, np.where(scale > 0, scale, 1.0))
 
@@ -76,6 +78,10 @@ class Standardization:
             )
         if isinstance(X, RowReader | np.memmap):
             return _StandardizedRows(X, self)
+        return self.in_memory(X)
+
+    def in_memory(self, X: Array) -> Array:
+        """Rows in memory, standardised."""
         if sparse.issparse(X):
             X = X.astype(like(self.scale, X).dtype)
             X.data /= self.scale.astype(X.dtype)[X.indices]
@@ -104,10 +110,9 @@ class _StandardizedRows(RowReader):
 
     def ascending(self, index: Index) -> Array:
         """Some rows, standardised."""
-        rows = self.source.ascending(index) if isinstance(self.source, RowReader) else None
-        if rows is None:
-            rows = np.array(self.source[index])
-        return self.standardization.rows(rows)
+        source = self.source
+        rows = source.ascending(index) if isinstance(source, RowReader) else source[index]
+        return self.standardization.in_memory(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +142,14 @@ class Preparation:
     transformer : unfitted transformer, optional
     standardize : bool
         Whether features are divided by their standard deviation, after the transformer if any.
+    center : bool
+        Whether their mean is subtracted before. A head without an intercept would have one then.
     """
 
     problem: Problem
     transformer: Any = None
     standardize: bool = False
+    center: bool = True
 
     def fitted_to(self, chosen: Sequence[int], estimator: Any = None) -> Prepared:
         """All rows, prepared by those of the chosen domains.
@@ -151,15 +159,20 @@ class Preparation:
         if self.transformer is None:
             if not self.standardize:
                 return Prepared(self.problem.X)
-            standardization = Standardization.of(self._statistics, chosen)
+            standardization = self._standardization(self._statistics, chosen)
             return Prepared(standardization.rows(self.problem.X), None, standardization)
         transformer, Z = self._transformed(chosen)
         X = check_features(estimator or BaseEstimator(), Z, reset=True, min_rows=2)
         if not self.standardize:
             return Prepared(X, transformer)
         statistics = ProblemStatistics(replace(self.problem, X=X))
-        standardization = Standardization.of(statistics, chosen)
+        standardization = self._standardization(statistics, chosen)
         return Prepared(standardization.rows(X), transformer, standardization)
+
+    def _standardization(
+        self, statistics: ProblemStatistics, chosen: Sequence[int]
+    ) -> Standardization:
+        return Standardization.of(statistics, chosen, center=self.center)
 
     @cached_property
     def _statistics(self) -> ProblemStatistics:

@@ -351,6 +351,7 @@ class AdjustedHead(Head):
         domains: Labels | None = None,
         sample_weight: Array | None = None,
         *,
+        groups: Labels | None = None,
         progress: Callable[[str], object] | None = None,
     ) -> Self:
         """Hold each training domain out in turn, and keep what came of it for `diagnose`.
@@ -364,6 +365,10 @@ class AdjustedHead(Head):
         ----------
         X, y, domains, sample_weight
             The training rows, as given to `fit`.
+        groups : sequence of n labels, optional
+            The patient, song or specimen that each row is of. Its rows are never on both sides:
+            domains that share one are not trained on when either is held out, and groups are set
+            aside whole.
         progress : callable, optional
             Called with the name of each domain before it is held out.
 
@@ -373,7 +378,7 @@ class AdjustedHead(Head):
         """
         from skdare.diagnosis import rehearse
 
-        rehearse(self, X, y, domains, sample_weight, progress=progress)
+        rehearse(self, X, y, domains, sample_weight, groups=groups, progress=progress)
         return self
 
     def diagnose(
@@ -433,6 +438,6 @@ def _warn_of_offset(
     if varied < OFFSET:
         warn(
             f"the features vary little beside their mean ({varied:.1%} of their second moment), "
-            f"and {effect}; standardise the features first (StandardScaler), or set centered=True, "
+            f"and {effect}; set standardize=True, or centered=True, "
             "mean_penalty=0 and adaptation='centered'"
         )

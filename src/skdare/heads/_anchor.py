@@ -44,6 +44,9 @@ class AnchorRegressor(RegressorHead):
         See `DARERegressor`.
     centered : bool, default=True
         Whiten by the covariance, or by the raw second moment.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows; ``coef_`` is in the
+        units of the features all the same.
     fit_intercept : bool, default=True
         Whether features and targets are measured from the mean over domains of their means.
     solver : {"auto", "lbfgs", "trust-ncg", "direct"}, default="auto"
@@ -83,6 +86,7 @@ class AnchorRegressor(RegressorHead):
         shrinkage: float | str = 0.9,
         shrinkage_target: str = "scaled",
         centered: bool = True,
+        standardize: bool = False,
         fit_intercept: bool = True,
         solver: str = "auto",
         tol: float = 1e-5,
@@ -96,6 +100,7 @@ class AnchorRegressor(RegressorHead):
         self.shrinkage = shrinkage
         self.shrinkage_target = shrinkage_target
         self.centered = centered
+        self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol

@@ -111,7 +111,6 @@ class _DARECV(AdjustedHead):
         check_number("standard_errors", self.standard_errors)
         check_count("max_folds", self.max_folds, 2)
         check_count("verbose", self.verbose, 0)
-        check_choice("standardize", self.standardize, (True, False))
         check_preparation(self.preparation)
         check_class_weight(self.class_weight)
         check_solver(self)

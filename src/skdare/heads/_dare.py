@@ -86,6 +86,7 @@ class _DARE(AdjustedHead):
         estimate_mean: bool = False,
         guess: GuessRule | None = "mean",
         adaptation: str | None = "raw",
+        standardize: bool = False,
         fit_intercept: bool = True,
         solver: str = "auto",
         tol: float = 1e-5,
@@ -102,6 +103,7 @@ class _DARE(AdjustedHead):
         self.estimate_mean = estimate_mean
         self.guess = guess
         self.adaptation = adaptation
+        self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
@@ -274,6 +276,9 @@ class DAREClassifier(ClassifierHead, _DARE):
         for the classes among the new rows, each of which may have moved by itself. "translation"
         leaves the features as they are: all classes move by one vector, and their shares may
         change. None saves that second solve.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows; ``coef_`` is in the
+        units of the features all the same.
     fit_intercept : bool, default=True
         Whether the scores have an intercept; it does not count at the domain means.
     solver : {"auto", "lbfgs", "trust-ncg"}, default="auto"
@@ -359,6 +364,9 @@ class DARERegressor(RegressorHead, _DARE):
         What `adapt` does: whiten by raw second moments; subtract means and whiten by
         covariances, in training and in use; or whiten by covariances and leave the means in, as the
         paper's theorem on JIT-UDA states it. None saves that second solve.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows; ``coef_`` is in the
+        units of the features all the same.
     fit_intercept : bool, default=True
         Whether predictions have an intercept. With a ``mean_penalty`` it is that with which the
         predictions at the domain means average to the equal-weight mean of the domains' mean
@@ -405,6 +413,7 @@ class DARERegressor(RegressorHead, _DARE):
         estimate_mean: bool = False,
         guess: GuessRule | None = None,
         adaptation: str | None = "raw",
+        standardize: bool = False,
         fit_intercept: bool = True,
         solver: str = "auto",
         tol: float = 1e-5,
@@ -422,6 +431,7 @@ class DARERegressor(RegressorHead, _DARE):
             estimate_mean=estimate_mean,
             guess=guess,
             adaptation=adaptation,
+            standardize=standardize,
             fit_intercept=fit_intercept,
             solver=solver,
             tol=tol,

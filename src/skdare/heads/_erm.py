@@ -29,6 +29,7 @@ class _Pooled(UnadjustedHead):
         self,
         *,
         l2: float = 1e-2,
+        standardize: bool = False,
         fit_intercept: bool = True,
         solver: str = "auto",
         tol: float = 1e-5,
@@ -37,6 +38,7 @@ class _Pooled(UnadjustedHead):
         engine: str | DaskEngine = "auto",
     ) -> None:
         self.l2 = l2
+        self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
@@ -84,6 +86,9 @@ class ERMClassifier(ClassifierHead, _ERM):
         Ridge penalty ``l2/2 ‖B‖²`` beside the mean loss, on coefficients in units where the
         average feature has unit variance, so that it means the same for every head and does not
         depend on the features' units.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows; ``coef_`` is in the
+        units of the features all the same.
     fit_intercept : bool, default=True
         Whether the scores have an intercept.
     solver : {"auto", "lbfgs", "trust-ncg"}, default="auto"
@@ -127,6 +132,9 @@ class ERMRegressor(RegressorHead, _ERM):
     l2 : float, default=0.01
         Ridge penalty ``l2/2 ‖B‖²`` beside half the mean squared error of standardised targets,
         on coefficients in units where the average feature has unit variance.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows; ``coef_`` is in the
+        units of the features all the same.
     fit_intercept : bool, default=True
         Whether predictions have an intercept.
     solver : {"auto", "lbfgs", "trust-ncg", "direct"}, default="auto"
@@ -168,6 +176,9 @@ class ReweightedClassifier(ClassifierHead, _Reweighted):
     ----------
     l2 : float, default=0.01
         Ridge penalty; see `ERMClassifier`.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows; ``coef_`` is in the
+        units of the features all the same.
     fit_intercept : bool, default=True
         Whether the scores have an intercept.
     solver : {"auto", "lbfgs", "trust-ncg"}, default="auto"
@@ -198,6 +209,9 @@ class ReweightedRegressor(RegressorHead, _Reweighted):
     ----------
     l2 : float, default=0.01
         Ridge penalty; see `ERMRegressor`.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows; ``coef_`` is in the
+        units of the features all the same.
     fit_intercept : bool, default=True
         Whether predictions have an intercept.
     solver : {"auto", "lbfgs", "trust-ncg", "direct"}, default="auto"

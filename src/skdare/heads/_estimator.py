@@ -53,7 +53,6 @@ class Head(BaseEstimator, ABC):
     _needs_domains = True
     # Heads that have these options say so in their constructor.
     preparation: Any = None
-    standardize: bool = False
     class_weight: ClassWeight = None
     preparation_: Any = None
     _standardization: Standardization | None = None
@@ -135,7 +134,9 @@ class Head(BaseEstimator, ABC):
 
     def _prepared(self, given: Problem) -> Problem:
         """The problem with its rows prepared, by those of all domains."""
-        preparation = Preparation(given, self.preparation, self.standardize)
+        preparation = Preparation(
+            given, self.preparation, self.standardize, center=self.fit_intercept
+        )
         prepared = preparation.fitted_to(range(len(given.index)), self)
         self.preparation_ = prepared.transformer
         self._standardization = prepared.standardization
@@ -216,8 +217,7 @@ class Head(BaseEstimator, ABC):
         if share > 0.5 and variances[top] > 25 * np.median(variances):
             warn(
                 f"{feature_name(self, top)} holds {share:.0%} of the variance of all features, and "
-                "l2 treats the others as small beside it; standardise the features first "
-                f"({'standardize=True' if 'standardize' in vars(self) else 'StandardScaler'})"
+                "l2 treats the others as small beside it; set standardize=True"
             )
 
     def _warn_unless_converged(self, solution: Solution, what: str = "") -> None:
@@ -429,13 +429,14 @@ def fit_sharing(
     y: Array,
     domains: Any,
     sample_weight: Array | None = None,
+    groups: Any = None,
 ) -> Any:
     """Fit a head with caches that other fits share, by domain label.
 
     Only for fits in which a label always stands for the same rows: the moments, spectra and
     adjustments of a domain are then computed once for all heads and all sets of training domains.
     """
-    return head._fit_sharing(shared, X, y, domains, sample_weight)
+    return head._fit_sharing(shared, X, y, domains, sample_weight, groups)
 
 
 def check_solving_options(head: Head) -> None:
@@ -449,6 +450,7 @@ def check_shared_options(head: Head) -> None:
     """Check the constructor values that every head has."""
     check_number("tol", head.tol)
     check_count("max_iter", head.max_iter, 1)
+    check_choice("standardize", head.standardize, (True, False))
     check_choice("fit_intercept", head.fit_intercept, (True, False))
     check_engine(head.engine)
 

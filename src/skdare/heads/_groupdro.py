@@ -25,6 +25,7 @@ class _GroupDRO(UnadjustedHead):
         self,
         *,
         l2: float = 1e-2,
+        standardize: bool = False,
         fit_intercept: bool = True,
         step: float | None = None,
         tol: float = 1e-5,
@@ -33,6 +34,7 @@ class _GroupDRO(UnadjustedHead):
         engine: str | DaskEngine = "auto",
     ) -> None:
         self.l2 = l2
+        self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.step = step
         self.tol = tol
@@ -72,6 +74,9 @@ class GroupDROClassifier(ClassifierHead, _GroupDRO):
     ----------
     l2 : float, default=0.01
         Ridge penalty; see `ERMClassifier`.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows; ``coef_`` is in the
+        units of the features all the same.
     fit_intercept : bool, default=True
         Whether the scores have an intercept.
     step : float, optional
@@ -99,6 +104,9 @@ class GroupDRORegressor(RegressorHead, _GroupDRO):
     ----------
     l2 : float, default=0.01
         Ridge penalty; see `ERMRegressor`.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows; ``coef_`` is in the
+        units of the features all the same.
     fit_intercept : bool, default=True
         Whether predictions have an intercept.
     step : float, optional

@@ -24,6 +24,7 @@ class _IRM(UnadjustedHead):
         penalty: float = 1.0,
         anneal: int = 4,
         l2: float = 1e-2,
+        standardize: bool = False,
         fit_intercept: bool = True,
         tol: float = 1e-5,
         max_iter: int = 1000,
@@ -33,6 +34,7 @@ class _IRM(UnadjustedHead):
         self.penalty = penalty
         self.anneal = anneal
         self.l2 = l2
+        self.standardize = standardize
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
@@ -79,6 +81,9 @@ class IRMClassifier(ClassifierHead, _IRM):
         Stages over which the penalty grows.
     l2 : float, default=0.01
         Ridge penalty; see `ERMClassifier`.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows; ``coef_`` is in the
+        units of the features all the same.
     fit_intercept : bool, default=True
         Whether the scores have an intercept.
     tol : float, default=1e-05
@@ -103,6 +108,9 @@ class IRMRegressor(RegressorHead, _IRM):
         Stages over which the penalty grows.
     l2 : float, default=0.01
         Ridge penalty; see `ERMRegressor`.
+    standardize : bool, default=False
+        Divide every feature by its standard deviation over the training rows; ``coef_`` is in the
+        units of the features all the same.
     fit_intercept : bool, default=True
         Whether predictions have an intercept.
     tol : float, default=1e-05

@@ -192,6 +192,8 @@ def read_head(
             raise FieldError("it does not have a name for every feature")
     head.preparation_ = None
     if header.get("preparation") is not None:
+        if "preparation" not in head.get_params(deep=False):
+            raise FieldError(f"{kind.__name__} has no preparation")
         head.preparation_ = _read_preparation(header["preparation"], context, head.n_features_in_)
         head.preparation = clone(head.preparation_)
     head.domains_ = LABELS.read(header.get("domains"), context.inside("domains"))
