@@ -13,9 +13,9 @@ export OMP_NUM_THREADS = 1
 demo: $(VENV)/.demo
 	$(BIN)/skdare demo
 
-# All but what is marked slow, which `make test-all` runs too, and hostile.
+# All but what is marked slow, which `make test-all` runs too, and hostile; some of it: TESTS=tests/cli.
 test: $(VENV)/.test
-	$(PYTEST) -m "not slow and not hostile"
+	$(PYTEST) -m "not slow and not hostile" $(TESTS)
 
 test-all: $(VENV)/.test
 	$(PYTEST) -m "not hostile"

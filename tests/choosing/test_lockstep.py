@@ -4,10 +4,25 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from skdare.choosing import lockstep
 from skdare.choosing.lockstep import LogisticProblems, lockstep_lbfgs
 from skdare.choosing.ridge import RidgeProblems
 
 RIDGES = np.array([0.3, 0.01])
+# By the curvature of a whole family, by that of equal probabilities, on many rows, and on features
+# that are too many to be decorrelated.
+WAYS = {
+    "curved": {},
+    "scaled": {"_CURVED": 0},
+    "large": {"_CURVED": 0, "_LARGE": 1},
+    "as they are": {"_CURVED": 0, "_ROTATED": 0},
+}
+
+
+@pytest.fixture(params=WAYS)
+def way(request, monkeypatch):
+    for name, value in WAYS[request.param].items():
+        monkeypatch.setattr(lockstep, name, value)
 
 
 def rows(k, d=6, n=300, seed=0):
@@ -24,14 +39,16 @@ def by_scikit_learn(Z, T, weight, ridge, intercept):
     return head.fit(Z, T, sample_weight=weight)
 
 
+@pytest.mark.parametrize("shape", [(300, 6), (20, 30)], ids=str)  # more rows than features, fewer
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("k", [1, 3])
-def test_each_problem_has_the_solution_that_it_has_alone(k, intercept):
-    Z, scores, weights = rows(k)
+def test_each_problem_has_the_solution_that_it_has_alone(k, intercept, shape, way):
+    Z, scores, weights = rows(k, n=shape[0], d=shape[1])
     T = scores.argmax(axis=1)
     group = np.repeat(np.arange(3), 2)
     ridge = np.tile(RIDGES, 3)
-    problems = LogisticProblems(Z, T, k, weights, group, ridge, intercept)
+    family = np.tile(np.arange(2), 3)
+    problems = LogisticProblems(Z, T, k, weights, group, ridge, intercept, family)
     B, b = problems.solve(tol=1e-9, max_iter=1000)
     for p, g in enumerate(group):
         expected = by_scikit_learn(Z, T, weights[g], ridge[p], intercept)
@@ -39,6 +56,21 @@ def test_each_problem_has_the_solution_that_it_has_alone(k, intercept):
         mine = b[p] - b[p].mean() if k > 1 else b[p]
         theirs = expected.intercept_ * np.ones(k)
         np.testing.assert_allclose(mine, theirs - theirs.mean() * (k > 1), rtol=0, atol=1e-5)
+
+
+def test_rows_that_are_left_out_are_forgotten(way):
+    # A fit that stops early on its way from one to all rows would still know them.
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(240, 40))
+    T = rng.integers(0, 2, 240)
+    weights = (np.arange(240) % 4 != np.arange(4)[:, None]) / 180
+    ridge = np.full(4, 1e-3)
+    problems = LogisticProblems(Z, T, 1, weights, np.arange(4), ridge, True, np.zeros(4, dtype=int))
+    B, b = problems.solve(tol=5e-4, max_iter=200)
+    for p in range(4):
+        out = weights[p] == 0
+        exact = by_scikit_learn(Z, T, weights[p], ridge[p], True)
+        assert np.mean((Z[out] @ B[p, 0] + b[p, 0] > 0) == exact.predict(Z[out])) > 0.9
 
 
 def test_rows_without_weight_have_no_say():

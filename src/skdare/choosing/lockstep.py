@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -26,10 +27,15 @@ MEMORY = 8
 # Features, or rows, up to which their correlations are worth a decomposition.
 _ROTATED = 2048
 # Parameters of one problem up to which its second derivative is worth as much.
-_CURVED = 400
+_CURVED = 800
 # How much farther from a minimum it may be taken, and how much closer to one it then leads.
 _ROUGH = 10.0
 _CLOSE = 0.2
+# Numbers from which products with the rows are most of the work: then a solution for a fourth of
+# them comes first, if these are more than features, and rows are left out as runs, if in few.
+_LARGE = 1 << 20
+_SAMPLED = 4
+_MOST_RUNS = 8
 _ARMIJO = 1e-4
 _MOST_HALVINGS = 20
 # Scores that are held at once, and numbers that a second derivative is made of.
@@ -86,7 +92,12 @@ class LogisticProblems:
             # From zero: a fit that stops early on its way from one to all rows would still know
             # the rows left out. That flattered plain ERM on four boards of gas sensors by five
             # points, and changed the choice.
-            return self._minimise(self._scaled(), everyone, start, tol, max_iter)
+            if self._is_large and len(self.Z) >= _SAMPLED * self._size:
+                some = self._sampled()
+                start = some._minimise(some._scaled(), everyone, start, tol, max_iter)
+            # Strong ridges take few iterations, and little more to be solved well.
+            tolerances = tol * (self._safe_ridge.min() / self._safe_ridge) ** 0.25
+            return self._minimise(self._scaled(), everyone, start, tolerances, max_iter)
         family = everyone if self.family is None else self.family
         wholes = self._wholes(family)
         members = np.arange(len(wholes.ridge))
@@ -95,6 +106,20 @@ class LogisticProblems:
         )
         coordinates = _Mapped([wholes._root(at, f) for f, at in enumerate(A)], family)
         return self._minimise(coordinates, everyone, A[family], _CLOSE * tol, max_iter)
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether products with the rows are most of the work."""
+        return self.Z.size >= _LARGE
+
+    def _sampled(self) -> LogisticProblems:
+        """The same problems on some of the rows."""
+        n = len(self.Z)
+        some = np.sort(np.random.default_rng(0).choice(n, n // _SAMPLED, replace=False))
+        weights = self.row_weights[:, some]
+        # One whose rows have no weight at all then starts from zero, as it would without these.
+        totals = np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(weights.dtype).tiny)
+        return replace(self, Z=self.Z[some], T=self.T[some], row_weights=weights / totals)
 
     def _wholes(self, family: np.ndarray) -> LogisticProblems:
         """One problem a family, in which its problems have the same share each."""
@@ -113,7 +138,7 @@ class LogisticProblems:
         coordinates: _Coordinates,
         problems: np.ndarray,
         start: np.ndarray,
-        tol: float,
+        tol: float | np.ndarray,
         max_iter: int,
     ) -> np.ndarray:
         """Solutions of some problems, (q, k, d + 1), to a gradient of ``tol`` in coordinates."""
@@ -154,10 +179,9 @@ class LogisticProblems:
 
     def _root(self, A: np.ndarray, p: int) -> np.ndarray:
         """L (m, m), lower triangular, with H = L Lᵀ for the curvature H of one problem at A."""
-        L: np.ndarray = linalg.cholesky(
-            self._second_derivative(A, p), lower=True, check_finite=False
-        )
-        return L
+        H = self._second_derivative(A, p)
+        L: np.ndarray = linalg.cholesky(H, lower=True, overwrite_a=True, check_finite=False)
+        return L.astype(self.Z.dtype)
 
     def _second_derivative(self, A: np.ndarray, p: int) -> np.ndarray:
         """H (m, m) of one problem at A (k, d + 1), by as many rows as it takes; invertible."""
@@ -181,40 +205,54 @@ class LogisticProblems:
         H = linalg.block_diag(*blocks) - mixed.T @ mixed
         return np.asarray(H.astype(np.float64) + np.diag(np.tile(ridge, self.k)))
 
+    @cached_property
+    def _runs(self) -> list[tuple[slice, np.ndarray]]:
+        """Rows that follow each other, and which weights (g,) do not leave all of them out."""
+        n = len(self.Z)
+        present = self.row_weights > 0
+        starts = [0, *(1 + np.flatnonzero((present[:, 1:] != present[:, :-1]).any(axis=0)))]
+        if not self._is_large or len(starts) > _MOST_RUNS:
+            return [(slice(0, n), np.ones(len(present), dtype=bool))]
+        return [(slice(a, b), present[:, a]) for a, b in pairwise([*starts, n])]
+
     def _losses(self, A: np.ndarray, problems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values (q,) of some problems at A, and gradients."""
-        n, d = self.Z.shape
-        q = len(problems)
+        d = self.Z.shape[1]
         B = A[:, :, :d]
         ridge = self.ridge[problems][:, None, None]
         value = 0.5 * np.sum(ridge * B * B, axis=(1, 2))
-        G = np.empty(A.shape)
-        step = max(1, _SCORES // (n * self.k))
-        for start in range(0, q, step):
-            part = slice(start, start + step)
-            weight = self.row_weights[self.group[problems[part]]]
-            F = (B[part].reshape(-1, d).astype(self.Z.dtype) @ self.Z.T).reshape(-1, self.k, n)
-            if self.intercept:
-                F += A[part, :, d:].astype(F.dtype)
-            value[part] += self._residuals(F, weight)
-            G[part, :, :d] = (F.reshape(-1, n) @ self.Z).reshape(-1, self.k, d)
-            G[part, :, d:] = F.sum(axis=2, keepdims=True)[:, :, : self.intercept]
-        G[:, :, :d] += ridge * B
+        G = np.zeros(A.shape)
+        G[:, :, :d] = ridge * B
+        A = A.astype(self.Z.dtype)
+        for rows, groups in self._runs:
+            chosen = np.flatnonzero(groups[self.group[problems]])
+            Z = self.Z[rows]
+            step = max(1, _SCORES // (len(Z) * self.k))
+            for start in range(0, len(chosen), step):
+                part = chosen[start : start + step]
+                weight = self.row_weights[self.group[problems[part]], rows]
+                F = (A[part, :, :d].reshape(-1, d) @ Z.T).reshape(len(part), self.k, -1)
+                if self.intercept:
+                    F += A[part, :, d:]
+                value[part] += self._residuals(F, self.T[rows], weight)
+                G[part, :, :d] += (F.reshape(-1, len(Z)) @ Z).reshape(len(part), self.k, d)
+                if self.intercept:
+                    G[part, :, d] += F.sum(axis=2)
         return value, G
 
-    def _residuals(self, F: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def _residuals(self, F: np.ndarray, T: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Turn scores into weighted residuals, in place; the losses."""
         if self.k == 1:
-            signs = np.where(self.T, F.dtype.type(1), F.dtype.type(-1))
+            signs = np.where(T, F.dtype.type(1), F.dtype.type(-1))
             margin = F[:, 0] * signs
             F[:, 0] = -weight * signs * special.expit(-margin)
             return _row_sums(weight * np.logaddexp(0.0, -margin))
         F -= F.max(axis=1, keepdims=True)
-        own = np.take_along_axis(F, self.T[None, None, :], axis=1)[:, 0]
+        own = np.take_along_axis(F, T[None, None, :], axis=1)[:, 0]
         np.exp(F, out=F)
         total = F.sum(axis=1)
         F *= (weight / total)[:, None, :]
-        F[:, self.T, np.arange(len(self.T))] -= weight
+        F[:, T, np.arange(len(T))] -= weight
         return _row_sums(weight * (np.log(total) - own))
 
 
@@ -278,7 +316,9 @@ class _Mapped:
         self.roots = roots
         self.which = which
         self.inverses: list[np.ndarray] = [
-            linalg.solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False)
+            linalg.solve_triangular(
+                L, np.eye(len(L), dtype=L.dtype), lower=True, check_finite=False
+            )
             for L in roots
         ]
 
@@ -295,25 +335,26 @@ class _Mapped:
         result = np.empty(A.shape)
         for i, M in enumerate(maps):
             chosen = self.which[problems] == i
-            result[chosen] = A[chosen] @ M
+            result[chosen] = A[chosen].astype(M.dtype, copy=False) @ M
         return result
 
 
 def lockstep_lbfgs(
-    evaluate: Evaluation, theta: np.ndarray, *, tol: float, max_iter: int
+    evaluate: Evaluation, theta: np.ndarray, *, tol: float | np.ndarray, max_iter: int
 ) -> np.ndarray:
     """Minima of several smooth convex functions, (p, m), all iterated together.
 
-    A problem is done when no entry of its gradient is above ``tol``, and costs nothing from then
-    on. Steps are halved until they descend.
+    A problem is done when no entry of its gradient is above ``tol``, one for all or one for each,
+    and costs nothing from then on. Steps are halved until they descend.
     """
     p = len(theta)
     active = np.arange(p)
+    tolerances = np.broadcast_to(tol, p)
     value, gradient = evaluate(theta, active)
     theta = theta.copy()
     history = _Histories()
     for _ in range(max_iter):
-        active = active[np.abs(gradient[active]).max(axis=1) > tol]
+        active = active[np.abs(gradient[active]).max(axis=1) > tolerances[active]]
         if not len(active):
             break
         direction = history.direction(active, gradient[active])
