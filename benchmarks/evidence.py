@@ -20,6 +20,7 @@ import evidence_adapt
 import evidence_choice
 import evidence_criteria
 import evidence_defaults
+import evidence_mixture
 import evidence_pool
 import evidence_regression
 import evidence_whitening
@@ -29,6 +30,7 @@ PARTS = {
     "defaults": evidence_defaults,
     "adapt": evidence_adapt,
     "choice": evidence_choice,
+    "mixture": evidence_mixture,
     "criteria": evidence_criteria,
     "pool": evidence_pool,
     "regression": evidence_regression,
