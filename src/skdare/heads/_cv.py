@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -15,7 +15,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from skdare._validation import InputError, Labels, check_choice, check_count, check_number, warn
 from skdare.arrays import Array, length
-from skdare.choosing.folds import Folds, folds_of
+from skdare.choosing.folds import Folds, alike, folds_of
 from skdare.choosing.log import SearchLog
 from skdare.choosing.rule import choose, scored
 from skdare.choosing.sample import rows_to_search
@@ -167,18 +167,29 @@ class _DARECV(AdjustedHead):
             # For every candidate anew; `_warn_of_unscored` says it once.
             warnings.simplefilter("ignore", UndefinedMetricWarning)
             warnings.filterwarnings("ignore", "y_pred contains classes not in y_true")
-            if problem.refitted is None:
-                scores = search(*rows_to_search(problem, statistics), folds=folds)
-            else:
-                scores = np.full((len(candidates), len(everyone)), np.nan)
-                for fold in folds:
-                    X = problem.refitted([e for e in everyone if e not in fold])
-                    own = replace(problem, X=X)
-                    fold_scores = search(*rows_to_search(own, ProblemStatistics(own)), folds=[fold])
-                    scores[:, fold] = fold_scores[:, fold]
+            scores = np.full((len(candidates), len(everyone)), np.nan)
+            for fold_problem, together in self._searched_together(problem, statistics, folds):
+                domains = [e for fold in together for e in fold]
+                scores[:, domains] = search(*fold_problem, folds=together)[:, domains]
         log.end(candidates, _mean(scores))
         self._warn_of_unscored(problem, folds, scores)
         return scores
+
+    def _searched_together(
+        self, problem: Problem, statistics: ProblemStatistics, folds: Folds
+    ) -> Iterator[tuple[tuple[Problem, ProblemStatistics], Folds]]:
+        """Folds with the rows to search them on: each its own where those are prepared anew."""
+        everyone = range(len(problem.index))
+        others = [[e for e in everyone if e not in fold] for fold in folds]
+        if problem.refitted is None:
+            units = [float(statistics.variances(chosen).mean()) for chosen in others]
+            rows = rows_to_search(problem, statistics)
+            for together in alike(folds, units):
+                yield rows, together
+            return
+        for fold, chosen in zip(folds, others, strict=True):
+            own = replace(problem, X=problem.refitted(chosen))
+            yield rows_to_search(own, ProblemStatistics(own)), [fold]
 
     def _warn_of_unscored(self, problem: Problem, folds: Folds, scores: np.ndarray) -> None:
         """Say which domains have no say in the choice for want of a class."""
