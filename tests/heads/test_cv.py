@@ -126,6 +126,20 @@ def test_the_search_equals_the_loop_over_domains_without_an_intercept(make, task
     assert agree(searched(head, "erm"), expected, problem)
 
 
+@pytest.mark.parametrize("task", ["classification", "binary"])
+def test_the_search_equals_the_loop_where_one_domain_is_far_larger(make, task):
+    problem = make(task)
+    X = problem.X.copy()
+    X[problem.rows("west"), 0] *= 1e3
+    problem = replace(problem, X=X)
+    options = {"strategies": ("erm",), "l2": (0.03,)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of that feature's variance
+        head = problem.fit(DAREClassifierCV(**options))
+        expected = by_hand(problem, lambda: head_of(problem, "ERM"))
+    assert agree(searched(head, "erm"), expected, problem)
+
+
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_the_ridge_may_be_zero(make, task):
     assert np.isfinite(every_strategy(make(task), l2=(0.0,)).best_score_)

@@ -11,6 +11,10 @@ from scipy.sparse import csgraph
 from skdare._validation import InputError
 from skdare.arrays import Index
 
+# Variance beside the usual one, below which a fold is searched alone; at 1e-6 its scores were off by
+# 0.1 to 0.2 when it was not.
+_SMALL = 0.1
+
 Folds = Sequence[Sequence[int]]
 """The numbers of the domains that are left out together."""
 
@@ -62,6 +66,24 @@ def units_of(
     if count == 1 and len(index) > 1:
         raise _nothing_to_leave_out(np.bincount(member), domains, groups)
     return [np.flatnonzero(unit == u).tolist() for u in range(count)]
+
+
+def alike(folds: Folds, units: Sequence[float]) -> list[list[Sequence[int]]]:
+    """Folds that can be searched together: what is left without each is of about one scale.
+
+    Without a domain of far larger features the others are small beside the unit that all folds
+    share, and a solver that stops at one gradient for all would stop there at once.
+
+    Parameters
+    ----------
+    folds : folds
+    units : sequence of float
+        Mean variance of a feature without each fold.
+    """
+    usual = np.median(units)
+    together = [fold for fold, unit in zip(folds, units, strict=True) if unit >= _SMALL * usual]
+    alone = [[fold] for fold, unit in zip(folds, units, strict=True) if unit < _SMALL * usual]
+    return [together, *alone]
 
 
 def _nothing_to_leave_out(

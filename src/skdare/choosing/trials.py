@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skdare.arrays import length
-from skdare.choosing.folds import Folds, folds_of
+from skdare.choosing.folds import Folds, alike, folds_of
 from skdare.choosing.log import SearchLog
 from skdare.choosing.mixtures import mixture_scores, separations_found, starting_point
 from skdare.choosing.rule import mean_scores
@@ -68,21 +68,22 @@ class _Parts:
     def __init__(self, problem: Problem, statistics: ProblemStatistics, folds: Folds) -> None:
         self.problem = problem
         self.folds = folds
-        self._whole = None
+        self._shared: list[SearchPart] = []
         if problem.refitted is None and folds:
-            self._whole = SearchPart(*rows_to_search(problem, statistics), folds)
+            rows = rows_to_search(problem, statistics)
+            units = [float(statistics.variances(self._without(fold)).mean()) for fold in folds]
+            self._shared = [SearchPart(*rows, some) for some in alike(folds, units)]
 
     def __iter__(self) -> Iterator[SearchPart]:
-        if self._whole is not None:
-            yield self._whole
-            return
+        yield from self._shared
         if self.problem.refitted is None:
             return
-        everyone = range(len(self.problem.index))
         for fold in self.folds:
-            X = self.problem.refitted([e for e in everyone if e not in fold])
-            own = replace(self.problem, X=X)
+            own = replace(self.problem, X=self.problem.refitted(self._without(fold)))
             yield SearchPart(*rows_to_search(own, ProblemStatistics(own)), [fold])
+
+    def _without(self, fold: Sequence[int]) -> list[int]:
+        return [e for e in range(len(self.problem.index)) if e not in fold]
 
     def no_scores(self, candidates: int) -> np.ndarray:
         """Scores of candidates before any are known."""

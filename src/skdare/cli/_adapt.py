@@ -139,7 +139,7 @@ def _check_head(saved: SavedModel) -> None:
     if not isinstance(saved.head, AdjustedHead):
         raise InputError(
             f"{saved.path} holds {type(saved.head).__name__}, which cannot adapt",
-            "fit one with --head dare",
+            "fit one with --head dare-cv or dare",
         )
     check_adaptable(saved, "adapt")
 

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @shared_options
-@click.option("--heads", callback=names, help="Heads to compare, by commas.")
+@click.option(
+    "--heads",
+    callback=names,
+    help="Heads to compare, by commas; dare-cv and dare-cv-adapted choose for themselves.",
+)
 @click.option(
     "--with",
     "extras",

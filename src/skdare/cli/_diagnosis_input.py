@@ -105,7 +105,7 @@ def _with_saved_head(path: str, options: dict[str, Any]) -> DiagnosisInput:
     saved = SavedModel.read(path)
     if not isinstance(saved.head, AdjustedHead):
         kind = type(saved.head).__name__
-        raise ValueError(f"{path} is a {kind}, which knows no domains; fit --head dare")
+        raise ValueError(f"{path} is a {kind}, which knows no domains; fit --head dare-cv or dare")
     check_adaptable(saved, "diagnose")
     sources = saved.sources([options["new"]], options["feature_key"])
     X = np.concatenate([rows for _, rows in saved.chunks(sources)])
