@@ -35,7 +35,7 @@ from skdare.whitening.prior import PriorRows
 from skdare.whitening.whitening import RowsAlike, Whitening
 
 # Three digits are enough to rank candidates.
-_TOL = 5e-4
+_TOL = 4e-4
 _MAX_ITER = 200
 
 Folds = Sequence[Sequence[int]]
