@@ -27,7 +27,7 @@ MEMORY = 8
 # Features, or rows, up to which their correlations are worth a decomposition.
 _ROTATED = 2048
 # Parameters of one problem up to which its second derivative is worth as much.
-_CURVED = 800
+_CURVED = 300
 # How much farther from a minimum it may be taken, and how much closer to one it then leads.
 _ROUGH = 10.0
 _CLOSE = 0.2
@@ -95,9 +95,7 @@ class LogisticProblems:
             if self._is_large and len(self.Z) >= _SAMPLED * self._size:
                 some = self._sampled()
                 start = some._minimise(some._scaled(), everyone, start, tol, max_iter)
-            # Strong ridges take few iterations, and little more to be solved well.
-            tolerances = tol * (self._safe_ridge.min() / self._safe_ridge) ** 0.25
-            return self._minimise(self._scaled(), everyone, start, tolerances, max_iter)
+            return self._minimise(self._scaled(), everyone, start, tol, max_iter)
         family = everyone if self.family is None else self.family
         wholes = self._wholes(family)
         members = np.arange(len(wholes.ridge))
@@ -138,7 +136,7 @@ class LogisticProblems:
         coordinates: _Coordinates,
         problems: np.ndarray,
         start: np.ndarray,
-        tol: float | np.ndarray,
+        tol: float,
         max_iter: int,
     ) -> np.ndarray:
         """Solutions of some problems, (q, k, d + 1), to a gradient of ``tol`` in coordinates."""
@@ -340,21 +338,20 @@ class _Mapped:
 
 
 def lockstep_lbfgs(
-    evaluate: Evaluation, theta: np.ndarray, *, tol: float | np.ndarray, max_iter: int
+    evaluate: Evaluation, theta: np.ndarray, *, tol: float, max_iter: int
 ) -> np.ndarray:
     """Minima of several smooth convex functions, (p, m), all iterated together.
 
-    A problem is done when no entry of its gradient is above ``tol``, one for all or one for each,
-    and costs nothing from then on. Steps are halved until they descend.
+    A problem is done when no entry of its gradient is above ``tol``, and costs nothing from then
+    on. Steps are halved until they descend.
     """
     p = len(theta)
     active = np.arange(p)
-    tolerances = np.broadcast_to(tol, p)
     value, gradient = evaluate(theta, active)
     theta = theta.copy()
     history = _Histories()
     for _ in range(max_iter):
-        active = active[np.abs(gradient[active]).max(axis=1) > tolerances[active]]
+        active = active[np.abs(gradient[active]).max(axis=1) > tol]
         if not len(active):
             break
         direction = history.direction(active, gradient[active])

@@ -34,7 +34,7 @@ from skdare.fitting.targets import Classes
 from skdare.whitening.whitening import Whitening
 
 # Three digits are enough to rank candidates.
-_TOL = 5e-4
+_TOL = 4e-4
 _MAX_ITER = 200
 
 
