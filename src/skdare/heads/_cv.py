@@ -177,22 +177,6 @@ class _DARECV(AdjustedHead):
             return False
         return not trials.candidates[main].adapts
 
-    def _searched_together(
-        self, problem: Problem, statistics: ProblemStatistics, folds: Folds
-    ) -> Iterator[tuple[tuple[Problem, ProblemStatistics], Folds]]:
-        """Folds with the rows to search them on: each its own where those are prepared anew."""
-        everyone = range(len(problem.index))
-        others = [[e for e in everyone if e not in fold] for fold in folds]
-        if problem.refitted is None:
-            units = [float(statistics.variances(chosen).mean()) for chosen in others]
-            rows = rows_to_search(problem, statistics)
-            for together in alike(folds, units):
-                yield rows, together
-            return
-        for fold, chosen in zip(folds, others, strict=True):
-            own = replace(problem, X=problem.refitted(chosen))
-            yield rows_to_search(own, ProblemStatistics(own)), [fold]
-
     def _warn_of_unscored(self, problem: Problem, folds: Folds, scores: np.ndarray) -> None:
         """Say which domains have no say in the choice for want of a class."""
         if is_regressor(self):
