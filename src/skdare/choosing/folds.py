@@ -11,8 +11,8 @@ from scipy.sparse import csgraph
 from skdare._validation import InputError
 from skdare.arrays import Index
 
-# Variance beside the usual one, below which a fold is searched alone; at 1e-6 its scores were off by
-# 0.1 to 0.2 when it was not.
+# Variance beside the usual one, below which a fold is searched alone: at 1e-6 its scores were off
+# by 0.1 to 0.2 when it was not.
 _SMALL = 0.1
 
 Folds = Sequence[Sequence[int]]
