@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from skdare import DAREClassifier, DAREClassifierCV, DARERegressorCV, load
+from skdare.arrays.passes import RowPart
 from skdare.fitting.domain_fit import domain_fit_of
 from skdare.fitting.guard import Guard, covariance_within, log_separation
 from skdare.fitting.mixture import ClassSums, sums_by_class
@@ -47,7 +48,8 @@ def new_rows(seed=11):
 
 
 def sums_of(X, numbers, k=3):
-    return sums_by_class(X, slice(0, len(X)), numbers, np.ones(len(X)), k)
+    part = RowPart(X, slice(0, len(X)), (np.ones(len(X)),))
+    return sums_by_class(part, numbers, X.mean(axis=0), k)
 
 
 def test_separation_is_the_ratio_of_scatters():

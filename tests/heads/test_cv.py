@@ -23,7 +23,7 @@ from skdare import (
     ReweightedClassifier,
 )
 from skdare._validation import InputError
-from skdare.choosing.strategies import STRATEGIES
+from skdare.choosing.strategies import BY_DEFAULT, STRATEGIES
 from skdare.datasets import load_digit_domains
 from skdare.whitening import prior
 
@@ -354,7 +354,7 @@ def test_a_verbose_search_prints_a_line_a_strategy_with_its_best_score(
     first, *lines = capsys.readouterr().out.splitlines()
     assert first == "Leaving 3 domains out in 3 folds for each of 19 candidates"
     results = head.cv_results_
-    for name, line in zip(head.strategies, lines, strict=True):
+    for name, line in zip(BY_DEFAULT, lines, strict=True):
         best = results["mean_test_score"][results["param_strategy"] == name].max()
         assert re.fullmatch(rf"{re.escape(name)} +{best:.3f} at l2=0\.\d+; \d+\.\ds", line)
 
@@ -398,7 +398,7 @@ def test_the_page_of_a_fitted_head_has_its_choice_and_a_row_a_strategy(three_cla
     heads, first, *rest = table.cells
     assert heads == ["strategy", "mean score", "worst domain", "gain over the simplest"]
     assert len(first) == 3  # the simplest gains nothing over itself
-    for name, row in zip(head.strategies[1:], rest, strict=True):
+    for name, row in zip(BY_DEFAULT[1:], rest, strict=True):
         assert row[0].removesuffix(" (chosen)") == name
         best = head.cv_results_["mean_test_score"][head.cv_results_["param_strategy"] == name].max()
         gain = float(row[3].split(" ± ")[0].replace("\u2212", "-"))

@@ -17,6 +17,7 @@ from skdare.adapting.stale_root import MAX_STALENESS, StaleRoot
 from skdare.adapting.stream_file import StreamFile, head_digest
 from skdare.adapting.stream_moments import NUMBERS, SHAPES, Forgetting, StreamMoments
 from skdare.arrays import Array
+from skdare.arrays.passes import RowPart
 from skdare.fitting.canonical_fit import CanonicalWeights, raw_weights
 from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of
 from skdare.fitting.mixture import sums_by_class
@@ -190,10 +191,11 @@ class Adapter:
             return None
         X, weight = self._sample.weighted_rows()
         V, b = raw_weights(weights, adjustment, self._prepared.shift(moments.mean, trust))
-        whole = slice(0, len(X))
-        numbers = predicted_columns(X, whole, V, b)
-        sums = sums_by_class(X, whole, numbers, weight, n_classes(self._head))
-        return self._guard.objection(sums, Moments.of(X, None, weight))
+        part = RowPart(X, slice(0, len(X)), (weight,))
+        numbers = predicted_columns(X, part.index, V, b)
+        own = Moments.of(X, None, weight)
+        sums = sums_by_class(part, numbers, own.mean, n_classes(self._head))
+        return self._guard.objection(sums, own)
 
     @property
     def _prepared(self) -> Adaptation:

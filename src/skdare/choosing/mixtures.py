@@ -13,6 +13,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from skdare.arrays import take
+from skdare.arrays.passes import RowPart
 from skdare.choosing.folds import Folds
 from skdare.choosing.left_out import LeftOut, possible
 from skdare.choosing.scoring import HeldOutScore, Scoring
@@ -54,7 +55,7 @@ def mixture_scores(
     score = HeldOutScore(problem.targets, scoring)
     scores = np.full((len(candidates), len(problem.index)), np.nan)
     folds = possible(folds, problem, statistics)
-    sums = ClassSums.of_problem(problem)
+    sums = _class_sums(problem, statistics)
 
     def score_all_on(base: str | None) -> None:
         start = time.perf_counter()
@@ -83,7 +84,7 @@ def separations_found(
     """How far apart the classes lie that a candidate finds in each domain left out; see `Guard`."""
     score = HeldOutScore(problem.targets)
     folds = possible(folds, problem, statistics)
-    sums = ClassSums.of_problem(problem)
+    sums = _class_sums(problem, statistics)
     separations = {}
     for left_out in LeftOut.of_folds(problem, statistics, candidate, folds, score):
         chosen = left_out.chosen
@@ -97,9 +98,15 @@ def separations_found(
             index = problem.index[e]
             numbers = predicted_columns(problem.X, index, *left_out.raw_weights(e, pair))
             k = len(sums[0].weight)
-            own = sums_by_class(problem.X, index, numbers, problem.domain_weight(e), k)
+            part = RowPart(problem.X, index, (problem.domain_weight(e),))
+            own = sums_by_class(part, numbers, statistics.domain_mean(e), k)
             separations[e] = log_separation(own, statistics.moments(e), within)
     return separations
+
+
+def _class_sums(problem: Problem, statistics: ProblemStatistics) -> list[ClassSums]:
+    means = [statistics.domain_mean(e) for e in range(len(problem.index))]
+    return ClassSums.of_problem(problem, means)
 
 
 def _classes_found(

@@ -53,7 +53,7 @@ def log_separation(sums: ClassSums, moments: Moments, within: np.ndarray) -> flo
     d = moments.d
     total = n * to_numpy(moments.second_moment(centered=True)) + d * within
     weight = np.where(sums.weight > 0, sums.weight, 1.0)
-    U = (sums.rows / weight - moments.mean[:, None]) * np.sqrt(sums.weight)
+    U = sums.deviations / np.sqrt(weight)
     factor = linalg.cho_factor(total, lower=True, check_finite=False)
     K = U.T @ linalg.cho_solve(factor, U, check_finite=False)
     apart = np.trace(np.linalg.solve(np.eye(len(K)) - K, K))

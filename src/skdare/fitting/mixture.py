@@ -19,11 +19,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy import linalg, special
+from scipy import linalg, sparse, special
 
 from skdare.arrays import (
-    Array,
-    Index,
     chunks,
     length,
     like,
@@ -31,7 +29,7 @@ from skdare.arrays import (
     to_numpy,
     transposed_product,
 )
-from skdare.arrays.passes import RowPart, visit_once
+from skdare.arrays.passes import RowPart, route
 from skdare.fitting.formulation import Formulation
 from skdare.fitting.problem import Problem
 from skdare.fitting.targets import Classes
@@ -77,26 +75,26 @@ class ClassSums:
     ----------
     weight : array of shape (k,)
         Weight of the rows of each class.
-    rows : array of shape (d, k)
-        Their weighted sums.
+    deviations : array of shape (d, k)
+        Weighted sums of their deviations from the mean of all rows.
     """
 
     weight: np.ndarray
-    rows: np.ndarray
+    deviations: np.ndarray
 
     @classmethod
-    def of_problem(cls, problem: Problem) -> list[ClassSums]:
-        """One for each domain of a problem with classes."""
+    def of_problem(cls, problem: Problem, means: Sequence[np.ndarray]) -> list[ClassSums]:
+        """One for each domain of a problem with classes, by their means on the host."""
         assert isinstance(problem.targets, Classes)
         visit = partial(_visit, len(problem.targets.classes))
         parts = [
             RowPart(problem.X, index, (problem.T[index], problem.weight[index]))
             for index in problem.index
         ]
-        return visit_once(visit, parts)
+        return list(route(parts).run(visit, means))
 
     def __add__(self, other: ClassSums) -> ClassSums:
-        return ClassSums(self.weight + other.weight, self.rows + other.rows)
+        return ClassSums(self.weight + other.weight, self.deviations + other.deviations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,15 +131,14 @@ class ClassPlaces:
             centres = np.stack([_back(W, m.mean[:, None])[:, 0] for W, m in pairs])
         origin = q @ centres
         shares = np.zeros_like(sums[0].weight)
-        totals = np.zeros_like(sums[0].rows)
+        totals = np.zeros_like(sums[0].deviations)
         scatter = np.zeros((d, d))
         for e, own in enumerate(sums):
             W = adjustments[e]
             weight = own.weight / n[e]
             away = centres[e] - origin
-            deviations = (own.rows - moments[e].mean[:, None] * own.weight) / n[e]
             shares += q[e] * weight
-            totals += q[e] * (_back(W, deviations) + away[:, None] * weight)
+            totals += q[e] * (_back(W, own.deviations / n[e]) + away[:, None] * weight)
             scatter += q[e] * canonical_covariance(moments[e], W)
             scatter += q[e] * away[:, None] * away
         # A class that these domains lack lies at the mean of all.
@@ -205,9 +202,9 @@ class ClassesFound:
         # every round and have low rank, it is factored once.
         self._scale = (1.0 - SHRINKAGE) / (n + d)
         total = self._scale * (n * rows.covariance + d * places.within)
-        ridge = SHRINKAGE * np.trace(places.within) / d
-        if not ridge > 0:
-            ridge = SHRINKAGE * np.trace(total) / d
+        # Classes of one point each scatter by nothing but rounding.
+        rounding = 1e-8 * (np.mean(places.means**2) + np.abs(np.diagonal(total)).mean())
+        ridge = max(SHRINKAGE * np.trace(places.within) / d, rounding) or 1.0
         total[np.diag_indices(d)] += ridge
         self._factor = linalg.cho_factor(total, lower=True, overwrite_a=True, check_finite=False)
 
@@ -278,8 +275,8 @@ def canonical_covariance(moments: Moments, W: Adjustment) -> np.ndarray:
 
 
 def _back(W: Adjustment, points: np.ndarray) -> np.ndarray:
-    """Points, (d, m), in canonical coordinates."""
-    return to_numpy(W.back(W.like(points))).astype(points.dtype, copy=False)
+    """Points, (d, m), in canonical coordinates: their dtype holds what that of W may not."""
+    return to_numpy(W.back(points)).astype(points.dtype, copy=False)
 
 
 def _by_class(F: np.ndarray) -> np.ndarray:
@@ -294,19 +291,25 @@ def _spread(F: np.ndarray, weight: np.ndarray) -> float:
 
 
 def sums_by_class(
-    X: Array, index: Index, numbers: np.ndarray, weight: np.ndarray, n_classes: int
+    part: RowPart, numbers: np.ndarray, mean: np.ndarray, n_classes: int
 ) -> ClassSums:
-    """Sums over the indexed rows, whose classes have these numbers."""
-    rows = np.zeros((X.shape[1], n_classes))
-    for place, chunk in chunks(X, index):
+    """Sums over rows whose classes have these numbers; the part's last column is their weight."""
+    weight = to_numpy(part.columns[-1])
+    totals = np.bincount(numbers, weight, n_classes)
+    sums = np.zeros((part.X.shape[1], n_classes))
+    for place, chunk in chunks(part.X, part.index):
         member = np.zeros((length(place), n_classes))
         member[np.arange(len(member)), numbers[place]] = weight[place]
-        with products_of(X):
-            rows += to_numpy(transposed_product(chunk, like(member, chunk))).astype(np.float64)
-    return ClassSums(np.bincount(numbers, weight, n_classes), rows)
+        subtracted = None if sparse.issparse(chunk) else like(mean, chunk)
+        rows = chunk if subtracted is None else chunk - subtracted
+        with products_of(part.X):
+            sums += to_numpy(transposed_product(rows, like(member, chunk))).astype(np.float64)
+        # What rounding left of the mean, or all of it.
+        rest = mean if subtracted is None else mean - to_numpy(subtracted).astype(np.float64)
+        sums -= rest[:, None] * member.sum(axis=0)
+    return ClassSums(totals, sums)
 
 
-def _visit(n_classes: int, part: RowPart, _: None) -> ClassSums:
-    """Sums of a part, where its rows lie."""
-    T, weight = (to_numpy(column) for column in part.columns)
-    return sums_by_class(part.X, part.index, T, weight, n_classes)
+def _visit(n_classes: int, part: RowPart, mean: np.ndarray) -> ClassSums:
+    """Sums of a part by its targets, where its rows lie."""
+    return sums_by_class(part, to_numpy(part.columns[0]), mean, n_classes)

@@ -125,7 +125,7 @@ class AdjustedHead(Head):
             )
         sums = None
         if mixture is not None or separations is not None:
-            sums = ClassSums.of_problem(problem)
+            sums = ClassSums.of_problem(problem, [statistics.domain_mean(e) for e in domains])
         host_moments, host_adjustments = host_copies()
         if adapting is not None:
             adaptation = Adaptation.of(adapting_fit, host_moments, mixture, sums)

@@ -40,7 +40,7 @@ class _DARECV(AdjustedHead):
     def __init__(
         self,
         *,
-        strategies: Sequence[str] = BY_DEFAULT,
+        strategies: Sequence[str] | None = None,
         l2: Sequence[float] = (1e-3, 1e-2, 1e-1),
         shrinkage: Sequence[float] = (0.5,),
         scoring: Scoring = None,
@@ -99,9 +99,11 @@ class _DARECV(AdjustedHead):
     def _check_options(self) -> None:
         for name in ("strategies", "l2", "shrinkage"):
             values = getattr(self, name)
+            if name == "strategies" and values is None:
+                continue
             if isinstance(values, str) or not np.iterable(values) or not list(values):
                 raise ValueError(f"{name} is {values!r}; pass a sequence of candidates")
-        for strategy in self.strategies:
+        for strategy in self.strategies or ():
             check_choice("strategies", strategy, tuple(STRATEGIES))
         for value in self.l2:
             check_number("l2", value)
@@ -118,7 +120,7 @@ class _DARECV(AdjustedHead):
 
     def _solve(self, problem: Problem, statistics: ProblemStatistics) -> None:
         classes = isinstance(problem.targets, Classes)
-        names = applicable(self.strategies, problem.d, classes=classes)
+        names = applicable(self.strategies or BY_DEFAULT, problem.d, classes=classes)
         if any(STRATEGIES[name].adapts for name in names):
             problem.check_covariances([0.0], "strategies=('erm', 'reweighted')")
         options = SearchOptions(
@@ -318,20 +320,23 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
 
     Every candidate is scored on training domains that it was not fitted to. Two are
     chosen: what ``predict`` uses, which needs no rows of a new domain, and what ``adapt`` does with
-    unlabelled ones. Where adapting did not pay, ``adapt`` gives a head that predicts as this one,
-    and says so.
+    unlabelled ones. Where adapting did not pay, or where the new rows speak against it, ``adapt``
+    gives a head that predicts as this one, and says so.
 
     If the features come from a network that was fine-tuned on these same domains, leaving one
     out no longer imitates an unseen domain, and the search leans towards no adjustment.
 
     Parameters
     ----------
-    strategies : sequence of str, default=("erm", "reweighted", "center", "standardize", "whiten")
+    strategies : sequence of str, optional
         Which of these to consider. "erm" and "reweighted" need no rows of a new domain. "center"
         subtracts each domain's mean, "standardize" also divides by its feature scales, and
-        "whiten" also takes out correlations, each in training and in `adapt`; of more than 4,096
-        features "whiten" is not tried. Beside these, "averaged" and "raw" whiten by raw second
-        moments, with the averaged adjustment and adapted, as in `DAREClassifier`.
+        "whiten" also takes out correlations, each in training and in `adapt`. "mixture",
+        "center+mixture" and "standardize+mixture" also look for the classes among the new rows,
+        each of which may have moved by itself; "translate" moves all of them by one vector, and
+        estimates their shares. "averaged" and "raw" whiten by raw second moments, with the averaged
+        adjustment and adapted, as in `DAREClassifier`. Default: all but these two; of more than
+        4,096 features neither "whiten" nor mixtures.
     l2 : sequence of float, default=(0.001, 0.01, 0.1)
         Candidates for the ridge penalty.
     shrinkage : sequence of float in [0, 1], default=(0.5,)
@@ -342,8 +347,8 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         "neg_root_mean_squared_error". Default: accuracy, or R² with -1 for anything below. A domain
         that lacks a class which the scorer needs has no say.
     standard_errors : float, default=1.0
-        By how many standard errors of its gain, over left-out domains, a candidate must beat the
-        simplest strategy; 0 takes the highest mean.
+        By how many standard errors of its gain, over left-out domains, what ``predict`` uses must
+        beat the simplest strategy; 0 takes the highest mean. `adapt` takes the highest mean.
     max_folds : int, default=8
         Where there are more domains than this, several are left out together.
     n_jobs : int, optional
@@ -397,14 +402,14 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     >>> from skdare.datasets import make_latent_domains
     >>> data = make_latent_domains(random_state=0)
     >>> head = DAREClassifierCV().fit(data.X, data.y, domains=data.domains)
-    >>> head.best_params_["strategy"] in head.strategies
-    True
+    >>> sorted(head.best_params_)
+    ['l2', 'shrinkage', 'strategy']
     """
 
     def __init__(
         self,
         *,
-        strategies: Sequence[str] = BY_DEFAULT,
+        strategies: Sequence[str] | None = None,
         l2: Sequence[float] = (1e-3, 1e-2, 1e-1),
         shrinkage: Sequence[float] = (0.5,),
         scoring: Scoring = None,
@@ -448,12 +453,12 @@ class DARERegressorCV(RegressorHead, _DARECV):
 
     Parameters
     ----------
-    strategies : sequence of str, default=("erm", "reweighted", "center", "standardize", "whiten")
+    strategies : sequence of str, optional
         Which of these to consider. "erm" and "reweighted" need no rows of a new domain. "center"
         subtracts each domain's mean, "standardize" also divides by its feature scales, and
-        "whiten" also takes out correlations, each in training and in `adapt`; of more than 4,096
-        features "whiten" is not tried. Beside these, "averaged" and "raw" whiten by raw second
-        moments, with the averaged adjustment and adapted, as in `DARERegressor`.
+        "whiten" also takes out correlations, each in training and in `adapt`. "averaged" and "raw"
+        whiten by raw second moments, with the averaged adjustment and adapted, as in
+        `DARERegressor`. Default: all but these two; of more than 4,096 features not "whiten".
     l2 : sequence of float, default=(0.001, 0.01, 0.1)
         Candidates for the ridge penalty.
     shrinkage : sequence of float in [0, 1], default=(0.5,)
@@ -464,7 +469,7 @@ class DARERegressorCV(RegressorHead, _DARECV):
         "neg_root_mean_squared_error". Default: accuracy, or R² with -1 for anything below.
     standard_errors : float, default=1.0
         By how many standard errors of its gain, over left-out domains, a candidate must beat the
-        simplest strategy; 0 takes the highest mean.
+        simplest strategy, and one that adapts what ``predict`` uses; 0 takes the highest mean.
     max_folds : int, default=8
         Where there are more domains than this, several are left out together.
     n_jobs : int, optional
