@@ -17,14 +17,13 @@ from skdare.arrays.passes import RowPart
 from skdare.choosing.folds import Folds
 from skdare.choosing.left_out import LeftOut, possible
 from skdare.choosing.scoring import HeldOutScore, Scoring
-from skdare.choosing.search import Fits
+from skdare.choosing.search import Fits, SearchResult
 from skdare.choosing.strategies import STRATEGIES, Candidate
 from skdare.fitting.guard import covariance_within, log_separation
 from skdare.fitting.mixture import (
     ClassesFound,
     ClassPlaces,
     ClassSums,
-    Mixture,
     NewRows,
     sums_by_class,
 )
@@ -40,7 +39,7 @@ def starting_point(name: str, candidates: Sequence[Candidate], means: np.ndarray
     return max(own, key=lambda c: means[c])
 
 
-def mixture_scores(
+def mixture_results(
     problem: Problem,
     statistics: ProblemStatistics,
     candidates: Sequence[Candidate],
@@ -50,35 +49,40 @@ def mixture_scores(
     scoring: Scoring = None,
     n_jobs: int | None = None,
     timed: Callable[[Candidate, float], None] | None = None,
-) -> np.ndarray:
-    """Score of every mixture on every domain, from fits without it, (candidates, domains)."""
+) -> SearchResult:
+    """Weights and score of every mixture on every domain, from fits without it."""
     score = HeldOutScore(problem.targets, scoring)
-    scores = np.full((len(candidates), len(problem.index)), np.nan)
+    result = SearchResult(
+        np.full((len(candidates), len(problem.index)), np.nan), [{} for _ in candidates]
+    )
     folds = possible(folds, problem, statistics)
     sums = _class_sums(problem, statistics)
 
-    def score_all_on(base: str | None) -> None:
+    def try_all_on(base: str | None) -> None:
         start = time.perf_counter()
         own = [c for c in range(len(candidates)) if _base(candidates[c]) == base]
         for left_out in LeftOut.of_folds(problem, statistics, candidates[own[0]], folds, score):
             for e, found in _classes_found(left_out, sums):
                 for c in own:
-                    weights = found.weights(_mixture(candidates[c]), *fits[c][e])
-                    scores[c, e] = left_out.score(e, weights)
+                    mixture = candidates[c].mixture
+                    assert mixture is not None
+                    weights = found.weights(mixture, *fits[c][e])
+                    result.fits[c][e] = weights
+                    result.scores[c, e] = left_out.score(e, weights)
         if timed is not None:
             for c in own:
                 timed(candidates[c], (time.perf_counter() - start) / len(own))
 
     with ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
-        list(pool.map(score_all_on, dict.fromkeys(map(_base, candidates))))
-    return scores
+        list(pool.map(try_all_on, dict.fromkeys(map(_base, candidates))))
+    return result
 
 
 def separations_found(
     problem: Problem,
     statistics: ProblemStatistics,
     candidate: Candidate,
-    fits: Fits,
+    weights: Fits,
     folds: Folds,
 ) -> dict[int, float]:
     """How far apart the classes lie that a candidate finds in each domain left out; see `Guard`."""
@@ -90,16 +94,11 @@ def separations_found(
         chosen = left_out.chosen
         moments = [statistics.moments(e) for e in chosen]
         within = covariance_within([sums[e] for e in chosen], moments)
-        weights = {e: fits[e] for e in left_out.fold}
-        if candidate.mixture is not None:
-            pairs = _classes_found(left_out, sums)
-            weights = {e: found.weights(candidate.mixture, *fits[e]) for e, found in pairs}
-        for e, pair in weights.items():
+        for e in left_out.fold:
             index = problem.index[e]
-            numbers = predicted_columns(problem.X, index, *left_out.raw_weights(e, pair))
-            k = len(sums[0].weight)
+            numbers = predicted_columns(problem.X, index, *left_out.raw_weights(e, weights[e]))
             part = RowPart(problem.X, index, (problem.domain_weight(e),))
-            own = sums_by_class(part, numbers, statistics.domain_mean(e), k)
+            own = sums_by_class(part, numbers, statistics.domain_mean(e), len(sums[0].weight))
             separations[e] = log_separation(own, statistics.moments(e), within)
     return separations
 
@@ -127,11 +126,6 @@ def _classes_found(
         weight = problem.domain_weight(e)
         rows = NewRows.of(X, weight, statistics.moments(e), *left_out.adjusted(e))
         yield e, ClassesFound(places, rows)
-
-
-def _mixture(candidate: Candidate) -> Mixture:
-    assert candidate.mixture is not None
-    return candidate.mixture
 
 
 def _base(candidate: Candidate) -> str | None:

@@ -13,7 +13,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from skdare.arrays import length
 from skdare.choosing.folds import Folds, alike, folds_of
 from skdare.choosing.log import SearchLog
-from skdare.choosing.mixtures import mixture_scores, separations_found, starting_point
+from skdare.choosing.mixtures import mixture_results, separations_found, starting_point
 from skdare.choosing.rule import mean_scores
 from skdare.choosing.sample import rows_to_search
 from skdare.choosing.scoring import Scoring
@@ -103,6 +103,8 @@ class Trials:
         On every domain, without it in the fit; NaN where it could not be left out.
     fits : list of Fits
         Those of each candidate, or those that a mixture started from.
+    adapted : list of Fits
+        The same, with what a mixture made of them.
     parts : iterable of SearchPart
         The rows.
     """
@@ -111,6 +113,7 @@ class Trials:
     folds: Folds
     scores: np.ndarray
     fits: list[Fits]
+    adapted: list[Fits]
     parts: Iterable[SearchPart]
 
     def start(self, c: int) -> CanonicalWeights | None:
@@ -125,7 +128,7 @@ class Trials:
         found: dict[int, float] = {}
         for part in self.parts:
             found |= separations_found(
-                part.problem, part.statistics, self.candidates[c], self.fits[c], part.folds
+                part.problem, part.statistics, self.candidates[c], self.adapted[c], part.folds
             )
         return np.array(list(found.values()))
 
@@ -151,12 +154,20 @@ def try_all(problem: Problem, statistics: ProblemStatistics, options: SearchOpti
         Candidate(name, candidates[c].formulation) for name, c in zip(mixtures, starts, strict=True)
     ]
     with _undefined_scores_ignored():
-        mixed = _mixed(parts, on_top, [fits[c] for c in starts], options, log)
+        mixed, adapted = _mixed(parts, on_top, [fits[c] for c in starts], options, log)
     asked = [c for c, candidate in enumerate(candidates) if candidate.strategy in names]
     candidates = [candidates[c] for c in asked] + on_top
     scores = np.concatenate([scores[asked], mixed])
     log.end(candidates, mean_scores(scores))
-    return Trials(candidates, folds, scores, [fits[c] for c in (*asked, *starts)], parts)
+    asked_fits = [fits[c] for c in asked]
+    return Trials(
+        candidates,
+        folds,
+        scores,
+        asked_fits + [fits[c] for c in starts],
+        asked_fits + adapted,
+        parts,
+    )
 
 
 @contextmanager
@@ -197,13 +208,14 @@ def _mixed(
     fits: Sequence[Fits],
     options: SearchOptions,
     log: SearchLog,
-) -> np.ndarray:
-    """Scores of mixtures that start from these fits."""
+) -> tuple[np.ndarray, list[Fits]]:
+    """Scores of mixtures that start from these fits, and what they make of them."""
     scores = parts.no_scores(len(mixtures))
+    adapted: list[Fits] = [{} for _ in mixtures]
     if not mixtures:
-        return scores
+        return scores, adapted
     for part in parts:
-        found = mixture_scores(
+        result = mixture_results(
             part.problem,
             part.statistics,
             mixtures,
@@ -213,5 +225,7 @@ def _mixed(
             n_jobs=options.n_jobs,
             timed=log.done,
         )
-        scores[:, part.left_out] = found[:, part.left_out]
-    return scores
+        scores[:, part.left_out] = result.scores[:, part.left_out]
+        for own, more in zip(adapted, result.fits, strict=True):
+            own |= more
+    return scores, adapted

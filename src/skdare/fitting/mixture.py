@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy import linalg, sparse, special
+from scipy import linalg, sparse
 
 from skdare.arrays import (
     chunks,
@@ -33,6 +33,7 @@ from skdare.arrays.passes import RowPart, route
 from skdare.fitting.formulation import Formulation
 from skdare.fitting.problem import Problem
 from skdare.fitting.targets import Classes
+from skdare.objective.losses import softmax
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
 
@@ -235,11 +236,11 @@ class ClassesFound:
         Z = self.rows.Z
         weight = self.rows.weight[:, None].astype(Z.dtype)
         training = self.places.means - self.rows.mean[:, None]
-        R = special.softmax(F, axis=1)
+        R = softmax(F)
         for _ in range(_ROUNDS):
             weighted = R * weight
             N = weighted.sum(axis=0, dtype=np.float64)
-            S = (Z.T @ weighted).astype(np.float64)
+            S = (weighted.T @ Z).T.astype(np.float64)
             shares = self.places.shares
             log_shares = np.zeros(len(N))
             if mixture.estimate_shares:
@@ -251,7 +252,7 @@ class ClassesFound:
             P = self._solve(M, S, N)
             offset = log_shares - 0.5 * np.sum(M * P, axis=0)
             previous = R
-            R = special.softmax(F + Z @ P.astype(Z.dtype) + offset, axis=1)
+            R = softmax(F + Z @ P.astype(Z.dtype) + offset)
             if np.abs(R - previous).max() < _SETTLED:
                 break
         return P, offset
@@ -259,11 +260,15 @@ class ClassesFound:
     def _solve(self, M: np.ndarray, S: np.ndarray, N: np.ndarray) -> np.ndarray:
         """C⁻¹ M by Woodbury's identity, for the scatter about M: Σ z zᵀ - S Mᵀ - M Sᵀ + M N Mᵀ."""
         k = len(N)
-        U = np.hstack([S, M])
+        one = np.arange(k)
+        U = np.concatenate([S, M], axis=1)
         X = linalg.cho_solve(self._factor, U, check_finite=False)
-        middle = np.block([[np.diag(N), np.eye(k)], [np.eye(k), np.zeros((k, k))]])
-        inner = middle / self._scale - U.T @ X
-        P: np.ndarray = X[:, k:] + X @ np.linalg.solve(inner, U.T @ X[:, k:])
+        K = U.T @ X
+        inner = -K
+        inner[one, one] += N / self._scale
+        inner[one, k + one] += 1.0 / self._scale
+        inner[k + one, one] += 1.0 / self._scale
+        P: np.ndarray = X[:, k:] + X @ np.linalg.solve(inner, K[:, k:])
         return P
 
 
