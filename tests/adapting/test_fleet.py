@@ -238,3 +238,14 @@ def rows_for_many():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 5))
     return X, (X @ rng.normal(size=(5, 3))).argmax(axis=1)
+
+
+@pytest.mark.parametrize("form", ["centered"])
+def test_a_fleet_that_only_centres_is_an_adapter_for_each_device(form):
+    head = fit(adaptation=form, adjust=False, mean_penalty=0.0)
+    X = rows_of_a_domain(60, 9)
+    fleet = head.fleet(rank=24).partial_fit(X, ["a"] * len(X))
+    adapted = head.adapt(X)
+    expected = adapted.decision_function(X)
+    np.testing.assert_allclose(fleet.decision_function(X, ["a"] * len(X)), expected, atol=1e-4)
+    np.testing.assert_allclose(fleet.head_of("a").coef_, adapted.coef_, atol=1e-5)

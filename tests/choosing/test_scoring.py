@@ -6,6 +6,7 @@ from sklearn.metrics import get_scorer
 
 from skdare import DAREClassifierCV, DARERegressorCV, ERMClassifier, ERMRegressor
 from skdare._input_error import InputError
+from skdare.datasets import make_latent_domains
 
 
 def left_out(problem, head, scoring):
@@ -57,7 +58,7 @@ def scores_of(head, e):
 
 def test_a_domain_without_which_one_class_is_left_has_no_say(three_classes):
     y = np.where(three_classes.domains == "west", three_classes.y > 0, 0)
-    with pytest.warns(UserWarning, match="without domain 'west' the other domains have a single"):
+    with pytest.warns(UserWarning, match="leaving out domain 'west' leaves a single class"):
         head = DAREClassifierCV(l2=(0.1,)).fit(three_classes.X, y, domains=three_classes.domains)
     assert np.isnan(scores_of(head, 2)).all()
     assert np.isfinite(scores_of(head, 0)).all()
@@ -113,3 +114,19 @@ def test_threads_change_nothing(three_classes, n_jobs):
         for n in (None, n_jobs)
     )
     np.testing.assert_array_equal(alone, together)
+
+
+@pytest.mark.parametrize("scoring", [None, "accuracy", "neg_log_loss"])
+def test_a_weight_of_two_is_a_row_given_twice(scoring):
+    data = make_latent_domains(4, 60, 5, random_state=0)
+    weight = np.random.default_rng(0).integers(1, 4, len(data.y))
+    options = {"strategies": ("erm",), "l2": (0.05,), "scoring": scoring}
+    weighted = DAREClassifierCV(**options).fit(
+        data.X, data.y, domains=data.domains, sample_weight=weight
+    )
+    repeated = DAREClassifierCV(**options).fit(
+        np.repeat(data.X, weight, axis=0),
+        np.repeat(data.y, weight),
+        domains=np.repeat(data.domains, weight),
+    )
+    assert weighted.best_score_ == pytest.approx(repeated.best_score_, abs=2e-3)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.feature_selection import SelectFromModel, SelectKBest
+from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThreshold
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline, make_union
@@ -21,6 +21,7 @@ from sklearn.preprocessing import (
     StandardScaler,
     TargetEncoder,
 )
+from sklearn.random_projection import GaussianRandomProjection
 
 import skdare
 from skdare import DAREClassifierCV, DARERegressorCV, ERMClassifier
@@ -398,3 +399,26 @@ def test_what_preparation_leaves_unfit_is_refused(three_classes):
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="contains NaN"):
         three_classes.fit(DAREClassifierCV(preparation=StandardScaler()), X)
+
+
+def test_a_preparation_may_give_other_features_without_a_domain(three_classes):
+    search = DAREClassifierCV(preparation=VarianceThreshold())
+    X = np.column_stack([three_classes.X, three_classes.domains == "north"]).astype(float)
+    head = three_classes.fit(search, X)
+    assert head.n_features_in_ == X.shape[1]
+
+
+def test_a_random_preparation_is_fitted_once_a_fold(three_classes):
+    counted = CountedProjection(4)
+    CountedProjection.fits = 0
+    head = three_classes.fit(DAREClassifierCV(preparation=counted))
+    assert CountedProjection.fits == 1 + len(three_classes.labels)
+    assert head.adapt(three_classes.X[:50]).adapted_rows_ in (None, 50)
+
+
+class CountedProjection(GaussianRandomProjection):
+    fits = 0
+
+    def fit(self, X, y=None):
+        CountedProjection.fits += 1
+        return super().fit(X, y)

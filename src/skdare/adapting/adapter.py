@@ -37,6 +37,10 @@ _NUMBERS = NUMBERS | {
 }
 
 
+# Where the adapted head counts less than this beside the unadapted one, little can go wrong.
+_GUARDED = 0.8
+
+
 class Adapter:
     """Takes the unlabelled rows of a new domain, in any chunks, and gives the adapted head.
 
@@ -187,7 +191,7 @@ class Adapter:
         self, adjustment: Adjustment, weights: CanonicalWeights, moments: Moments, trust: Trust
     ) -> str | None:
         """What the rows seen have against these weights for them, if anything."""
-        if self._guard is None or self._sample is None:
+        if self._guard is None or self._sample is None or trust.head < _GUARDED:
             return None
         X, weight = self._sample.weighted_rows()
         V, b = raw_weights(weights, adjustment, self._prepared.shift(moments.mean, trust))

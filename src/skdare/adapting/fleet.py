@@ -255,6 +255,8 @@ class Fleet:
     def _inverse_root(self, moments: LowRankMoments) -> tuple[float, np.ndarray]:
         """Inverse root of the shrunk second moment: everywhere, and more along its directions."""
         whitening = self._adaptation.whitening
+        if not whitening.adjust:
+            return self._adaptation.guess.scale, np.zeros(len(moments.values))
         rho = whitening.shrinkage
         assert not isinstance(rho, str)  # refused at the start
         return moments.inverse_root(rho, ridge_of(rho, whitening.target, moments.scale))
@@ -351,8 +353,8 @@ def _check_sketchable(head: Any) -> None:
     if whitening.target in ("pooled", "diagonal"):
         raise ValueError(
             "a fleet keeps a few directions of each device and shrinks towards a multiple of the "
-            "identity; fit with shrinkage_target='scaled' or 'identity', or use an adapter for "
-            "each device"
+            "identity; fit with shrinkage_target='scaled' or 'identity' (a choosing head with "
+            "strategies=('raw',) or ('center',)), or use an adapter for each device"
         )
     if isinstance(whitening.shrinkage, str):
         raise ValueError(

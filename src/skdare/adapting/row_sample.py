@@ -13,12 +13,15 @@ from skdare.arrays import Array, take, to_numpy
 FOR_A_MIXTURE = 8192
 FOR_A_GUARD = 1024
 _MOST_NUMBERS = 1 << 24
+# After so many half-lives a row counts a millionth.
+_REMEMBERED = 20
 
 
 class RowSample:
     """Every row of a stream while they are few, then every second, fourth, eighth and so on.
 
-    Which rows are kept depends on their number in the stream alone, not on how it is cut.
+    Rows that are all but forgotten are dropped. Which rows are kept depends on their number in the
+    stream alone, not on how it is cut.
 
     Parameters
     ----------
@@ -37,35 +40,55 @@ class RowSample:
         """Take more rows: any array, sparse matrix or reader of rows."""
         step = self._step
         numbers = np.arange(-self.n_seen % step, X.shape[0], step)
-        rows = take(X, numbers)
-        self._chunks.append(rows.toarray() if sparse.issparse(rows) else to_numpy(rows))
         self.n_seen += X.shape[0]
-        if self._step > step:
-            self._chunks = [self._rows()[:: self._step // step]]
+        if len(numbers):
+            rows = take(X, numbers)
+            self._chunks.append(rows.toarray() if sparse.issparse(rows) else to_numpy(rows))
+        thinned = self._step // step
+        if thinned > 1:
+            self._chunks = [np.concatenate(self._chunks)[::thinned]]
+        if len(self._chunks) > self._limit:
+            self._drop_forgotten()
 
     def weighted_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows, and what each counts."""
-        self._chunks = [self._rows()]
+        self._drop_forgotten()
         rows = self._chunks[0]
-        age = self.n_seen - 1 - self._step * np.arange(len(rows))
         half_life = self.forgetting.half_life
+        age = self.n_seen - 1 - self._numbers
         weight = np.ones(len(rows)) if half_life is None else 2.0 ** (-age / half_life)
         return rows, weight
 
     def restore(self, rows: np.ndarray, n_seen: int) -> None:
         """Go on from these rows of a stream."""
         self.n_seen = n_seen
-        if len(rows) != -(-n_seen // self._step):
+        if len(rows) != len(self._numbers):
             raise ValueError("the sample does not have the rows of such a stream")
         self._chunks = [rows]
+
+    def _drop_forgotten(self) -> None:
+        rows = np.concatenate(self._chunks)
+        self._chunks = [rows[len(rows) - len(self._numbers) :]]
+
+    @property
+    def _remembered(self) -> int:
+        """How many of the last rows still count."""
+        half_life = self.forgetting.half_life
+        if half_life is None:
+            return self.n_seen
+        return min(self.n_seen, max(2, int(np.ceil(_REMEMBERED * half_life))))
 
     @property
     def _step(self) -> int:
         """The rows kept are those whose number is a multiple of this."""
         step = 1
-        while -(-self.n_seen // step) > self._limit:
+        while -(-self._remembered // step) > self._limit:
             step *= 2
         return step
 
-    def _rows(self) -> np.ndarray:
-        return np.concatenate(self._chunks) if len(self._chunks) > 1 else self._chunks[0]
+    @property
+    def _numbers(self) -> np.ndarray:
+        """The numbers of the rows kept."""
+        step = self._step
+        first = self.n_seen - self._remembered
+        return np.arange(first + -first % step, self.n_seen, step)

@@ -95,7 +95,7 @@ class StreamFile:
 
 
 def head_digest(head: Any) -> str:
-    """A checksum of all that adapting with this head depends on."""
+    """A checksum of the weights, the guess, the mixture and the guard that adapting goes by."""
     digest = hashlib.sha256()
     arrays = [head.coef_, head.intercept_]
     fit = domain_fit_of(head)

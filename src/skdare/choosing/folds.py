@@ -43,6 +43,11 @@ def folds_of(sizes: Sequence[int], at_most: int, units: Folds | None = None) -> 
     return [sorted(fold) for fold in folds]
 
 
+def others(fold: Sequence[int], n_domains: int) -> list[int]:
+    """The domains that are not in a fold."""
+    return [e for e in range(n_domains) if e not in fold]
+
+
 def units_of(
     index: Sequence[Index], codes: np.ndarray, domains: Sequence[Hashable], groups: list[Hashable]
 ) -> list[list[int]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from skdare.arrays.passes import RowPart
-from skdare.choosing.folds import Folds
+from skdare.choosing.folds import Folds, others
 from skdare.choosing.scoring import HeldOutScore
 from skdare.choosing.strategies import Candidate
 from skdare.fitting.canonical_fit import CanonicalWeights, raw_weights
@@ -25,7 +25,7 @@ def possible(folds: Folds, problem: Problem, statistics: ProblemStatistics) -> l
     kept = []
     for fold in folds:
         try:
-            statistics.unit(others(fold, statistics))
+            statistics.unit(others(fold, len(statistics.domains)))
         except RowsAlike:
             continue
         if not leaves_one_class(problem, fold):
@@ -37,13 +37,8 @@ def leaves_one_class(problem: Problem, fold: Sequence[int]) -> bool:
     """Whether the other domains have a single class, so that there is nothing to learn there."""
     if not isinstance(problem.targets, Classes):
         return False
-    rest = [problem.T[i] for e, i in enumerate(problem.index) if e not in fold]
+    rest = [problem.T[problem.index[e]] for e in others(fold, len(problem.index))]
     return len(np.unique(np.concatenate(rest))) == 1
-
-
-def others(fold: Sequence[int], statistics: ProblemStatistics) -> list[int]:
-    """The domains that are not in a fold."""
-    return [e for e in range(len(statistics.domains)) if e not in fold]
 
 
 def adjustments_of(
@@ -63,7 +58,7 @@ def adjustments_of(
 
 def trained_in(folds: Folds, statistics: ProblemStatistics) -> list[int]:
     """The domains that some fit is fitted to."""
-    return sorted({e for fold in folds for e in others(fold, statistics)})
+    return sorted({e for fold in folds for e in others(fold, len(statistics.domains))})
 
 
 class LeftOut:
@@ -78,7 +73,6 @@ class LeftOut:
         Of all domains.
     fold : sequence of int
         The domains left out.
-    score : HeldOutScore
     """
 
     def __init__(
@@ -88,16 +82,14 @@ class LeftOut:
         candidate: Candidate,
         adjustments: Sequence[Adjustment],
         fold: Sequence[int],
-        score: HeldOutScore,
     ) -> None:
-        chosen = others(fold, statistics)
+        chosen = others(fold, len(statistics.domains))
         self.fold = fold
         self.chosen = chosen
         self.problem = problem
         self.statistics = statistics
         self.formulation = candidate.formulation
         self.adjustments = adjustments
-        self._score = score
         self._last: tuple[int, Adjustment, np.ndarray | None] | None = None
         self._guess = average([adjustments[e] for e in chosen])
         self._mean = statistics.mean(chosen)
@@ -113,14 +105,13 @@ class LeftOut:
         statistics: ProblemStatistics,
         candidate: Candidate,
         folds: Folds,
-        score: HeldOutScore,
     ) -> Iterator[LeftOut]:
-        """One for each fold."""
+        """Left-out domains, fold by fold."""
         if not folds:
             return
         adjustments = adjustments_of(statistics, candidate, folds)
         for fold in folds:
-            yield cls(problem, statistics, candidate, adjustments, fold, score)
+            yield cls(problem, statistics, candidate, adjustments, fold)
 
     def adjusted(self, e: int) -> tuple[Adjustment, np.ndarray | None]:
         """The adjustment of a domain, and what is subtracted from its rows."""
@@ -141,9 +132,9 @@ class LeftOut:
         """Canonical weights on the features of a domain."""
         return raw_weights(weights, *self.adjusted(e))
 
-    def score(self, e: int, weights: CanonicalWeights) -> float:
+    def score(self, e: int, weights: CanonicalWeights, score: HeldOutScore) -> float:
         """The score of canonical weights on a domain."""
         problem = self.problem
         index = problem.index[e]
         part = RowPart(problem.X, index, (problem.T[index], problem.domain_weight(e)))
-        return self._score(part, self.raw_weights(e, weights))
+        return score(part, self.raw_weights(e, weights))

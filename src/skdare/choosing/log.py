@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from threading import Lock
 
 import numpy as np
 
 from skdare.choosing.strategies import Candidate
 
 
-@dataclass(frozen=True)
 class SearchLog:
     """Lines on standard output, as scikit-learn's searches have them.
 
@@ -20,8 +19,10 @@ class SearchLog:
         0 is silent; 1 is a line a strategy at the end; 2 is also a line whenever one is done.
     """
 
-    verbose: int
-    _seconds: dict[str, float] = field(default_factory=dict)
+    def __init__(self, verbose: int) -> None:
+        self.verbose = verbose
+        self._seconds: dict[str, float] = {}
+        self._lock = Lock()
 
     def begin(self, folds: int, domains: int, candidates: int) -> None:
         """Say what is to be done."""
@@ -34,10 +35,12 @@ class SearchLog:
 
     def done(self, candidate: Candidate, seconds: float) -> None:
         """Note the time of a candidate, together with those that differ from it in their ridge."""
-        self._seconds[candidate.strategy] = self._seconds.get(candidate.strategy, 0.0) + seconds
+        name = candidate.strategy
+        with self._lock:
+            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
         if self.verbose > 1:
             strength = "" if candidate.shrinkage is None else f", shrinkage={candidate.shrinkage:g}"
-            print(f"[CV] END strategy={candidate.strategy}{strength}; {seconds:.1f}s", flush=True)
+            print(f"[CV] END strategy={name}{strength}; {seconds:.1f}s", flush=True)
 
     def end(self, candidates: Sequence[Candidate], means: np.ndarray) -> None:
         """A line a strategy: its best mean score, the ridge that has it, and its seconds."""

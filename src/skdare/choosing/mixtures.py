@@ -61,14 +61,14 @@ def mixture_results(
     def try_all_on(base: str | None) -> None:
         start = time.perf_counter()
         own = [c for c in range(len(candidates)) if _base(candidates[c]) == base]
-        for left_out in LeftOut.of_folds(problem, statistics, candidates[own[0]], folds, score):
+        for left_out in LeftOut.of_folds(problem, statistics, candidates[own[0]], folds):
             for e, found in _classes_found(left_out, sums):
                 for c in own:
                     mixture = candidates[c].mixture
                     assert mixture is not None
                     weights = found.weights(mixture, *fits[c][e])
                     result.fits[c][e] = weights
-                    result.scores[c, e] = left_out.score(e, weights)
+                    result.scores[c, e] = left_out.score(e, weights, score)
         if timed is not None:
             for c in own:
                 timed(candidates[c], (time.perf_counter() - start) / len(own))
@@ -86,11 +86,10 @@ def separations_found(
     folds: Folds,
 ) -> dict[int, float]:
     """How far apart the classes lie that a candidate finds in each domain left out; see `Guard`."""
-    score = HeldOutScore(problem.targets)
     folds = possible(folds, problem, statistics)
     sums = _class_sums(problem, statistics)
     separations = {}
-    for left_out in LeftOut.of_folds(problem, statistics, candidate, folds, score):
+    for left_out in LeftOut.of_folds(problem, statistics, candidate, folds):
         chosen = left_out.chosen
         moments = [statistics.moments(e) for e in chosen]
         within = covariance_within([sums[e] for e in chosen], moments)

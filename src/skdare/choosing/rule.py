@@ -23,7 +23,8 @@ def mean_scores(scores: np.ndarray) -> np.ndarray:
 
 def highest(scores: np.ndarray, numbers: Sequence[int]) -> int:
     """The candidate, among these, with the highest mean score; the first of several."""
-    return max(numbers, key=lambda c: mean_scores(scores)[c])
+    means = mean_scores(scores)
+    return max(numbers, key=lambda c: means[c])
 
 
 def gain_and_error(scores: np.ndarray, base: np.ndarray) -> tuple[float, float]:

@@ -86,7 +86,7 @@ class HeldOutScore:
             predictor = _Classifier(self.targets.classes)
             y = self.targets.classes[T]
         try:
-            return float(scorer_of(self.scoring)(predictor, F, y))
+            return float(scorer_of(self.scoring)(predictor, F, y, **self._weights(part)))
         except (AttributeError, ValueError, TypeError) as error:
             if isinstance(self.targets, Classes) and len(np.unique(T)) < len(self.targets.classes):
                 return float("nan")
@@ -96,6 +96,13 @@ class HeldOutScore:
                 "choose another of scikit-learn's scorers",
                 argument="scoring",
             ) from error
+
+    def _weights(self, part: RowPart) -> dict[str, np.ndarray]:
+        """Weights of the rows, for scorers of scikit-learn; a callable of one's own gets none."""
+        weight = to_numpy(part.columns[1])
+        if callable(self.scoring) or np.all(weight == weight[0]):
+            return {}
+        return {"sample_weight": weight}
 
 
 def check_scoring(scoring: Scoring, *, of_numbers: bool) -> None:

@@ -19,8 +19,8 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from skdare.arrays import length
-from skdare.choosing.folds import Folds
-from skdare.choosing.left_out import LeftOut, adjustments_of, others, possible, trained_in
+from skdare.choosing.folds import Folds, others
+from skdare.choosing.left_out import LeftOut, adjustments_of, possible, trained_in
 from skdare.choosing.lockstep import LogisticProblems
 from skdare.choosing.ridge import RidgeProblems
 from skdare.choosing.scoring import HeldOutScore, Scoring
@@ -142,7 +142,7 @@ class _Rung:
     def result(self) -> SearchResult:
         """Scores of the candidates on every left-out domain, and their fits."""
         candidates = self.candidates
-        chosen = [others(fold, self.statistics) for fold in self.folds]
+        chosen = [others(fold, len(self.problem.index)) for fold in self.folds]
         weighings = sorted({candidate.formulation.by_rows for candidate in candidates})
         weights = [self._row_weights(some, by_rows) for some in chosen for by_rows in weighings]
         weighing = [weighings.index(candidate.formulation.by_rows) for candidate in candidates]
@@ -161,12 +161,11 @@ class _Rung:
                 candidates[0],
                 self.adjustments,
                 fold,
-                self.score,
             )
             for e in fold:
                 for c in range(len(candidates)):
                     fits[c][e] = B[f, c].T, b[f, c]
-                    scores[c, e] = left_out.score(e, fits[c][e])
+                    scores[c, e] = left_out.score(e, fits[c][e], self.score)
         return SearchResult(scores, fits)
 
     def _solve(

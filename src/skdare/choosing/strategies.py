@@ -50,20 +50,24 @@ class Strategy:
         return self.adjusts_new or self.mixture is not None
 
 
-_ERM = Strategy(False, False, True, "scaled", RAW, 0.0, by_rows=True)
-_CENTER = Strategy(True, False, True, "scaled", CENTERED, 0.0)
-_STANDARDIZE = Strategy(True, True, True, "diagonal", CENTERED, 1.0)
+_AS_THEY_ARE = Strategy(
+    adjusts_new=False, adjust=False, centered=True, target="scaled", means=RAW, shrinkage=0.0
+)
+_ERM = replace(_AS_THEY_ARE, by_rows=True)
+_CENTER = replace(_AS_THEY_ARE, adjusts_new=True, means=CENTERED)
+_STANDARDIZE = replace(_CENTER, adjust=True, target="diagonal", shrinkage=1.0)
+_RAW = replace(_AS_THEY_ARE, adjusts_new=True, adjust=True, centered=False, shrinkage=None)
 # From the simplest on.
 STRATEGIES = {
     "erm": _ERM,
-    "reweighted": Strategy(False, False, True, "scaled", RAW, 0.0),
-    "averaged": Strategy(False, True, False, "scaled", RAW),
+    "reweighted": _AS_THEY_ARE,
+    "averaged": replace(_RAW, adjusts_new=False),
     "center": _CENTER,
     "standardize": _STANDARDIZE,
-    "whiten": Strategy(True, True, True, "diagonal", CENTERED),
-    "raw": Strategy(True, True, False, "scaled", RAW),
-    "translate": replace(_ERM, mixture=TOGETHER, base="erm"),
-    "mixture": replace(_ERM, mixture=BY_CLASS, base="erm"),
+    "whiten": replace(_STANDARDIZE, shrinkage=None),
+    "raw": _RAW,
+    "erm+translation": replace(_ERM, mixture=TOGETHER, base="erm"),
+    "erm+mixture": replace(_ERM, mixture=BY_CLASS, base="erm"),
     "center+mixture": replace(_CENTER, mixture=BY_CLASS, base="center"),
     "standardize+mixture": replace(_STANDARDIZE, mixture=BY_CLASS, base="standardize"),
 }
@@ -99,29 +103,33 @@ class Candidate:
         return STRATEGIES[self.strategy].mixture
 
 
-def applicable(names: Sequence[str], d: int, *, classes: bool) -> list[str]:
-    """The strategies that targets of this kind and this number of features allow.
+def applicable(names: Sequence[str] | None, d: int, *, classes: bool) -> list[str]:
+    """The strategies to try: those named, or all of `BY_DEFAULT` that suit targets and features.
 
     Mixtures are of classes. They and "whiten" need a (d, d) matrix a domain, and are for no more
     than 4,096 features.
     """
-    mixtures = [name for name in names if STRATEGIES[name].mixture is not None]
-    kept = [name for name in names if classes or name not in mixtures]
-    if not kept:
-        raise InputError(
-            f"strategies is {tuple(names)!r}, and numbers have no classes that could move",
-            "use 'center' or 'standardize'",
-            argument="strategies",
-        )
-    kept = [name for name in kept if d <= MOST_FEATURES or name not in ("whiten", *mixtures)]
-    if not kept:
-        raise InputError(
-            f"strategies is {tuple(names)!r}, and with {d} features they need a matrix of "
-            f"{d} by {d} a domain",
-            "use 'standardize', or reduce the features",
-            argument="strategies",
-        )
-    return kept
+    if names is None:
+        return [name for name in BY_DEFAULT if _obstacle(name, d, classes=classes) is None]
+    for name in names:
+        obstacle = _obstacle(name, d, classes=classes)
+        if obstacle is not None:
+            raise InputError(
+                f"strategies names {name!r}, and {obstacle}",
+                "leave it out, or use 'standardize'",
+                argument="strategies",
+            )
+    return list(names)
+
+
+def _obstacle(name: str, d: int, *, classes: bool) -> str | None:
+    """What keeps a strategy from being tried, if anything."""
+    mixture = STRATEGIES[name].mixture is not None
+    if mixture and not classes:
+        return "numbers have no classes that could move"
+    if d > MOST_FEATURES and (mixture or name == "whiten"):
+        return f"with {d} features it needs a matrix of {d} by {d} a domain"
+    return None
 
 
 def candidates_of(

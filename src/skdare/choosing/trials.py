@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skdare.arrays import length
-from skdare.choosing.folds import Folds, alike, folds_of
+from skdare.choosing.folds import Folds, alike, folds_of, others
 from skdare.choosing.log import SearchLog
 from skdare.choosing.mixtures import mixture_results, separations_found, starting_point
 from skdare.choosing.rule import mean_scores
@@ -71,7 +71,7 @@ class _Parts:
         self._shared: list[SearchPart] = []
         if problem.refitted is None and folds:
             rows = rows_to_search(problem, statistics)
-            units = [float(statistics.variances(self._without(fold)).mean()) for fold in folds]
+            units = [float(statistics.variances(self._others(fold)).mean()) for fold in folds]
             self._shared = [SearchPart(*rows, some) for some in alike(folds, units)]
 
     def __iter__(self) -> Iterator[SearchPart]:
@@ -79,11 +79,11 @@ class _Parts:
         if self.problem.refitted is None:
             return
         for fold in self.folds:
-            own = replace(self.problem, X=self.problem.refitted(self._without(fold)))
+            own = replace(self.problem, X=self.problem.refitted(self._others(fold)))
             yield SearchPart(*rows_to_search(own, ProblemStatistics(own)), [fold])
 
-    def _without(self, fold: Sequence[int]) -> list[int]:
-        return [e for e in range(len(self.problem.index)) if e not in fold]
+    def _others(self, fold: Sequence[int]) -> list[int]:
+        return others(fold, len(self.problem.index))
 
     def no_scores(self, candidates: int) -> np.ndarray:
         """Scores of candidates before any are known."""
@@ -105,7 +105,7 @@ class Trials:
         Those of each candidate, or those that a mixture started from.
     adapted : list of Fits
         The same, with what a mixture made of them.
-    parts : iterable of SearchPart
+    parts
         The rows.
     """
 
@@ -114,11 +114,12 @@ class Trials:
     scores: np.ndarray
     fits: list[Fits]
     adapted: list[Fits]
-    parts: Iterable[SearchPart]
+    parts: _Parts
 
     def start(self, c: int) -> CanonicalWeights | None:
         """Where a fit of a candidate to all domains can start: the mean of those without some."""
-        if not self.fits[c]:
+        shapes = {B.shape for B, _ in self.fits[c].values()}
+        if len(shapes) != 1:  # none, or a preparation that gives other features in each fold
             return None
         B, b = zip(*self.fits[c].values(), strict=True)
         return np.mean(B, axis=0), np.mean(b, axis=0)
@@ -138,7 +139,7 @@ def try_all(problem: Problem, statistics: ProblemStatistics, options: SearchOpti
 
     A mixture is tried at the ridge that is best for the strategy it starts from.
     """
-    names = options.strategies
+    names = list(dict.fromkeys(options.strategies))
     mixtures = [name for name in names if STRATEGIES[name].base is not None]
     bases = [STRATEGIES[name].base or name for name in names]
     candidates = list(candidates_of(bases, options.shrinkage, options.l2))

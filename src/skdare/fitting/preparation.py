@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -149,6 +149,7 @@ class Preparation:
     problem: Problem
     transformer: Any = None
     standardize: bool = False
+    _fitted: dict[tuple[int, ...], Any] = field(default_factory=dict, init=False, repr=False)
     center: bool = True
 
     def fitted_to(self, chosen: Sequence[int], estimator: Any = None) -> Prepared:
@@ -182,10 +183,12 @@ class Preparation:
         X = self.problem.X
         everyone = np.arange(len(self.problem.T))
         numbers = np.sort(np.concatenate([everyone[self.problem.index[e]] for e in chosen]))
-        transformer = clone(self.transformer)
         try:
-            # Also where these are all rows: fit_transform may do otherwise than transform.
-            transformer.fit(_safe_indexing(X, numbers))
+            if tuple(chosen) not in self._fitted:  # a random one would differ the next time
+                # Also where these are all rows: fit_transform may do otherwise than transform.
+                rows = _safe_indexing(X, numbers)
+                self._fitted[tuple(chosen)] = clone(self.transformer).fit(rows)
+            transformer = self._fitted[tuple(chosen)]
             return transformer, transformer.transform(X)
         except Exception as error:
             left_out = set(range(len(self.problem.index))) - set(chosen)

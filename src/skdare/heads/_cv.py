@@ -15,7 +15,7 @@ from skdare.choosing.folds import Folds
 from skdare.choosing.left_out import leaves_one_class
 from skdare.choosing.rule import choose, highest, mean_scores, scored
 from skdare.choosing.scoring import Scoring, check_scoring
-from skdare.choosing.strategies import BY_DEFAULT, STRATEGIES, Candidate, applicable
+from skdare.choosing.strategies import STRATEGIES, Candidate, applicable
 from skdare.choosing.trials import SearchOptions, Trials, try_all
 from skdare.engines import DaskEngine
 from skdare.fitting.class_weight import ClassWeight, check_class_weight
@@ -120,7 +120,7 @@ class _DARECV(AdjustedHead):
 
     def _solve(self, problem: Problem, statistics: ProblemStatistics) -> None:
         classes = isinstance(problem.targets, Classes)
-        names = applicable(self.strategies or BY_DEFAULT, problem.d, classes=classes)
+        names = applicable(self.strategies, problem.d, classes=classes)
         if any(STRATEGIES[name].adapts for name in names):
             problem.check_covariances([0.0], "strategies=('erm', 'reweighted')")
         options = SearchOptions(
@@ -166,8 +166,10 @@ class _DARECV(AdjustedHead):
 
         R² has no floor, and one domain can decide its mean: of numbers, the gain must be sure.
         """
+        if trials.candidates[main].adapts:
+            return main
         adapting = [c for c, candidate in enumerate(trials.candidates) if candidate.adapts]
-        numbers = sorted({main, *adapting})
+        numbers = [main, *adapting]
         if not is_regressor(self):
             return highest(trials.scores, numbers)
         candidates = [trials.candidates[c] for c in numbers]
@@ -186,8 +188,8 @@ class _DARECV(AdjustedHead):
         alone = [e for fold in folds if leaves_one_class(problem, fold) for e in fold]
         if alone:
             warn(
-                f"without {_named(problem, alone)} the other domains have a single class, and "
-                "nothing can be learnt from them; it has no say in the choice"
+                f"leaving out {_named(problem, alone)} leaves a single class, from which nothing "
+                "can be learnt; there is no score of it in the choice"
             )
         unscored = np.flatnonzero(np.isnan(scores).any(axis=0))
         lacking = [e for e in unscored.tolist() if e not in alone]
@@ -257,7 +259,8 @@ class _DARECV(AdjustedHead):
         self.best_params_ = params[best]
         self.best_score_ = float(means[best])
         self.adapts_ = candidates[best].adapts
-        self.choice_ = _explain(candidates, means, main, best, len(problem.index))
+        words = "was surely better" if is_regressor(self) else "did better"
+        self.choice_ = _explain(candidates, means, main, best, len(problem.index), words)
         if self.scoring is None and means[main] >= problem.targets.saturated:
             warn(
                 f"leaving a training domain out still scores {means[main]:.3f}: the domains hardly "
@@ -288,14 +291,16 @@ _WORDS = {
     "standardize": "standardising each domain",
     "whiten": "centring and whitening each domain",
     "raw": "whitening each domain by its raw second moment",
-    "translate": "moving all classes by one vector, their shares estimated",
-    "mixture": "looking for each class among its rows",
+    "erm+translation": "moving all classes by one vector, their shares estimated",
+    "erm+mixture": "looking for each class among its rows",
     "center+mixture": "centring each domain and looking for each class among its rows",
     "standardize+mixture": "standardising each domain and looking for each class among its rows",
 }
 
 
-def _explain(candidates: list[Candidate], means: np.ndarray, main: int, best: int, n: int) -> str:
+def _explain(
+    candidates: list[Candidate], means: np.ndarray, main: int, best: int, n: int, better: str
+) -> str:
     """What was chosen, why, and what it gained on left-out domains, in two sentences."""
     first = _WORDS[candidates[main].strategy]
     if n < 2:
@@ -307,7 +312,7 @@ def _explain(candidates: list[Candidate], means: np.ndarray, main: int, best: in
         return f"Every strategy adapts; it uses {first}, which scored {score} with their rows."
     start = f"Without rows of a new domain it predicts by {first}: {score}."
     if not candidates[best].adapts:
-        return f"{start} No way of adapting did better there."
+        return f"{start} No way of adapting {better} there."
     gain = means[best] - means[main]
     return (
         f"{start} With them, adapt goes by {_WORDS[candidates[best].strategy]}: "
@@ -331,12 +336,12 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     strategies : sequence of str, optional
         Which of these to consider. "erm" and "reweighted" need no rows of a new domain. "center"
         subtracts each domain's mean, "standardize" also divides by its feature scales, and
-        "whiten" also takes out correlations, each in training and in `adapt`. "mixture",
+        "whiten" also takes out correlations, each in training and in `adapt`. "erm+mixture",
         "center+mixture" and "standardize+mixture" also look for the classes among the new rows,
-        each of which may have moved by itself; "translate" moves all of them by one vector, and
-        estimates their shares. "averaged" and "raw" whiten by raw second moments, with the averaged
-        adjustment and adapted, as in `DAREClassifier`. Default: all but these two; of more than
-        4,096 features neither "whiten" nor mixtures.
+        each of which may have moved by itself; "erm+translation" moves all of them by one vector,
+        and estimates their shares. "averaged" and "raw" whiten by raw second moments, with the
+        averaged adjustment and adapted, as in `DAREClassifier`. Default: all but these two; of more
+        than 4,096 features neither "whiten" nor mixtures.
     l2 : sequence of float, default=(0.001, 0.01, 0.1)
         Candidates for the ridge penalty.
     shrinkage : sequence of float in [0, 1], default=(0.5,)

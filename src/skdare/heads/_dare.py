@@ -65,11 +65,11 @@ class Adapting:
 
 
 ADAPTATIONS = {
-    "centered": Adapting(True, True, CENTERED),
-    "raw": Adapting(True, False, RAW),
-    "covariance": Adapting(True, True, RAW),
-    "mixture": Adapting(True, True, CENTERED, BY_CLASS),
-    "translation": Adapting(False, True, RAW, TOGETHER),
+    "centered": Adapting(adjusts=True, centered=True, means=CENTERED),
+    "raw": Adapting(adjusts=True, centered=False, means=RAW),
+    "covariance": Adapting(adjusts=True, centered=True, means=RAW),
+    "mixture": Adapting(adjusts=True, centered=True, means=CENTERED, mixture=BY_CLASS),
+    "translation": Adapting(adjusts=False, centered=True, means=RAW, mixture=TOGETHER),
 }
 
 
@@ -222,7 +222,9 @@ class _DARE(AdjustedHead):
         """Refuse domains of one row where the fit, or the one that adapt uses, needs two."""
         if self.centered and self._guess_rule is not None:
             problem.check_covariances([self.shrinkage], "shrinkage=1.0 or centered=False")
-        elif self.adaptation is not None and ADAPTATIONS[self.adaptation].centered:
+            return
+        adapting = None if self.adaptation is None else ADAPTATIONS[self.adaptation]
+        if adapting is not None and adapting.adjusts and adapting.centered:
             remedy = "shrinkage=1.0 or adaptation='raw'"
             problem.check_covariances([self.shrinkage], remedy)
 

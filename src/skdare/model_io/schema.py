@@ -229,12 +229,26 @@ _MIXTURE = ObjectOf(
     {"anchor_rows": ANY_NUMBER, "estimate_shares": FLAG},
     is_valid=lambda values: values["anchor_rows"] > 0,
 )
+
+
+def _scatters(got: Mapping[str, Any]) -> bool:
+    """Whether a covariance within classes is one, as far as its diagonal tells, and shares are."""
+    shares = got.get("shares")
+    if shares is not None and not (np.min(shares) >= 0 and np.sum(shares) > 0):
+        return False
+    squares = np.diagonal(got["within"])
+    return bool(squares.min() >= -1e-6 * max(squares.max(), 0.0))
+
+
 _PLACES = ObjectOf(
-    ClassPlaces, {"shares": ArrayOf("k"), "means": ArrayOf("dk"), "within": ArrayOf("dd")}
+    ClassPlaces,
+    {"shares": ArrayOf("k"), "means": ArrayOf("dk"), "within": ArrayOf("dd")},
+    is_valid=_scatters,
 )
 _GUARD = ObjectOf(
     Guard,
     {"shares": Nullable(ArrayOf("k")), "within": ArrayOf("dd"), "separations": ArrayOf("e")},
+    is_valid=_scatters,
 )
 _ADAPTATION = ObjectOf(
     StoredAdaptation,
