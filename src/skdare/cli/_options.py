@@ -236,7 +236,7 @@ def set_options(head: Any, items: Sequence[str]) -> dict[str, Any]:
                 f"--set: the head has no option {name!r}", f"it has {', '.join(parameters)}"
             )
         options[name] = _value(value)
-        if isinstance(head.get_params()[name], tuple):  # candidates of a search
+        if name == "strategies" or isinstance(head.get_params()[name], tuple):  # of a search
             options[name] = tuple(map(_value, value.split(",")))
     return options
 
