@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse, special
@@ -305,3 +307,28 @@ def test_a_domain_of_one_row_is_no_obstacle_where_nothing_is_whitened(form):
             head.fit(X, y, domains=domains)
         return
     assert head.fit(X, y, domains=domains).adapt(X[:100]).adapted_rows_ == 100
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_row_far_out_or_other_units_give_a_head_all_the_same(form, dtype):
+    head = fitted(3, adaptation=form, standardize=True)
+    X = classes_of_domains(3, seed=8, domains=1, n=60)[0].astype(dtype)
+    outlier = X.copy()
+    outlier[0] *= 1e5
+    for rows in (outlier, 1000.0 * X):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            adapted = head.adapt(rows.astype(dtype))
+        assert np.isfinite(adapted.coef_).all()
+
+
+def test_an_offset_of_all_rows_changes_no_probability():
+    X, y, domains = classes_of_domains(3)
+    new, _, _ = classes_of_domains(3, seed=8, domains=1)
+    probabilities = []
+    for offset in (0.0, 1e4):
+        head = DAREClassifier(adaptation="translation", tol=1e-9, **PLAIN)
+        head.fit(X + offset, y, domains=domains)
+        probabilities.append(head.adapt(new + offset).predict_proba(new + offset))
+    np.testing.assert_allclose(*probabilities, atol=1e-4)

@@ -114,3 +114,14 @@ def test_of_too_many_rows_every_domain_keeps_a_share(three_classes, monkeypatch)
     # The final fit has all rows.
     if half.best_params_ == whole.best_params_:
         np.testing.assert_allclose(half.coef_, whole.coef_)
+
+
+def test_a_gain_of_rounding_is_none():
+    scores = np.array([[0.8, 0.7, 0.9], [0.8 + 1e-9, 0.7 + 1e-9, 0.9 + 1e-9]])
+    assert choose(candidates("erm", "reweighted"), scores, 1.0) == 0
+
+
+@pytest.mark.parametrize("n_jobs", [0, "a", 1.5])
+def test_a_number_of_jobs_that_is_none_is_refused(n_jobs):
+    with pytest.raises(ValueError, match=r"n_jobs is .*; use None, a whole number from 1"):
+        DAREClassifierCV(n_jobs=n_jobs).fit(np.eye(4), [0, 1, 0, 1], domains=[0, 0, 1, 1])

@@ -149,6 +149,19 @@ def test_every_head_is_fitted_by_its_name(folder, head):
     assert found["domains"][0] == {"domain": "east", "rows": 120}
 
 
+def test_columns_are_found_by_name_by_a_head_that_prepares_its_rows(folder, parts):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    train, new = parts
+    names = [f"s{i}" for i in range(train.X.shape[1])]
+    frame = pandas.DataFrame(train.X, columns=names)
+    head = skdare.DAREClassifierCV(preparation=SimpleImputer(), strategies=("erm",))
+    head.fit(frame, train.y, domains=train.domains).save("named.safetensors")
+    pandas.DataFrame(new.X, columns=names)[names[::-1]].to_csv("reversed.csv", index=False)
+    rows = rows_of(run_ok("predict", "named.safetensors", "reversed.csv").stdout)
+    expected = head.predict(pandas.DataFrame(new.X, columns=names))
+    assert [row["prediction"] for row in rows] == [str(label) for label in expected]
+
+
 def test_a_choosing_head_says_what_it_chose(folder):
     found = run_json("fit", "features.npz", "--set", "strategies=erm,center", "--quiet")
     head = skdare.load(found["file"])

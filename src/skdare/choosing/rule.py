@@ -8,6 +8,9 @@ import numpy as np
 
 from skdare.choosing.strategies import Candidate
 
+# Beside the scores themselves; less than this is the rounding of heads that are the same.
+_LEAST_GAIN = 1e-4
+
 
 def scored(scores: np.ndarray) -> np.ndarray:
     """Scores of the domains that have one."""
@@ -50,6 +53,6 @@ def choose(candidates: Sequence[Candidate], scores: np.ndarray, standard_errors:
     base = max(plain, key=lambda c: means[c])
     for c in sorted(range(len(candidates)), key=lambda c: -means[c]):
         gain, error = gain_and_error(scores[c], scores[base])
-        if gain > standard_errors * error:
+        if gain > max(standard_errors * error, _LEAST_GAIN * abs(means[base])):
             return c
     return base

@@ -40,7 +40,7 @@ _STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
 @click.option(
     "--prior-rows",
     type=click.FloatRange(0),
-    help="Rows that the averaged adjustment counts as  [default: the number of features]",
+    help="Rows that the training domains' averages count as  [default: by how much domains differ]",
 )
 @click.option(
     "--half-life", type=float, help="Rows after which a row counts half  [default: never]"
@@ -73,8 +73,9 @@ def adapt(
     """Adapt a saved head to unlabelled rows of a new domain; no retraining, no labels.
 
     ROWS are files as for `skdare predict`, read some rows at a time; their labels are not used.
-    HEAD is not changed, and the new head goes to --out. With --state a file sums up the rows seen
-    so far, and the next call goes on from there; without --out nothing else is written. Calls with
+    HEAD is not changed, and the new head goes to --out. With --state a file keeps what is needed of
+    the rows seen so far (sums, and some of the rows themselves), and the next call goes on from
+    there; without --out nothing else is written. Calls with
     the same --state wait for each other; where the system has no locks (Windows, some network
     drives), run one at a time.
 
@@ -104,9 +105,9 @@ def adapt(
             before = adapter.n_seen_
             for _, X in saved.chunks(saved.sources(rows, options["feature_key"])):
                 adapter.partial_fit(X)
-            adapted = None if out is None else saved.with_head(adapter.head_)
+            adapted_head = None if out is None else adapter.head_
             if out is not None:
-                skdare.save(adapted, out)
+                skdare.save(saved.with_head(adapted_head), out)
             if state is not None:
                 adapter.save(state)
         summary = {
@@ -115,6 +116,7 @@ def adapt(
             "rows": adapter.n_seen_ - before,
             "rows_seen": adapter.n_seen_,
             "bytes": None if out is None else size(out),
+            "adapted": None if adapted_head is None else adapted_head.adapted_rows_ is not None,
         }
         as_object(summary) if as_json else say(*_lines(summary))
 

@@ -56,6 +56,8 @@ class SavedModel:
     def names(self) -> list[str] | None:
         """Names of the features, where the model has them."""
         names = getattr(self.model, "feature_names_in_", None)
+        if names is None:  # a head that prepares its rows was given them by name
+            names = getattr(self.head.preparation_, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
 
     @property

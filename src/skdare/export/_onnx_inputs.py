@@ -28,7 +28,14 @@ def canonical_weights(head: Any) -> np.ndarray:
             "standardize=True, which is part of the graph"
         )
     B = _adaptation(head).B
-    return B * head._targets.spread if isinstance(head._targets, Numbers) else B
+    return B * head._targets.spread if isinstance(head._targets, Numbers) else _centred(B)
+
+
+def _centred(weights: np.ndarray) -> np.ndarray:
+    """Weights of three or more classes less their mean, which changes no probability."""
+    if weights.shape[-1] < 3:
+        return weights
+    return weights - weights.mean(axis=-1, keepdims=True)
 
 
 def _adaptation(head: Any) -> Adaptation:
@@ -47,24 +54,25 @@ def onnx_inputs(head: AdjustedHead) -> dict[str, np.ndarray]:
     """What the adaptable graph is given beside ``X``; see `AdjustedHead.onnx_inputs`."""
     B = canonical_weights(head)
     linear = LinearMap.of(head)
+    V = _centred(linear.coef.T)
     fit = domain_fit_of(head)
     standardization = head._standardization
     if fit.adapted_mean is None:
         mean = _adaptation(head).mean
-        W = _matrix_from(B, linear.coef.T)
+        W = _matrix_from(B, V)
     else:
         mean = fit.adapted_mean
         W = fit.adjustment.dense()
         if standardization is not None:
             W = W / standardization.scale[:, None]
         # Few rows are blended with the head as it was before.
-        rest = linear.coef.T - W @ B
-        if np.abs(rest).max() > 1e-6 * np.abs(linear.coef).max():
+        rest = V - W @ B
+        if np.abs(rest).max() > 1e-6 * np.abs(V).max():
             W = W + _matrix_from(B, rest)
     if standardization is not None:
         mean = standardization.mean + standardization.scale * mean
     mean = mean.astype(np.float32)
-    b = linear.coef @ mean.astype(np.float64) + linear.intercept
+    b = mean.astype(np.float64) @ V + _centred(linear.intercept)
     return {
         "whitener": np.asarray(W, dtype=np.float32),
         "mean": mean,
@@ -74,7 +82,7 @@ def onnx_inputs(head: AdjustedHead) -> dict[str, np.ndarray]:
 
 def _matrix_from(B: np.ndarray, V: np.ndarray) -> np.ndarray:
     """A matrix W with W B = V: that of least norm."""
-    # The weights of three or more classes sum to zero, in B and in V alike, up to rounding.
+    # The weights of three or more classes sum to zero, in B and in V alike.
     W = V @ np.linalg.pinv(B, rcond=1e-6)
     if np.abs(W @ B - V).max() > 1e-6 * np.abs(V).max():
         raise ValueError(

@@ -19,7 +19,7 @@ from scipy import linalg
 
 from skdare.arrays import to_numpy
 from skdare.fitting.formulation import RAW, Formulation
-from skdare.fitting.mixture import SHRINKAGE, ClassPlaces, ClassSums
+from skdare.fitting.mixture import SHRINKAGE, ClassPlaces, ClassSums, cholesky
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
 from skdare.whitening.whitening import Whitening
@@ -54,8 +54,7 @@ def log_separation(sums: ClassSums, moments: Moments, within: np.ndarray) -> flo
     total = n * to_numpy(moments.second_moment(centered=True)) + d * within
     weight = np.where(sums.weight > 0, sums.weight, 1.0)
     U = sums.deviations / np.sqrt(weight)
-    factor = linalg.cho_factor(total, lower=True, check_finite=False)
-    K = U.T @ linalg.cho_solve(factor, U, check_finite=False)
+    K = U.T @ linalg.cho_solve(cholesky(total), U, check_finite=False)
     apart = np.trace(np.linalg.solve(np.eye(len(K)) - K, K))
     return float(np.log(max(apart * (n + d) / (n * d), np.finfo(float).tiny)))
 

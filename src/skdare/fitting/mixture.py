@@ -204,10 +204,11 @@ class ClassesFound:
         self._scale = (1.0 - SHRINKAGE) / (n + d)
         total = self._scale * (n * rows.covariance + d * places.within)
         # Classes of one point each scatter by nothing but rounding.
-        rounding = 1e-8 * (np.mean(places.means**2) + np.abs(np.diagonal(total)).mean())
+        about = places.means - (places.means @ places.shares)[:, None]
+        rounding = 1e-8 * (np.mean(about**2) + np.abs(np.diagonal(total)).mean())
         ridge = max(SHRINKAGE * np.trace(places.within) / d, rounding) or 1.0
         total[np.diag_indices(d)] += ridge
-        self._factor = linalg.cho_factor(total, lower=True, overwrite_a=True, check_finite=False)
+        self._factor = cholesky(total)
 
     def weights(
         self, mixture: Mixture, B: np.ndarray, b: np.ndarray
@@ -270,6 +271,25 @@ class ClassesFound:
         inner[k + one, one] += 1.0 / self._scale
         P: np.ndarray = X[:, k:] + X @ np.linalg.solve(inner, K[:, k:])
         return P
+
+
+def cholesky(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Factor of a matrix that is positive definite but for rounding, for ``cho_solve``.
+
+    One row far out leaves nothing of the others in float32; as much as it takes is then added to
+    the diagonal.
+    """
+    added = 0.0
+    size = float(np.abs(np.diagonal(matrix)).mean()) or 1.0
+    while True:
+        try:
+            factor: tuple[np.ndarray, bool] = linalg.cho_factor(
+                matrix + added * np.eye(len(matrix)), lower=True, check_finite=False
+            )
+        except linalg.LinAlgError:
+            added = max(10.0 * added, 1e-9 * size)
+        else:
+            return factor
 
 
 def canonical_covariance(moments: Moments, W: Adjustment) -> np.ndarray:

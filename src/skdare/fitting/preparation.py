@@ -189,7 +189,7 @@ class Preparation:
                 rows = _safe_indexing(X, numbers)
                 self._fitted[tuple(chosen)] = clone(self.transformer).fit(rows)
             transformer = self._fitted[tuple(chosen)]
-            return transformer, transformer.transform(X)
+            Z = transformer.transform(X)
         except Exception as error:
             left_out = set(range(len(self.problem.index))) - set(chosen)
             names = ", ".join(repr(self.problem.labels[e]) for e in sorted(left_out))
@@ -198,6 +198,13 @@ class Preparation:
                 f"preparation{where} failed: {type(error).__name__}: {error}",
                 argument="preparation",
             ) from error
+        if np.shape(Z)[0] != len(everyone):
+            raise InputError(
+                f"preparation gave {np.shape(Z)[0]} rows of {len(everyone)}",
+                "use steps that keep every row",
+                argument="preparation",
+            )
+        return transformer, Z
 
 
 def check_preparation(preparation: Any, argument: str = "preparation") -> None:

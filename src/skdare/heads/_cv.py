@@ -112,6 +112,12 @@ class _DARECV(AdjustedHead):
         check_scoring(self.scoring, of_numbers=is_regressor(self))
         check_number("standard_errors", self.standard_errors)
         check_count("max_folds", self.max_folds, 2)
+        if self.n_jobs is not None and (type(self.n_jobs) is not int or self.n_jobs == 0):
+            raise InputError(
+                f"n_jobs is {self.n_jobs!r}",
+                "use None, a whole number from 1, or -1 for all processors",
+                argument="n_jobs",
+            )
         check_count("verbose", self.verbose, 0)
         check_preparation(self.preparation)
         check_class_weight(self.class_weight)
@@ -189,7 +195,7 @@ class _DARECV(AdjustedHead):
         if alone:
             warn(
                 f"leaving out {_named(problem, alone)} leaves a single class, from which nothing "
-                "can be learnt; there is no score of it in the choice"
+                "can be learnt; that is ignored in the choice"
             )
         unscored = np.flatnonzero(np.isnan(scores).any(axis=0))
         lacking = [e for e in unscored.tolist() if e not in alone]
@@ -259,7 +265,7 @@ class _DARECV(AdjustedHead):
         self.best_params_ = params[best]
         self.best_score_ = float(means[best])
         self.adapts_ = candidates[best].adapts
-        words = "was surely better" if is_regressor(self) else "did better"
+        words = "was clearly better" if is_regressor(self) else "did better"
         self.choice_ = _explain(candidates, means, main, best, len(problem.index), words)
         if self.scoring is None and means[main] >= problem.targets.saturated:
             warn(
@@ -311,6 +317,8 @@ def _explain(
     if candidates[main].adapts:
         return f"Every strategy adapts; it uses {first}, which scored {score} with their rows."
     start = f"Without rows of a new domain it predicts by {first}: {score}."
+    if not any(candidate.adapts for candidate in candidates):
+        return f"{start} No way of adapting was tried."
     if not candidates[best].adapts:
         return f"{start} No way of adapting {better} there."
     gain = means[best] - means[main]

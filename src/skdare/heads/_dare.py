@@ -116,10 +116,12 @@ class _DARE(AdjustedHead):
         """A head with the paper's own objective and numbers, in place of the defaults.
 
         Each domain is whitened by its raw second moment, shrunk by ρ = 0.1 towards the identity;
-        λ is 1; an unseen domain has the mean of the adjustments; there is no ridge. Where classes
-        can be told apart without error such an objective has no minimum: the paper stops early, as
-        ``skdare bench --protocol paper`` does, and here a small ``l2`` helps. The paper prints no
-        intercept: ``fit_intercept=False`` leaves it out.
+        λ is 1, beyond which the paper saw no change; an unseen domain has the mean of the
+        adjustments; there is no ridge. Where classes can be told apart without error such an
+        objective has no minimum: the paper stops early, as ``skdare bench --protocol paper`` does,
+        and here a small ``l2`` helps. The paper prints no intercept: ``fit_intercept=False`` leaves
+        it out. ``adapt(X, prior_rows=0)`` switches to the new domain's own moment, as the paper
+        does.
 
         Parameters
         ----------
@@ -181,8 +183,7 @@ class _DARE(AdjustedHead):
         """The problem solved for unseen domains."""
         rule = self._guess_rule
         if rule is None:
-            # A new domain that is drawn as the training ones were is best predicted, among all
-            # linear predictors, by the one that is best on them together.
+            # For a new domain drawn as the training ones were, whitening by a guess can only cost.
             return Formulation(replace(whitening, adjust=False), RAW, self.l2, by_rows=True)
         if isinstance(rule, Mapping):
             check_domain_weights(rule, list(problem.labels))
@@ -330,7 +331,7 @@ class DARERegressor(RegressorHead, _DARE):
     """Ridge regression on all rows, adjusted to a new domain once unlabelled rows of it are seen.
 
     Until `adapt` it predicts as `ERMRegressor`: for a new domain drawn as the training domains
-    were, no linear predictor is better. With a ``mean_penalty`` it is the paper's regression
+    were, whitening by a guess can only cost. With a ``mean_penalty`` it is the paper's regression
     instead, made for the worst unseen domain: rows are centred and whitened by domain, and
     predictions are blind to the domain means. `as_in_paper` has the paper's numbers as well.
 
