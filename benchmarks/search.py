@@ -4,7 +4,7 @@
     python benchmarks/search.py --data DIR --sets har pacs
 
 The grid is the ridges of plain logistic or ridge regression, every domain left out in turn:
-`GridSearchCV(LeaveOneGroupOut)` beside ``DARE…CV(strategies=("erm",), max_folds=E)``, both with the
+`GridSearchCV(LeaveOneGroupOut)` beside ``DARE…CV(strategies=("erm",), cv=E)``, both with the
 final fit. Then the whole ladder, as by default. One BLAS thread; both in one process, in turn;
 medians of ``--runs``, in seconds of the processor, which others on the machine change little.
 """
@@ -57,7 +57,7 @@ def measure(name: str, options: argparse.Namespace) -> list[str]:
     estimator, grid = _scikit_learn(fold.task, len(y))
     search = GridSearchCV(estimator, grid, cv=LeaveOneGroupOut())
     plain = getattr(skdare, f"ERM{task}")(tol=1e-4)
-    same = getattr(skdare, f"DARE{task}CV")(strategies=("erm",), l2=L2, max_folds=max(2, E))
+    same = getattr(skdare, f"DARE{task}CV")(strategies=("erm",), l2=L2, cv=max(2, E))
     ladder = getattr(skdare, f"DARE{task}CV")(l2=L2)
     runs = {
         "fit": lambda: plain.fit(X, y),

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, LeaveOneGroupOut
 
-from skdare import DAREClassifierCV
+from skdare import DAREClassifierCV, LeaveOneDomainOut, load
+from skdare._input_error import InputError
 from skdare.choosing import sample
 from skdare.choosing.folds import folds_of, units_of
 from skdare.choosing.rule import choose
 from skdare.choosing.strategies import BY_DEFAULT, STRATEGIES, Candidate, candidates_of
+from skdare.datasets import make_latent_domains
 
 
 @pytest.mark.parametrize(("sizes", "folds"), [([5] * 30, 8), ([100, 1, 1, 1], 2), ([7, 7, 7], 3)])
@@ -125,3 +128,54 @@ def test_a_gain_of_rounding_is_none():
 def test_a_number_of_jobs_that_is_none_is_refused(n_jobs):
     with pytest.raises(ValueError, match=r"n_jobs is .*; use None, a whole number from 1"):
         DAREClassifierCV(n_jobs=n_jobs).fit(np.eye(4), [0, 1, 0, 1], domains=[0, 0, 1, 1])
+
+
+@pytest.fixture(scope="module")
+def six_domains():
+    return make_latent_domains(6, 40, 4, random_state=0)
+
+
+def searched(data, cv, **options):
+    head = DAREClassifierCV(strategies=("erm", "center"), l2=(0.05,), cv=cv)
+    return head.fit(data.X, data.y, domains=data.domains, **options)
+
+
+@pytest.mark.parametrize("cv", [LeaveOneGroupOut(), LeaveOneDomainOut(), GroupKFold(6)], ids=str)
+def test_a_splitter_leaves_out_what_as_many_folds_do(six_domains, cv):
+    results = searched(six_domains, cv).cv_results_
+    expected = searched(six_domains, 6).cv_results_
+    np.testing.assert_array_equal(results["mean_test_score"], expected["mean_test_score"])
+
+
+def test_domains_that_are_never_left_out_have_no_score(six_domains):
+    rows = np.arange(len(six_domains.y))
+    pairs = [(rows[six_domains.domains != e], rows[six_domains.domains == e]) for e in (0, 3)]
+    results = searched(six_domains, pairs).cv_results_
+    scored = [e for e in range(6) if np.isfinite(results[f"split{e}_test_score"]).all()]
+    assert scored == [0, 3]
+    assert np.isfinite(results["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize(
+    ("cv", "says"),
+    [
+        (KFold(5), "cv leaves out some rows of domain 0 and not others"),
+        (GroupShuffleSplit(9, random_state=0), "cv leaves out domain . twice"),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored by KFold")
+def test_splits_that_are_not_of_whole_domains_are_refused(six_domains, cv, says):
+    with pytest.raises(InputError, match=says):
+        searched(six_domains, cv)
+
+
+def test_splits_keep_groups_together(six_domains):
+    with pytest.raises(InputError, match="without others that share a group with it"):
+        searched(six_domains, LeaveOneGroupOut(), groups=six_domains.domains // 2)
+
+
+def test_a_splitter_is_no_part_of_a_saved_head(six_domains, tmp_path):
+    head = searched(six_domains, LeaveOneGroupOut())
+    head.save(tmp_path / "head.skdare")
+    assert load(tmp_path / "head.skdare").cv == 8

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from skdare._validation import InputError
+from skdare._validation import InputError, check_count
 from skdare.arrays import Index
 
 # Variance beside the usual one, below which a fold is searched alone: at 1e-6 its scores were off
@@ -41,6 +42,66 @@ def folds_of(sizes: Sequence[int], at_most: int, units: Folds | None = None) -> 
         folds[smallest].extend(units[u])
         rows[smallest] += rows_of[u]
     return [sorted(fold) for fold in folds]
+
+
+def check_cv(cv: Any) -> None:
+    """Refuse what is neither a number of folds nor something that gives splits."""
+    if isinstance(cv, int):
+        check_count("cv", cv, 2)
+    elif isinstance(cv, str) or not (hasattr(cv, "split") or np.iterable(cv)):
+        raise InputError(
+            f"cv is {cv!r}",
+            "pass a number, a splitter such as LeaveOneGroupOut(), or pairs of row numbers",
+            argument="cv",
+        )
+
+
+def folds_by(
+    cv: Any,
+    T: np.ndarray,
+    labels: Sequence[Hashable],
+    index: Sequence[Index],
+    units: Folds | None = None,
+) -> list[list[int]]:
+    """Folds of whole domains that a splitter gives, or pairs of training and held-out rows.
+
+    Parameters
+    ----------
+    cv : splitter or iterable
+    T : array of shape (n,)
+    labels, index : sequences
+        The name and the rows of each domain.
+    units : folds, optional
+        Domains that cannot be left out one without the other.
+    """
+    everyone = np.arange(len(T))
+    domains = np.full(len(T), len(index))
+    for e, rows in enumerate(index):
+        domains[everyone[rows]] = e
+    pairs = cv.split(np.zeros((len(T), 1)), T, groups=domains) if hasattr(cv, "split") else cv
+    folds: list[list[int]] = []
+    for _, test in pairs:
+        counts = np.bincount(domains[test], minlength=len(index) + 1)[: len(index)]
+        fold = np.flatnonzero(counts).tolist()
+        for e in fold:
+            if counts[e] < len(everyone[index[e]]):
+                raise _refused(f"some rows of domain {labels[e]!r} and not others")
+            if any(e in other for other in folds):
+                raise _refused(f"domain {labels[e]!r} twice")
+        for unit in units or ():
+            if 0 < len(set(unit) & set(fold)) < len(unit):
+                apart = labels[(set(unit) & set(fold)).pop()]
+                raise _refused(f"domain {apart!r} without others that share a group with it")
+        folds.append(fold)
+    return folds
+
+
+def _refused(what: str) -> InputError:
+    return InputError(
+        f"cv leaves out {what}",
+        "use a splitter by groups, such as LeaveOneGroupOut(), or a number of folds",
+        argument="cv",
+    )
 
 
 def others(fold: Sequence[int], n_domains: int) -> list[int]:

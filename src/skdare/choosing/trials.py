@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skdare.arrays import length
-from skdare.choosing.folds import Folds, alike, folds_of, others
+from skdare.choosing.folds import Folds, alike, folds_by, folds_of, others
 from skdare.choosing.log import SearchLog
 from skdare.choosing.mixtures import mixture_results, separations_found, starting_point
 from skdare.choosing.rule import mean_scores
@@ -32,7 +33,7 @@ class SearchOptions:
     ----------
     strategies : sequence of str
     shrinkage, l2 : sequences of float
-    max_folds : int
+    cv : int, splitter or iterable
     intercept : bool
     scoring : str, callable or None
     n_jobs, verbose : int
@@ -41,7 +42,7 @@ class SearchOptions:
     strategies: Sequence[str]
     shrinkage: Sequence[float]
     l2: Sequence[float]
-    max_folds: int
+    cv: Any
     intercept: bool
     scoring: Scoring
     n_jobs: int | None
@@ -144,7 +145,11 @@ def try_all(problem: Problem, statistics: ProblemStatistics, options: SearchOpti
     bases = [STRATEGIES[name].base or name for name in names]
     candidates = list(candidates_of(bases, options.shrinkage, options.l2))
     sizes = [length(index) for index in problem.index]
-    folds = folds_of(sizes, options.max_folds, problem.units) if len(sizes) > 1 else []
+    folds: Folds = []
+    if len(sizes) > 1 and isinstance(options.cv, int):
+        folds = folds_of(sizes, options.cv, problem.units)
+    elif len(sizes) > 1:
+        folds = folds_by(options.cv, problem.T, problem.labels, problem.index, problem.units)
     parts = _Parts(problem, statistics, folds)
     log = SearchLog(options.verbose if folds else 0)
     log.begin(len(folds), len(sizes), len(candidates) + len(mixtures))

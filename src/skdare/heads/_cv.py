@@ -11,7 +11,7 @@ from sklearn.base import clone, is_regressor
 
 from skdare._validation import InputError, Labels, check_choice, check_count, check_number, warn
 from skdare.arrays import Array
-from skdare.choosing.folds import Folds
+from skdare.choosing.folds import Folds, check_cv
 from skdare.choosing.left_out import leaves_one_class
 from skdare.choosing.rule import choose, highest, mean_scores, scored
 from skdare.choosing.scoring import Scoring, check_scoring
@@ -45,7 +45,7 @@ class _DARECV(AdjustedHead):
         shrinkage: Sequence[float] = (0.5,),
         scoring: Scoring = None,
         standard_errors: float = 1.0,
-        max_folds: int = 8,
+        cv: Any = 8,
         n_jobs: int | None = None,
         verbose: int = 0,
         standardize: bool = False,
@@ -61,7 +61,7 @@ class _DARECV(AdjustedHead):
         self.shrinkage = shrinkage
         self.scoring = scoring
         self.standard_errors = standard_errors
-        self.max_folds = max_folds
+        self.cv = cv
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.standardize = standardize
@@ -111,7 +111,7 @@ class _DARECV(AdjustedHead):
             check_number("shrinkage", value, 0.0, 1.0)
         check_scoring(self.scoring, of_numbers=is_regressor(self))
         check_number("standard_errors", self.standard_errors)
-        check_count("max_folds", self.max_folds, 2)
+        check_cv(self.cv)
         if self.n_jobs is not None and (type(self.n_jobs) is not int or self.n_jobs == 0):
             raise InputError(
                 f"n_jobs is {self.n_jobs!r}",
@@ -133,7 +133,7 @@ class _DARECV(AdjustedHead):
             names,
             self.shrinkage,
             self.l2,
-            self.max_folds,
+            self.cv,
             self.fit_intercept,
             self.scoring,
             self.n_jobs,
@@ -362,8 +362,10 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
     standard_errors : float, default=1.0
         By how many standard errors of its gain, over left-out domains, what ``predict`` uses must
         beat the simplest strategy; 0 takes the highest mean. `adapt` takes the highest mean.
-    max_folds : int, default=8
-        Where there are more domains than this, several are left out together.
+    cv : int, splitter or iterable, default=8
+        Which domains are left out together. A number: at most this many folds of whole domains,
+        each alone where there are few. Else a splitter of scikit-learn, which is given the domains
+        as groups, or pairs of row numbers; whole domains, each once at most.
     n_jobs : int, optional
         Strategies to try at the same time, in threads of this process whatever the engine; -1 is as
         many as there are processors.
@@ -427,7 +429,7 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         shrinkage: Sequence[float] = (0.5,),
         scoring: Scoring = None,
         standard_errors: float = 1.0,
-        max_folds: int = 8,
+        cv: Any = 8,
         n_jobs: int | None = None,
         verbose: int = 0,
         class_weight: ClassWeight = None,
@@ -445,7 +447,7 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
             shrinkage=shrinkage,
             scoring=scoring,
             standard_errors=standard_errors,
-            max_folds=max_folds,
+            cv=cv,
             n_jobs=n_jobs,
             verbose=verbose,
             standardize=standardize,
@@ -483,8 +485,10 @@ class DARERegressorCV(RegressorHead, _DARECV):
     standard_errors : float, default=1.0
         By how many standard errors of its gain, over left-out domains, a candidate must beat the
         simplest strategy, and one that adapts what ``predict`` uses; 0 takes the highest mean.
-    max_folds : int, default=8
-        Where there are more domains than this, several are left out together.
+    cv : int, splitter or iterable, default=8
+        Which domains are left out together. A number: at most this many folds of whole domains,
+        each alone where there are few. Else a splitter of scikit-learn, which is given the domains
+        as groups, or pairs of row numbers; whole domains, each once at most.
     n_jobs : int, optional
         Strategies to try at the same time, in threads of this process whatever the engine; -1 is as
         many as there are processors.
