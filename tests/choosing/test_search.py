@@ -159,7 +159,7 @@ def test_domains_that_are_never_left_out_have_no_score(six_domains):
 @pytest.mark.parametrize(
     ("cv", "says"),
     [
-        (KFold(5), "cv leaves out some rows of domain 0 and not others"),
+        (KFold(5), "cv leaves out some rows of domain 1 and not others"),
         (GroupShuffleSplit(9, random_state=0), "cv leaves out domain . twice"),
     ],
     ids=str,
