@@ -12,7 +12,7 @@ from skdare import DAREClassifier, DAREClassifierCV, DARERegressorCV, load
 from skdare.arrays.passes import RowPart
 from skdare.fitting.domain_fit import domain_fit_of
 from skdare.fitting.guard import Guard, covariance_within, log_separation
-from skdare.fitting.mixture import ClassSums, sums_by_class
+from skdare.fitting.mixture import ClassSums, cholesky, sums_by_class
 from skdare.whitening.moments import Moments
 from small_streams import assert_same_bits
 
@@ -131,3 +131,10 @@ def test_only_a_search_with_something_to_fall_back_on_has_a_guard(head):
     for other in every:
         assert domain_fit_of(other.fit(X, y, domains=domains)).guard is None
     assert domain_fit_of(head).guard is not None
+
+
+def test_what_rounding_took_from_a_matrix_is_added_to_its_diagonal():
+    matrix = np.diag([1e8, 1.0, -1e-3])
+    factor, lower = cholesky(matrix)
+    assert lower
+    np.testing.assert_allclose(np.tril(factor) @ np.tril(factor).T, matrix, atol=1.0)

@@ -86,7 +86,7 @@ class Guard:
         *,
         shares_fixed: bool,
     ) -> Guard:
-        """From sums and moments of the training domains, on the host."""
+        """Guard by the sums and moments of the training domains, on the host."""
         weight = np.sum([own.weight for own in sums], axis=0)
         shares = weight / weight.sum() if shares_fixed else None
         return cls(shares, covariance_within(sums, moments), separations)

@@ -85,7 +85,7 @@ class ClassSums:
 
     @classmethod
     def of_problem(cls, problem: Problem, means: Sequence[np.ndarray]) -> list[ClassSums]:
-        """One for each domain of a problem with classes, by their means on the host."""
+        """Sums of every domain of a problem with classes, by their means on the host."""
         assert isinstance(problem.targets, Classes)
         visit = partial(_visit, len(problem.targets.classes))
         parts = [
@@ -122,7 +122,7 @@ class ClassPlaces:
         adjustments: Sequence[Adjustment],
         formulation: Formulation,
     ) -> ClassPlaces:
-        """From the same domains' sums, and their moments and adjustments on the host."""
+        """Places in some domains, by their sums, and moments and adjustments on the host."""
         n = np.array([m.n for m in moments])
         q = n / n.sum() if formulation.by_rows else np.full(len(n), 1.0 / len(n))
         d = moments[0].d
@@ -174,7 +174,7 @@ class NewRows:
         adjustment: Adjustment,
         shift: np.ndarray | None,
     ) -> NewRows:
-        """From rows X, whose moments these are, adjusted after the shift is subtracted."""
+        """Rows X, whose moments these are, adjusted after the shift is subtracted."""
         mean = moments.mean if shift is None else moments.mean - shift
         return cls(
             _back(adjustment, (X - moments.mean.astype(X.dtype)).T).T,
@@ -279,17 +279,17 @@ def cholesky(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
     One row far out leaves nothing of the others in float32; as much as it takes is then added to
     the diagonal.
     """
-    added = 0.0
     size = float(np.abs(np.diagonal(matrix)).mean()) or 1.0
-    while True:
+    for added in (0.0, *(size * 10.0**power for power in range(-9, 3))):
+        shifted = matrix.copy()
+        shifted[np.diag_indices(len(matrix))] += added
         try:
-            factor: tuple[np.ndarray, bool] = linalg.cho_factor(
-                matrix + added * np.eye(len(matrix)), lower=True, check_finite=False
-            )
+            return linalg.cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
         except linalg.LinAlgError:
-            added = max(10.0 * added, 1e-9 * size)
-        else:
-            return factor
+            continue
+    raise ValueError(
+        "these rows have no covariance that is a number; look for values far too large"
+    )
 
 
 def canonical_covariance(moments: Moments, W: Adjustment) -> np.ndarray:
