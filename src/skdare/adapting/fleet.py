@@ -36,9 +36,9 @@ class Fleet:
     variance is left out, which is taken to be the same in all other directions. While a device
     has at most ``rank`` rows nothing is left out, and its head is the one an `Adapter` gives. A
     fleet keeps no rows, so it does not check them before it adapts, as an adapter of a choosing
-    head does. With the default shrinkage of 0.9 little depends on what is left out; with one of 0.1, where
-    whitening is nearly complete, much does (benchmarks/README.md). Memory is ``bytes_per_device``
-    for each, labels apart; no (d, d) matrix is made but in `head_of`.
+    head does. With the default shrinkage of 0.9 little depends on what is left out; with one of
+    0.1, where whitening is nearly complete, much does (benchmarks/README.md). Memory is
+    ``bytes_per_device`` for each, labels apart; no (d, d) matrix is made but in `head_of`.
 
     Parameters
     ----------
