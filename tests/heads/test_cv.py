@@ -392,7 +392,9 @@ class Table(HTMLParser):
 def test_the_page_of_a_fitted_head_has_its_choice_and_a_row_a_strategy(three_classes):
     head = three_classes.fit(DAREClassifierCV())
     page = head._repr_html_()
-    assert page.startswith(sklearn.utils.estimator_html_repr(clone(head))[:40])
+    diagram = sklearn.utils.estimator_html_repr(clone(head))
+    counted = r"sk-container-id-\d+"  # earlier versions number every diagram
+    assert re.sub(counted, "", page)[:40] == re.sub(counted, "", diagram)[:40]
     assert head.choice_ in page
     assert head._repr_mimebundle_()["text/html"].endswith(page[page.index("skdare-choice") :])
     table = Table(page)
