@@ -284,7 +284,9 @@ FIELDS = {
         "file bytes head rows features feature_names domains classes preparation rehearsed "
         "converged choice seconds"
     ),
-    "adapt head.safetensors ward7.npz --out w.safetensors": "head state rows rows_seen bytes adapted",
+    "adapt head.safetensors ward7.npz --out w.safetensors": (
+        "head state rows rows_seen bytes adapted"
+    ),
     "diagnose head.safetensors --new ward7.npz": "rows findings recommendation labels",
     "inspect head.safetensors": (
         "file bytes kind format_version class options classes domains features feature_names "
