@@ -11,7 +11,7 @@ import pytest
 from skdare import DAREClassifier, DAREClassifierCV, DARERegressorCV, load
 from skdare.arrays.passes import RowPart
 from skdare.fitting.domain_fit import domain_fit_of
-from skdare.fitting.guard import Guard, covariance_within, log_separation
+from skdare.fitting.guard import AdaptationGuard, covariance_within, log_separation
 from skdare.fitting.mixture import ClassSums, cholesky, sums_by_class
 from skdare.whitening.moments import Moments
 from small_streams import assert_same_bits
@@ -91,7 +91,7 @@ def test_shares_far_from_those_in_training_are_an_objection(share, objects):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
     counts = np.array([share, 0.5 * (1 - share), 0.5 * (1 - share)]) * len(X)
-    guard = Guard(np.full(3, 1 / 3), np.eye(4), np.zeros(0))
+    guard = AdaptationGuard(np.full(3, 1 / 3), np.eye(4), np.zeros(0))
     assert (
         guard.objection(ClassSums(counts, np.zeros((4, 3))), Moments.of(X)) is not None
     ) is objects

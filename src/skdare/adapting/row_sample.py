@@ -13,7 +13,7 @@ from skdare.arrays import Array, take, to_numpy
 FOR_A_MIXTURE = 8192
 FOR_A_GUARD = 1024
 _MOST_NUMBERS = 1 << 24
-# After so many half-lives a row counts a millionth.
+# In half-lives: a row of this age counts a millionth.
 _REMEMBERED = 20
 
 

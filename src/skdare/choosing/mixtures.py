@@ -21,7 +21,7 @@ from skdare.choosing.search import Fits, SearchResult
 from skdare.choosing.strategies import STRATEGIES, Candidate
 from skdare.fitting.guard import covariance_within, log_separation
 from skdare.fitting.mixture import (
-    ClassesFound,
+    ClassFinder,
     ClassPlaces,
     ClassSums,
     NewRows,
@@ -85,7 +85,7 @@ def separations_found(
     weights: Fits,
     folds: Folds,
 ) -> dict[int, float]:
-    """How far apart the classes lie that a candidate finds in each domain left out; see `Guard`."""
+    """How far apart the classes lie that a candidate finds in each left-out domain."""
     folds = possible(folds, problem, statistics)
     sums = _class_sums(problem, statistics)
     separations = {}
@@ -109,7 +109,7 @@ def _class_sums(problem: Problem, statistics: ProblemStatistics) -> list[ClassSu
 
 def _classes_found(
     left_out: LeftOut, sums: Sequence[ClassSums]
-) -> Iterator[tuple[int, ClassesFound]]:
+) -> Iterator[tuple[int, ClassFinder]]:
     """Each domain of a fold, and what finds its classes."""
     problem = left_out.problem
     statistics = left_out.statistics
@@ -124,7 +124,7 @@ def _classes_found(
         X = take(problem.X, problem.index[e])
         weight = problem.domain_weight(e)
         rows = NewRows.of(X, weight, statistics.moments(e), *left_out.adjusted(e))
-        yield e, ClassesFound(places, rows)
+        yield e, ClassFinder(places, rows)
 
 
 def _base(candidate: Candidate) -> str | None:

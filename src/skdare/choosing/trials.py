@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +18,7 @@ from skdare.choosing.mixtures import mixture_results, separations_found, startin
 from skdare.choosing.rule import mean_scores
 from skdare.choosing.sample import rows_to_search
 from skdare.choosing.scoring import Scoring
-from skdare.choosing.search import Fits, search
+from skdare.choosing.search import Fits, SearchResult, search
 from skdare.choosing.strategies import STRATEGIES, Candidate, candidates_of
 from skdare.fitting.canonical_fit import CanonicalWeights
 from skdare.fitting.problem import Problem
@@ -86,9 +86,18 @@ class _Parts:
     def _others(self, fold: Sequence[int]) -> list[int]:
         return others(fold, len(self.problem.index))
 
-    def no_scores(self, candidates: int) -> np.ndarray:
-        """Scores of candidates before any are known."""
-        return np.full((candidates, len(self.problem.index)), np.nan)
+    def results(self, n: int, run: Callable[[SearchPart], SearchResult]) -> SearchResult:
+        """Scores and fits of n candidates on all domains, from those of every part."""
+        whole = SearchResult(np.full((n, len(self.problem.index)), np.nan), [{} for _ in range(n)])
+        if not n:
+            return whole
+        with _undefined_scores_ignored():
+            for part in self:
+                result = run(part)
+                whole.scores[:, part.left_out] = result.scores[:, part.left_out]
+                for own, more in zip(whole.fits, result.fits, strict=True):
+                    own |= more
+        return whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +135,7 @@ class Trials:
         return np.mean(B, axis=0), np.mean(b, axis=0)
 
     def separations(self, c: int) -> np.ndarray:
-        """How far apart the classes lie that a candidate finds in domains left out; see `Guard`."""
+        """How far apart the classes lie that a candidate finds in left-out domains."""
         found: dict[int, float] = {}
         for part in self.parts:
             found |= separations_found(
@@ -153,46 +162,9 @@ def try_all(problem: Problem, statistics: ProblemStatistics, options: SearchOpti
     parts = _Parts(problem, statistics, folds)
     log = SearchLog(options.verbose if folds else 0)
     log.begin(len(folds), len(sizes), len(candidates) + len(mixtures))
-    with _undefined_scores_ignored():
-        scores, fits = _tried(parts, candidates, options, log)
-    starts = [starting_point(name, candidates, mean_scores(scores)) for name in mixtures]
-    on_top = [
-        Candidate(name, candidates[c].formulation) for name, c in zip(mixtures, starts, strict=True)
-    ]
-    with _undefined_scores_ignored():
-        mixed, adapted = _mixed(parts, on_top, [fits[c] for c in starts], options, log)
-    asked = [c for c, candidate in enumerate(candidates) if candidate.strategy in names]
-    candidates = [candidates[c] for c in asked] + on_top
-    scores = np.concatenate([scores[asked], mixed])
-    log.end(candidates, mean_scores(scores))
-    asked_fits = [fits[c] for c in asked]
-    return Trials(
-        candidates,
-        folds,
-        scores,
-        asked_fits + [fits[c] for c in starts],
-        asked_fits + adapted,
-        parts,
-    )
 
-
-@contextmanager
-def _undefined_scores_ignored() -> Iterator[None]:
-    """Silence a metric that says of every candidate anew that a domain lacks a class."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        warnings.filterwarnings("ignore", "y_pred contains classes not in y_true")
-        yield
-
-
-def _tried(
-    parts: _Parts, candidates: Sequence[Candidate], options: SearchOptions, log: SearchLog
-) -> tuple[np.ndarray, list[Fits]]:
-    """Scores of candidates, and their fits."""
-    scores = parts.no_scores(len(candidates))
-    fits: list[Fits] = [{} for _ in candidates]
-    for part in parts:
-        result = search(
+    def tried(part: SearchPart) -> SearchResult:
+        return search(
             part.problem,
             part.statistics,
             candidates,
@@ -202,36 +174,44 @@ def _tried(
             n_jobs=options.n_jobs,
             timed=log.done,
         )
-        scores[:, part.left_out] = result.scores[:, part.left_out]
-        for own, more in zip(fits, result.fits, strict=True):
-            own |= more
-    return scores, fits
 
+    plain = parts.results(len(candidates), tried)
+    means = mean_scores(plain.scores)
+    starts = [starting_point(name, candidates, means) for name in mixtures]
+    pairs = zip(mixtures, starts, strict=True)
+    on_top = [Candidate(name, candidates[c].formulation) for name, c in pairs]
 
-def _mixed(
-    parts: _Parts,
-    mixtures: Sequence[Candidate],
-    fits: Sequence[Fits],
-    options: SearchOptions,
-    log: SearchLog,
-) -> tuple[np.ndarray, list[Fits]]:
-    """Scores of mixtures that start from these fits, and what they make of them."""
-    scores = parts.no_scores(len(mixtures))
-    adapted: list[Fits] = [{} for _ in mixtures]
-    if not mixtures:
-        return scores, adapted
-    for part in parts:
-        result = mixture_results(
+    def mixed(part: SearchPart) -> SearchResult:
+        return mixture_results(
             part.problem,
             part.statistics,
-            mixtures,
-            fits,
+            on_top,
+            [plain.fits[c] for c in starts],
             part.folds,
             scoring=options.scoring,
             n_jobs=options.n_jobs,
             timed=log.done,
         )
-        scores[:, part.left_out] = result.scores[:, part.left_out]
-        for own, more in zip(adapted, result.fits, strict=True):
-            own |= more
-    return scores, adapted
+
+    moved = parts.results(len(on_top), mixed)
+    asked = [c for c, candidate in enumerate(candidates) if candidate.strategy in names]
+    fits = [plain.fits[c] for c in asked]
+    trials = Trials(
+        [candidates[c] for c in asked] + on_top,
+        folds,
+        np.concatenate([plain.scores[asked], moved.scores]),
+        fits + [plain.fits[c] for c in starts],
+        fits + moved.fits,
+        parts,
+    )
+    log.end(trials.candidates, mean_scores(trials.scores))
+    return trials
+
+
+@contextmanager
+def _undefined_scores_ignored() -> Iterator[None]:
+    """Silence a metric that says of every candidate anew that a domain lacks a class."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        warnings.filterwarnings("ignore", "y_pred contains classes not in y_true")
+        yield

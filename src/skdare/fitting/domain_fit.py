@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdare.fitting.canonical_fit import CanonicalFit, CanonicalWeights
 from skdare.fitting.formulation import Formulation
-from skdare.fitting.guard import Guard
-from skdare.fitting.mixture import ClassesFound, ClassPlaces, ClassSums, Mixture, NewRows
+from skdare.fitting.guard import AdaptationGuard
+from skdare.fitting.mixture import ClassFinder, ClassPlaces, ClassSums, Mixture, NewRows
 from skdare.fitting.targets import ClassShares
 from skdare.solvers import Solution
 from skdare.whitening.adjustment import Adjustment, average, on_host
@@ -159,7 +159,7 @@ class Adaptation:
         own = Moments.of(X, None, weight) if len(X) < sample.n_seen else moments
         weight = weight * (moments.n / weight.sum())
         rows = NewRows.of(X, weight, own, adjustment, self.shift(moments.mean, trust))
-        return ClassesFound(self.places, rows).weights(self.mixture, self.B, self.b)
+        return ClassFinder(self.places, rows).weights(self.mixture, self.B, self.b)
 
 
 def blended_shift(
@@ -190,7 +190,7 @@ class DomainFit:
         What adapting starts from; None where the head was fitted without.
     declined : str, optional
         Why adapting changes nothing, where a search found that it does not pay.
-    guard : Guard, optional
+    guard : AdaptationGuard, optional
         What may object to adapting once there are rows.
     class_shares : ClassShares, optional
         Of a classifier.
@@ -208,7 +208,7 @@ class DomainFit:
     guess_rule: GuessRule
     adaptation: Adaptation | None = None
     declined: str | None = None
-    guard: Guard | None = None
+    guard: AdaptationGuard | None = None
     class_shares: ClassShares | None = None
     adapted_mean: np.ndarray | None = None
     unadapted: tuple[np.ndarray, Any] | None = None

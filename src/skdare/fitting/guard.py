@@ -60,7 +60,7 @@ def log_separation(sums: ClassSums, moments: Moments, within: np.ndarray) -> flo
 
 
 @dataclass(frozen=True, eq=False)
-class Guard:
+class AdaptationGuard:
     """Objects to adapting where the new rows speak against it.
 
     Parameters
@@ -85,7 +85,7 @@ class Guard:
         separations: np.ndarray,
         *,
         shares_fixed: bool,
-    ) -> Guard:
+    ) -> AdaptationGuard:
         """Guard by the sums and moments of the training domains, on the host."""
         weight = np.sum([own.weight for own in sums], axis=0)
         shares = weight / weight.sum() if shares_fixed else None

@@ -103,7 +103,7 @@ def _domain_shares(problem: Problem, chosen: Sequence[int], formulation: Formula
 
 
 def _is_copied(problem: Problem, chosen: Sequence[int]) -> bool:
-    """Whether domains are so many, and so small, that visiting them costs more than a copy."""
+    """Whether copying all rows is cheaper than visiting each of many small domains."""
     X = problem.X
     plain = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64)
     cells = problem.d * sum(length(problem.index[e]) for e in chosen)

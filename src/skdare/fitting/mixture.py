@@ -184,7 +184,7 @@ class NewRows:
         )
 
 
-class ClassesFound:
+class ClassFinder:
     """Finds the classes of a new domain.
 
     Parameters

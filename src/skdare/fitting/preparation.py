@@ -132,7 +132,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, eq=False)
-class Preparation:
+class RowPreparation:
     """How the rows of a problem are prepared, by whatever domains.
 
     Parameters

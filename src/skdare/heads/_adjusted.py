@@ -24,7 +24,7 @@ from skdare.fitting.canonical_fit import (
 )
 from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of
 from skdare.fitting.formulation import Formulation
-from skdare.fitting.guard import Guard
+from skdare.fitting.guard import AdaptationGuard
 from skdare.fitting.mixture import ClassSums, Mixture
 from skdare.fitting.problem import Problem
 from skdare.fitting.solver_options import SolverOptions
@@ -132,7 +132,9 @@ class AdjustedHead(Head):
         guard = None
         if sums is not None and separations is not None:
             estimated = mixture is not None and mixture.estimate_shares
-            guard = Guard.of_domains(sums, host_moments, separations, shares_fixed=not estimated)
+            guard = AdaptationGuard.of_domains(
+                sums, host_moments, separations, shares_fixed=not estimated
+            )
         self._domain_fit = DomainFit(
             whitening=formulation.whitening,
             moments=dict(zip(labels, host_moments, strict=True)),

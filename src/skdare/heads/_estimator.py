@@ -30,7 +30,7 @@ from skdare.choosing.folds import units_of
 from skdare.engines import Placement, as_rows, check_engine
 from skdare.fitting.canonical_fit import CanonicalWeights
 from skdare.fitting.class_weight import ClassWeight
-from skdare.fitting.preparation import Preparation, Standardization, check_in_memory
+from skdare.fitting.preparation import RowPreparation, Standardization, check_in_memory
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
 from skdare.fitting.targets import Classes, Numbers, Targets
@@ -134,7 +134,7 @@ class Head(BaseEstimator, ABC):
 
     def _prepared(self, given: Problem) -> Problem:
         """The problem with its rows prepared, by those of all domains."""
-        preparation = Preparation(
+        preparation = RowPreparation(
             given, self.preparation, self.standardize, center=self.fit_intercept
         )
         prepared = preparation.fitted_to(range(len(given.index)), self)

@@ -167,8 +167,8 @@ def _parameters(values: Mapping[str, Any], arrays: HeaderArrays) -> dict[str, An
     """Constructor values; a cluster is no part of a head, and another may be in scope later."""
     engine = values["engine"] if isinstance(values["engine"], str) else "auto"
     written = {**values, "engine": engine}
-    if not isinstance(values.get("cv", 2), int):  # a splitter is no part of what was learnt
-        written["cv"] = 8
+    if not isinstance(values.get("cv"), int):  # a splitter is no part of what was learnt
+        written.pop("cv", None)
     if "preparation" in written:  # what it learnt is written by itself, and says what it was
         written["preparation"] = None
     return {name: ANYTHING.write(value, arrays, name) for name, value in written.items()}

@@ -13,7 +13,7 @@ from skdare.diagnosis._rehearsal import Rehearsed
 from skdare.diagnosis._score_scale import AccuracyScale, VarianceScale
 from skdare.fitting.domain_fit import Adaptation
 from skdare.fitting.formulation import Formulation, MeanTreatment
-from skdare.fitting.guard import Guard
+from skdare.fitting.guard import AdaptationGuard
 from skdare.fitting.mixture import ClassPlaces, Mixture
 from skdare.fitting.preparation import Standardization
 from skdare.persist import (
@@ -246,7 +246,7 @@ _PLACES = ObjectOf(
     is_valid=_scatters,
 )
 _GUARD = ObjectOf(
-    Guard,
+    AdaptationGuard,
     {"shares": Nullable(ArrayOf("k")), "within": ArrayOf("dd"), "separations": ArrayOf("e")},
     is_valid=_scatters,
 )
