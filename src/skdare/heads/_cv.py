@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from skdare.choosing.folds import Folds, check_cv
 from skdare.choosing.left_out import leaves_one_class
 from skdare.choosing.rule import choose, highest, mean_scores, scored
 from skdare.choosing.scoring import Scoring, check_scoring
-from skdare.choosing.strategies import STRATEGIES, Candidate, applicable
+from skdare.choosing.strategies import STRATEGIES, Candidate, applicable, candidates_of
 from skdare.choosing.trials import SearchOptions, Trials, try_all
 from skdare.engines import DaskEngine
 from skdare.fitting.class_weight import ClassWeight, check_class_weight
@@ -34,8 +35,18 @@ from skdare.heads._estimator import (
 )
 
 
+@dataclass(frozen=True)
+class SettledChoice:
+    """What a search came to: a candidate to predict by, and one to adapt by where that paid."""
+
+    predicting: Candidate
+    adapting: Candidate | None
+
+
 class _DARECV(AdjustedHead):
     __metadata_request__fit = {"domains": True, "groups": True}  # noqa: RUF012
+    # Of copies that are fitted without a search.
+    _settled: SettledChoice | None = None
 
     def __init__(
         self,
@@ -125,6 +136,9 @@ class _DARECV(AdjustedHead):
         check_shared_options(self)
 
     def _solve(self, problem: Problem, statistics: ProblemStatistics) -> None:
+        if self._settled is not None:
+            self._solve_settled(problem, statistics, self._settled)
+            return
         classes = isinstance(problem.targets, Classes)
         names = applicable(self.strategies, problem.d, classes=classes)
         if any(STRATEGIES[name].adapts for name in names):
@@ -141,7 +155,7 @@ class _DARECV(AdjustedHead):
         )
         trials = try_all(problem, statistics, options)
         self._warn_of_unscored(problem, trials.folds, trials.scores)
-        main = self._without_new_rows(trials)
+        main = self._without_new_rows(trials.candidates, trials.scores)
         best = self._with_new_rows(trials, main)
         self._report(problem, trials, main, best)
         chosen = trials.candidates[best]
@@ -159,13 +173,28 @@ class _DARECV(AdjustedHead):
             declined=None if self.adapts_ else self.choice_,
         )
 
-    def _without_new_rows(self, trials: Trials) -> int:
+    def _solve_settled(
+        self, problem: Problem, statistics: ProblemStatistics, settled: SettledChoice
+    ) -> None:
+        """Fit what another search came to; nothing is left out, so there is nothing to guard by."""
+        chosen = settled.adapting
+        self.adapts_ = chosen is not None
+        self._fit_domains(
+            problem,
+            statistics,
+            settled.predicting.formulation,
+            None if chosen is None else chosen.formulation,
+            "mean",
+            mixture=None if chosen is None else chosen.mixture,
+        )
+
+    def _without_new_rows(self, candidates: Sequence[Candidate], scores: np.ndarray) -> int:
         """The candidate for domains without rows; where every strategy adapts, the best of them."""
-        steady = [c for c, candidate in enumerate(trials.candidates) if not candidate.adapts]
+        steady = [c for c, candidate in enumerate(candidates) if not candidate.adapts]
         if not steady:
-            return highest(trials.scores, range(len(trials.candidates)))
-        candidates = [trials.candidates[c] for c in steady]
-        return steady[choose(candidates, trials.scores[steady], self.standard_errors)]
+            return highest(scores, range(len(candidates)))
+        some = [candidates[c] for c in steady]
+        return steady[choose(some, scores[steady], self.standard_errors)]
 
     def _with_new_rows(self, trials: Trials, main: int) -> int:
         """The candidate for domains with rows: the highest mean.
@@ -236,11 +265,28 @@ class _DARECV(AdjustedHead):
         return choice_html(self.choice_, self.cv_results_, self.best_index_)
 
     def _rehearsal_copy(self) -> Self:
-        return clone(self)
+        """A copy that is fitted to what this search came to.
+
+        To search anew without each domain takes as many searches, and foretells less well what
+        the head will do: with one domain less, another candidate is often taken.
+        """
+        params = self.cv_results_["params"]
+        candidates = [_candidate(**one) for one in params]
+        splits = range(len(self.domains_))
+        scores = np.stack([self.cv_results_[f"split{e}_test_score"] for e in splits], axis=1)
+        predicting = candidates[self._without_new_rows(candidates, scores)]
+        adapting = candidates[self.best_index_] if self.adapts_ else None
+        return self._settled_copy(SettledChoice(predicting, adapting))
 
     def _retrainer(self) -> Self:
         """Reweighted ERM: what one would retrain with where there are labels of every domain."""
-        return clone(self).set_params(strategies=("reweighted",))
+        reweighted = _candidate("reweighted", self.best_params_["l2"], None)
+        return self._settled_copy(SettledChoice(reweighted, None))
+
+    def _settled_copy(self, settled: SettledChoice) -> Self:
+        head = clone(self)
+        head._settled = settled
+        return head
 
     def _report(self, problem: Problem, trials: Trials, main: int, best: int) -> None:
         """Set cv_results_ and what follows from it."""
@@ -287,6 +333,12 @@ def _params(candidate: Candidate) -> dict[str, Any]:
         "l2": candidate.formulation.l2,
         "shrinkage": candidate.shrinkage,
     }
+
+
+def _candidate(strategy: str, l2: float, shrinkage: float | None) -> Candidate:
+    """The candidate with these parameters."""
+    shrinkages = () if shrinkage is None else (shrinkage,)
+    return next(candidates_of([strategy], shrinkages, [l2]))
 
 
 _WORDS = {
