@@ -4,6 +4,7 @@ from skdare.diagnosis._diagnose import MIN_ROWS as MIN_ROWS
 from skdare.diagnosis._diagnose import diagnose
 from skdare.diagnosis._diagnosis import Diagnosis
 from skdare.diagnosis._finding import Finding
+from skdare.diagnosis._forecast import Forecast
 from skdare.diagnosis._geometry import effective_rank, eigengap
 from skdare.diagnosis._recommendation import Recommendation
 from skdare.diagnosis._rehearsal import Rehearsal
@@ -12,6 +13,7 @@ from skdare.diagnosis._rehearsing import rehearse
 __all__ = [
     "Diagnosis",
     "Finding",
+    "Forecast",
     "Recommendation",
     "Rehearsal",
     "diagnose",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,30 +14,21 @@ from skdare.arrays import Array, to_numpy
 from skdare.diagnosis._adjustment_finding import adjustment_finding
 from skdare.diagnosis._assumption_finding import assumption_finding
 from skdare.diagnosis._diagnosis import Diagnosis
-from skdare.diagnosis._finding import Finding, cannot_say
+from skdare.diagnosis._finding import Finding
+from skdare.diagnosis._forecast import foresee
 from skdare.diagnosis._geometry import adjustment_difference
+from skdare.diagnosis._label_finding import NAME as LABELS
 from skdare.diagnosis._label_finding import label_finding
 from skdare.diagnosis._mean_finding import mean_finding, more_domains_finding
-from skdare.diagnosis._performance_finding import (
-    GAIN,
-    GAIN_QUESTION,
-    LOSS,
-    LOSS_QUESTION,
-    REHEARSE,
-    Outlook,
-    gain_finding,
-    loss_finding,
-    outlook,
-)
 from skdare.diagnosis._recommendation import (
-    CANNOT_SAY,
-    Recommendation,
+    REHEARSE,
     beyond_use,
+    cannot_recommend,
     recommend,
-    without_rehearsal,
 )
-from skdare.diagnosis._rehearsal import Rehearsal, foreseen_loss
+from skdare.diagnosis._rehearsal import Rehearsal
 from skdare.diagnosis._rehearsing import check_diagnosable, own_adjustment, steps_and_head
+from skdare.diagnosis._remarks import remarks
 from skdare.diagnosis._score_scale import Reading, read
 from skdare.diagnosis._training import TrainingDomains
 from skdare.fitting.domain_fit import domain_fit_of
@@ -46,7 +38,6 @@ from skdare.whitening.moments import Moments
 
 # Rows below which nothing is said: halves of them still have moments.
 MIN_ROWS = 20
-EVERYTHING = "this domain", "What can be said of these rows?"
 
 
 def diagnose(
@@ -101,20 +92,25 @@ class Diagnosing:
         check_number("acceptable", acceptable, also=(None,))
         needed = self._needed()
         if needed is not None:
-            finding = cannot_say(*EVERYTHING, needed)
-            return Diagnosis(self.rows, (finding,), Recommendation(CANNOT_SAY, needed))
+            return Diagnosis(self.rows, cannot_recommend(needed))
         findings = [*self._distances(), *self._labels()]
         if self.rehearsal is None:
-            findings.append(cannot_say(LOSS, LOSS_QUESTION, REHEARSE))
-            findings.append(cannot_say(GAIN, GAIN_QUESTION, REHEARSE))
-            return Diagnosis(self.rows, tuple(findings), without_rehearsal())
-        expected = self._outlook(self.rehearsal)
-        findings.append(loss_finding(self.rehearsal, expected))
-        findings.append(gain_finding(self.rehearsal, expected, self.rows))
-        chosen = recommend(self.rehearsal, expected, self.rows, label_cost, acceptable)
+            return Diagnosis(self.rows, cannot_recommend(REHEARSE), findings=findings)
+        comparison = self._compared(self.rehearsal)
+        outlook = foresee(self.rehearsal, comparison.disagreement, self.rows)
+        chosen = recommend(self.rehearsal, outlook, label_cost, acceptable)
         if findings[0].numbers.get("absurd"):
             chosen = beyond_use(chosen)
-        return Diagnosis(self.rows, tuple(findings), chosen)
+        shares = next((one for one in findings if one.name == LABELS), None)
+        sentences = remarks(self.rehearsal, self.rows, comparison.declined, shares)
+        forecasts = {"use": outlook.use, "adapt": outlook.adapt, "label": outlook.label}
+        return Diagnosis(
+            self.rows,
+            chosen,
+            tuple(sentences),
+            {name: one for name, one in forecasts.items() if one is not None},
+            tuple(findings),
+        )
 
     @cached_property
     def _moments(self) -> Moments:
@@ -123,12 +119,12 @@ class Diagnosing:
     def _needed(self) -> str | None:
         """What is missing for any statement."""
         if self.rows < MIN_ROWS:
-            return f"needs at least {MIN_ROWS} rows, and {self.rows} were given"
+            return f"at least {MIN_ROWS} rows are needed, and {self.rows} were given"
         distinct = self._distinct()
         if distinct < MIN_ROWS:
-            return f"needs at least {MIN_ROWS} rows that differ, and {distinct} do"
+            return f"at least {MIN_ROWS} different rows are needed, and there are {distinct}"
         if self._moments.dominated:
-            return "needs rows without outliers: one or two hold most of the variance; clip them"
+            return "one or two rows hold most of the variance; clip such outliers, and ask again"
         return None
 
     def _distinct(self) -> int:
@@ -172,14 +168,30 @@ class Diagnosing:
         trained_on = sum(m.n for m in self.training.moments)
         return [label_finding(counts, training.shares, trained_on, training.reach, classes)]
 
-    def _outlook(self, rehearsal: Rehearsal) -> Outlook:
-        disagreement = None
-        if domain_fit_of(self.head).adaptation is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the findings say it
-                adapted = self.head.adapt(self.X)
-            values = read(adapted, self.X).values
-            disagreement = rehearsal.task.disagreement(self._read.values, values)
-        foreseen = foreseen_loss(rehearsal.usual_confidence, self._read.confidence, disagreement)
-        loss = rehearsal.expected_loss(foreseen)
-        return outlook(rehearsal, loss, disagreement, self.rows)
+    def _compared(self, rehearsal: Rehearsal) -> Comparison:
+        """The head beside itself, adapted to the new rows."""
+        if domain_fit_of(self.head).adaptation is None:
+            return Comparison(None, None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the remarks say it
+            adapted = self.head.adapt(self.X)
+        if adapted.adapted_rows_ is None:
+            return Comparison(None, "the rows speak against adapting, and it is declined")
+        values = read(adapted, self.X).values
+        return Comparison(rehearsal.task.disagreement(self._read.values, values), None)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How the head as it is and the adapted one differ on the new rows.
+
+    Parameters
+    ----------
+    disagreement : float, optional
+        None where there is no adapted head.
+    declined : str, optional
+        Why there is none, though the head can adapt.
+    """
+
+    disagreement: float | None
+    declined: str | None

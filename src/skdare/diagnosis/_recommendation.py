@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from skdare.diagnosis._finding import percent
-from skdare.diagnosis._performance_finding import REHEARSE, WORTH, Outlook
+from skdare.diagnosis._forecast import Forecast, Outlook
 from skdare.diagnosis._rehearsal import Rehearsal
+from skdare.diagnosis._score_scale import ScoreScale
 
-ACTIONS = ("use as is", "adapt", "collect labels", "do not use")
+USE = "use"
+ADAPT = "adapt"
+LABEL = "label"
+DO_NOT_USE = "do not use"
 CANNOT_SAY = "cannot say"
-# Scores within which a smaller number of labelled rows is as good as a larger one.
-_AS_GOOD = 0.01
+ACTIONS = (USE, ADAPT, LABEL, DO_NOT_USE)
+REHEARSE = "hold the training domains out first, with rehearse; until then there are only distances"
+# Gains below this are not worth a change of head.
+WORTH = 0.005
 
 
 @dataclass(frozen=True)
@@ -21,11 +26,12 @@ class Recommendation:
 
     Parameters
     ----------
-    action : one of `ACTIONS`, or "cannot say"
+    action : "use", "adapt", "label", "do not use" or "cannot say"
     reason : str
+        The headline: what to expect of it, and of what else one could do.
     worth : mapping from action to expected score, less the price of labels
     labelled_rows : int, optional
-        How many to collect.
+        How many to label.
     """
 
     action: str
@@ -33,64 +39,82 @@ class Recommendation:
     worth: Mapping[str, float] = field(default_factory=dict)
     labelled_rows: int | None = None
 
+    def __str__(self) -> str:
+        return self.reason
 
-def without_rehearsal() -> Recommendation:
-    """Distances say how unusual a domain is; what that costs, only a rehearsal can."""
-    return Recommendation(CANNOT_SAY, REHEARSE)
+
+def cannot_recommend(needed: str) -> Recommendation:
+    """No recommendation, and what one would take."""
+    return Recommendation(CANNOT_SAY, f"cannot say: {needed}")
 
 
 def beyond_use(chosen: Recommendation) -> Recommendation:
     """Whatever scores were expected: they were expected of other features."""
     reason = (
-        "the features lie so far outside anything seen that their units or preparation must "
-        "differ; mend that, and ask again"
+        "do not use it: the features lie so far outside anything seen that their units or "
+        "preparation must differ; mend that, and ask again"
     )
-    return Recommendation("do not use", reason, chosen.worth, chosen.labelled_rows)
+    return Recommendation(DO_NOT_USE, reason, chosen.worth, chosen.labelled_rows)
 
 
 def recommend(
-    rehearsal: Rehearsal,
-    expected: Outlook,
-    at_hand: int,
-    label_cost: float,
-    acceptable: float | None,
+    rehearsal: Rehearsal, outlook: Outlook, label_cost: float, acceptable: float | None
 ) -> Recommendation:
     """The action with the highest expected score.
 
-    Collecting labels must pay their price, and there must be rows to label; predictions that are
-    not acceptable are worth what `acceptable` says, so that not using the head wins where nothing
-    else reaches it.
+    Labels must pay their price. Not using the head is worth what is just acceptable, so that it
+    wins where nothing else reaches that. A forecast that may be off by more than the score itself
+    is no reason to use the head.
     """
+    task = rehearsal.task
     if acceptable is None:
-        acceptable = 0.5 * (rehearsal.task.floor + rehearsal.usual)
-    worth = {"use as is": expected.as_is, "do not use": acceptable}
-    if expected.gain is not None:
-        worth["adapt"] = expected.as_is + expected.gain
-    curve = {n: s for n, s in rehearsal.retrained().items() if n <= at_hand}
-    rows = None
-    if curve:
-        enough = max(curve.values()) - _AS_GOOD
-        # Features fine-tuned on these domains make few labels look enough.
-        rows = max(curve) if rehearsal.saturated else min(n for n in curve if curve[n] >= enough)
-        worth["collect labels"] = curve[rows] - label_cost
-    action = max(worth, key=lambda name: worth[name] - (WORTH if name == "adapt" else 0.0))
-    return Recommendation(action, _reason(action, worth, rows, label_cost), worth, rows)
+        acceptable = 0.5 * (task.floor + max(rehearsal.typical, task.floor))
+    worth = {USE: outlook.use.expected, DO_NOT_USE: acceptable}
+    if outlook.adapt is not None:
+        worth[ADAPT] = outlook.adapt.expected
+    if outlook.label is not None:
+        worth[LABEL] = outlook.label.expected - label_cost
+    forecasts = {USE: outlook.use, ADAPT: outlook.adapt, LABEL: outlook.label}
+    choices = [action for action in worth if _can_be_relied_on(forecasts.get(action))]
+    action = max(choices, key=lambda name: worth[name] - (WORTH if name == ADAPT else 0.0))
+    reason = _headline(action, outlook, task, acceptable)
+    return Recommendation(action, reason, worth, outlook.labelled_rows)
 
 
-def _reason(action: str, worth: Mapping[str, float], rows: int | None, cost: float) -> str:
-    labels = ""
-    if "collect labels" in worth:
-        labels = (
-            f"; {rows:,} labelled rows and a retrained last layer gave "
-            f"{percent(worth['collect labels'] + cost)} when rehearsed, and cost "
-            f"{100 * cost:.3g}\u00a0points"
-        )
-    adapted = f", adapted {percent(worth['adapt'])}" if "adapt" in worth else ""
-    expected = f"expected {percent(worth['use as is'])} as it is{adapted}{labels}"
-    return {
-        "use as is": f"{expected}: no other choice is worth its price",
-        "adapt": f"{expected}: the best of these",
-        "collect labels": f"{expected}: the best of these after their price",
-        "do not use": f"{expected}: each is below the acceptable "
-        f"{percent(worth['do not use'])}" + (" once its price is paid" if labels else ""),
-    }[action]
+def _can_be_relied_on(forecast: Forecast | None) -> bool:
+    return forecast is None or forecast.miss <= max(forecast.expected, 0.0)
+
+
+def _headline(action: str, outlook: Outlook, task: ScoreScale, acceptable: float) -> str:
+    """What to do, what to expect of it, and what of the rest."""
+    use = f"as it is {scored(outlook.use, task)}"
+    adapted = "" if outlook.adapt is None else f"adapted {scored(outlook.adapt, task)}"
+    labels = f"label {outlook.labelled_rows:,} rows and refit with them" if outlook.label else ""
+    if action == USE:
+        start = f"use it as it is: {expected(outlook.use, task)}"
+        rest = [adapted]
+    elif action == ADAPT:
+        assert outlook.adapt is not None
+        start = f"adapt, then use: {expected(outlook.adapt, task)}"
+        rest = [use]
+    elif action == LABEL:
+        assert outlook.label is not None
+        start = f"{labels}: {expected(outlook.label, task)}"
+        rest = [adapted, use]
+    else:
+        start = f"do not use it: {expected(outlook.use, task)}"
+        limit = f"below the {task.text(acceptable)} that would be worth having"
+        rest = [adapted, limit if outlook.use.expected < acceptable else "too unsure to rely on"]
+    return "; ".join([start, *filter(None, rest)])
+
+
+def expected(forecast: Forecast, task: ScoreScale) -> str:
+    """``66 % expected (58 to 73)``, or ``R² 0.42 expected (0.21 to 0.60)``."""
+    unit = "" if task.unit == "accuracy" else f"{task.unit}\u00a0"
+    ends = task.ends(forecast.low, forecast.high)
+    return f"{unit}{task.text(forecast.expected)} expected ({ends})"
+
+
+def scored(forecast: Forecast, task: ScoreScale) -> str:
+    """``52 % (44 to 60)``."""
+    return f"{task.text(forecast.expected)} ({task.ends(forecast.low, forecast.high)})"

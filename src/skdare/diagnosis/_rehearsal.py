@@ -9,12 +9,6 @@ import numpy as np
 
 from skdare.diagnosis._score_scale import ScoreScale
 
-# On features fine-tuned on the training domains, new domains lost 1.8 to 3.6 times what the signs
-# said (PACS, four networks; 1.7 to 3.3 on twelve others that this number has not seen).
-_FINE_TUNED = 3.0
-# Rehearsed domains that no offset at all is worth: with three or four the average misleads.
-_PRIOR = 20.0
-
 
 @dataclass(frozen=True)
 class Rehearsed:
@@ -24,14 +18,12 @@ class Rehearsed:
     ----------
     domain : str
     rows : int
-    usual : float
-        Score on rows of the other domains that were not trained on.
     as_is : float
-        Score on the held-out domain, with the averaged adjustment.
-    confidence, usual_confidence : float, optional
-        Mean confidence there, and on the rows of the other domains.
+        Score of the head as it is.
     disagreement : float, optional
-        Between the head as it is and the adapted one.
+        Between the head as it is and the one adapted to all rows.
+    both_right : float, optional
+        Share of the rows that both predict rightly; of classes only.
     adapted : mapping from a number of rows to the score after adapting by them
     retrained : mapping from a number of labelled rows to the score after retraining with them
     errors : mapping from a number of rows to the normalised error of the others' guess
@@ -41,25 +33,18 @@ class Rehearsed:
 
     domain: str
     rows: int
-    usual: float
     as_is: float
-    confidence: float | None
-    usual_confidence: float | None
     disagreement: float | None
+    both_right: float | None
     adapted: Mapping[int, float]
     retrained: Mapping[int, float]
     errors: Mapping[int, float]
     moved: float
 
     @property
-    def loss(self) -> float:
-        """What the new domain cost."""
-        return self.usual - self.as_is
-
-    @property
-    def foreseen(self) -> float | None:
-        """What would have been said of that without a label; see `foreseen_loss`."""
-        return foreseen_loss(self.usual_confidence, self.confidence, self.disagreement)
+    def adapted_by_all(self) -> float | None:
+        """Score after adapting to all rows, where it could be."""
+        return None if self.disagreement is None else self.adapted[self.rows]
 
     def gain(self, rows: int) -> float | None:
         """Gain of adapting by this many rows."""
@@ -79,21 +64,6 @@ def _read_off(tried: Mapping[int, float], rows: int) -> float | None:
     return float(np.interp(np.log(rows), np.log(numbers), [tried[n] for n in numbers]))
 
 
-def foreseen_loss(
-    usual_confidence: float | None, confidence: float | None, disagreement: float | None
-) -> float | None:
-    """The mean of two signs of a loss, both on the scale of scores.
-
-    Confidence lost against rows of the training domains; and disagreement between the head with
-    the averaged adjustment and the one with the new domain's own. Either alone is less good; see
-    docs/diagnosis.md.
-    """
-    signs = [] if disagreement is None else [disagreement]
-    if usual_confidence is not None and confidence is not None:
-        signs.append(usual_confidence - confidence)
-    return float(np.mean(signs)) if signs else None
-
-
 @dataclass(frozen=True)
 class Rehearsal:
     """What a head has been through.
@@ -108,57 +78,20 @@ class Rehearsal:
     task: ScoreScale
 
     @property
-    def usual(self) -> float:
-        """The score one is used to."""
-        return float(np.mean([one.usual for one in self.domains]))
+    def as_is(self) -> float:
+        """Mean score of the head as it is."""
+        return float(np.mean([one.as_is for one in self.domains]))
 
     @property
-    def usual_confidence(self) -> float | None:
-        """Mean confidence where that score was had."""
-        values = [c for one in self.domains if (c := one.usual_confidence) is not None]
-        return float(np.mean(values)) if values else None
-
-    @property
-    def typical_loss(self) -> float:
-        """Median loss over domains."""
-        return float(np.median([one.loss for one in self.domains]))
+    def typical(self) -> float:
+        """Mean score, as it is or adapted, whichever is higher."""
+        adapted = [score for one in self.domains if (score := one.adapted_by_all) is not None]
+        return max([self.as_is, *([float(np.mean(adapted))] if adapted else [])])
 
     @property
     def saturated(self) -> bool:
         """Whether held-out domains score as on features that were fine-tuned on them."""
-        return float(np.mean([one.as_is for one in self.domains])) > self.task.saturated
-
-    @property
-    def offset(self) -> float:
-        """What foreseen losses lacked on average, as far as a few domains can be believed.
-
-        A domain that is hard when held out is not among those it was rehearsed with, so with few
-        domains the average leans the wrong way; hence `_PRIOR`.
-        """
-        lacked = np.clip(self._lacked(), -1.0, 1.0)
-        return float(lacked.mean()) * len(lacked) / (len(lacked) + _PRIOR) if len(lacked) else 0.0
-
-    def expected_loss(self, foreseen: float | None) -> float:
-        """Expected loss on a new domain; where nothing is foreseen, what was typical."""
-        if foreseen is None:
-            return self.typical_loss
-        return (_FINE_TUNED if self.saturated else 1.0) * foreseen + self.offset
-
-    @property
-    def miss(self) -> float:
-        """How far the expected loss was off: a value that nine in ten domains stayed below."""
-        lacked = self._lacked()
-        misses = np.abs(lacked - self.offset) if len(lacked) else self._spread()
-        return float(np.quantile(misses, 0.9, method="higher"))
-
-    def _lacked(self) -> np.ndarray:
-        """Losses less foreseen ones, of domains that had any."""
-        pairs = [(one.loss, one.foreseen) for one in self.domains]
-        return np.array([loss - foreseen for loss, foreseen in pairs if foreseen is not None])
-
-    def _spread(self) -> np.ndarray:
-        """Losses about their median, where nothing was foreseen."""
-        return np.abs(np.array([one.loss for one in self.domains]) - self.typical_loss)
+        return self.as_is > self.task.saturated
 
     def gains(self, rows: int) -> dict[str, float]:
         """Gains of adapting by this many rows, by domain."""
@@ -168,8 +101,9 @@ class Rehearsal:
         """Errors of the others' guess at this many rows, by domain."""
         return {one.domain: e for one in self.domains if (e := one.error(rows)) is not None}
 
-    def retrained(self) -> dict[int, float]:
-        """Mean score after retraining, by number of labelled rows that every domain could give."""
-        tried = [one.retrained for one in self.domains if one.retrained]
-        common = sorted(set.intersection(*map(set, tried))) if tried else []
-        return {n: float(np.mean([scores[n] for scores in tried])) for n in common}
+    def retrained(self) -> dict[int, list[float]]:
+        """Scores after retraining, by a number of labelled rows that half of the domains gave."""
+        tried = [one.retrained for one in self.domains]
+        numbers = sorted({n for scores in tried for n in scores})
+        by_number = {n: [scores[n] for scores in tried if n in scores] for n in numbers}
+        return {n: scores for n, scores in by_number.items() if 2 * len(scores) >= len(tried)}

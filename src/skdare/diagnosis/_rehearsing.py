@@ -28,7 +28,7 @@ from skdare._validation import (
 from skdare.arrays import Array, compact, is_foreign, take, to_numpy
 from skdare.choosing.folds import units_of
 from skdare.diagnosis._rehearsal import Rehearsal, Rehearsed
-from skdare.diagnosis._score_scale import AccuracyScale, Reading, ScoreScale, VarianceScale, read
+from skdare.diagnosis._score_scale import AccuracyScale, R2Scale, Reading, ScoreScale, read
 from skdare.diagnosis._training import TrainingDomains
 from skdare.engines import Placement
 from skdare.fitting.domain_fit import domain_fit_of
@@ -40,9 +40,6 @@ from skdare.whitening.cache import DomainCache, SharedCaches
 from skdare.whitening.moments import Moments
 from skdare.whitening.whitening import RowsAlike
 
-# Share of the rows of every other domain that a rehearsal does not train on: what one is used to
-# is read there. Two rows of a domain are always left, for its covariance.
-ASIDE = 0.2
 # Unlabelled rows to adapt by, beside all that a domain has.
 TRIED_ROWS = (25, 100, 400, 1600, 6400)
 # Labelled rows to retrain by: this many for each class, or for a regression ten times this many.
@@ -219,60 +216,37 @@ class Rehearsing:
     def task(self) -> ScoreScale:
         """What a prediction is worth."""
         if self.classes is None:
-            return VarianceScale(float(np.var(self.y)))
+            return R2Scale(float(np.var(self.y)))
         _, counts = np.unique(self.y, return_counts=True)
         return AccuracyScale(float(counts.max() / len(self.y)))
-
-    @cached_property
-    def _aside(self) -> list[np.ndarray]:
-        """Which rows of each domain are not trained on."""
-        if self.groups is not None:
-            return self.groups.aside(self.numbers)
-        rng = np.random.default_rng(0)
-        aside = []
-        for rows in self.numbers:
-            count = max(min(round(ASIDE * len(rows)), len(rows) - 2), 0)
-            aside.append(np.isin(np.arange(len(rows)), rng.permutation(len(rows))[:count]))
-        return aside
 
     def _rehearsed(self) -> Iterator[Rehearsed]:
         for e in range(len(self.numbers)):
             tied = [e] if self.groups is None else self.groups.unit_of(e)
             others = [o for o in range(len(self.numbers)) if o not in tied]
-            left = np.concatenate([self.y[self._train(o)] for o in others])
+            left = np.concatenate([self.y[self.numbers[o]] for o in others])
             if self.classes is None or len(np.unique(left)) > 1:
                 if self.progress is not None:
                     self.progress(self.training.names[e])
                 with suppress(RowsAlike):  # without this domain no feature varies
                     yield self._one(e, others)
 
-    def _train(self, e: int) -> np.ndarray:
-        return self.numbers[e][~self._aside[e]]
-
     def _one(self, e: int, others: Sequence[int]) -> Rehearsed:
-        aside = np.sort(np.concatenate([self.numbers[o][self._aside[o]] for o in others]))
-        if not len(aside):
-            raise ValueError(
-                "the domains have too few rows to set any aside; rehearsing needs 3 in some domain"
-            )
         fold = self._fold(others)
         head, X = fold.fitted(self.head._rehearsal_copy())
-        usual = read(head, X, aside)
         rows = take(X, compact(self.numbers[e]))
         y = self.y[self.numbers[e]]
         reading = read(head, rows)
-        adapted, disagreement = self._adapted(head, rows, y, reading)
+        adapted = self._adapted(head, rows, y, reading)
         as_first = X is self.X
         moments = self.training.moments[e] if as_first else Moments.of(rows).to_numpy()
         return Rehearsed(
             self.training.names[e],
             len(y),
-            self.task.score(usual.values, self.y[aside]),
             self.task.score(reading.values, y),
-            reading.confidence,
-            usual.confidence,
-            disagreement,
-            adapted,
+            adapted.disagreement,
+            adapted.both_right,
+            adapted.scores,
             self._retrained(e, fold),
             self._errors(e, rows if as_first else self._rows_of_head(e)),
             TrainingDomains.of(head).shift(moments).at_least,
@@ -283,7 +257,7 @@ class Rehearsing:
         # Rows that are left out have no weight, so that X is neither copied nor loaded.
         weight = np.zeros(len(self.y))
         for o in others:
-            weight[self._train(o)] = self.weight[self._train(o)]
+            weight[self.numbers[o]] = self.weight[self.numbers[o]]
         X = self.X
         shared = self._shared
         if self.steps is not None:
@@ -306,20 +280,23 @@ class Rehearsing:
             domains[rows] = e
         return domains
 
-    def _adapted(
-        self, head: Any, rows: Array, y: np.ndarray, reading: Reading
-    ) -> tuple[dict[int, float], float | None]:
-        """Scores after adapting, and the disagreement where all rows were used."""
+    def _adapted(self, head: Any, rows: Array, y: np.ndarray, reading: Reading) -> AdaptedScores:
+        """Scores after adapting by some rows and by all."""
         scores: dict[int, float] = {}
-        disagreement = None
+        before = reading.values
+        # A head that does not adapt agrees with itself.
+        both_right = self.task.both_right(before, before, y)
         if domain_fit_of(head).adaptation is None or len(y) < 2:
-            return scores, disagreement
+            return AdaptedScores(scores, None, both_right)
+        values = None
         for some in self._samples(len(y)):
             with suppress(RowsAlike):  # to rows that do not differ nobody can adapt
                 values = read(head.adapt(take(rows, some)), rows).values
                 scores[len(some)] = self.task.score(values, y)
-                disagreement = self.task.disagreement(reading.values, values)
-        return scores, disagreement if len(y) in scores else None
+        if values is None or len(y) not in scores:
+            return AdaptedScores(scores, None, both_right)
+        both_right = self.task.both_right(before, values, y)
+        return AdaptedScores(scores, self.task.disagreement(before, values), both_right)
 
     @staticmethod
     def _samples(n: int) -> Iterator[np.ndarray]:
@@ -355,6 +332,24 @@ class Rehearsing:
         return errors
 
 
+@dataclass(frozen=True)
+class AdaptedScores:
+    """What adapting to a held-out domain did.
+
+    Parameters
+    ----------
+    scores : mapping from a number of rows to the score after adapting by them
+    disagreement : float, optional
+        With the head as it was, once adapted to all rows.
+    both_right : float, optional
+        Share of the rows that both predict rightly.
+    """
+
+    scores: Mapping[int, float]
+    disagreement: float | None
+    both_right: float | None
+
+
 @dataclass(frozen=True, eq=False)
 class _Groups:
     """Rows that belong together, by number, and the domains that share some.
@@ -384,16 +379,6 @@ class _Groups:
         """The codes, where these domains are of several units, and a search can leave one out."""
         several = sum(bool(set(unit) & set(others)) for unit in self.units) > 1
         return self.codes if several else None
-
-    def aside(self, numbers: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Which rows of each domain are not trained on: whole groups, if two rows are left."""
-        distinct = np.unique(self.codes)
-        count = round(ASIDE * len(distinct))
-        chosen = np.random.default_rng(0).permutation(distinct)[:count]
-        for rows in numbers:
-            if np.sum(~np.isin(self.codes[rows], chosen)) < 2:
-                chosen = np.setdiff1d(chosen, self.codes[rows])
-        return [np.isin(self.codes[rows], chosen) for rows in numbers]
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,8 +46,10 @@ class ScoreScale(Protocol):
     """
 
     unit: str
+    points: str
     least: float
     saturated: float
+    usual_miss: float
 
     @property
     def floor(self) -> float:
@@ -59,7 +61,23 @@ class ScoreScale(Protocol):
         ...
 
     def disagreement(self, a: np.ndarray, b: np.ndarray) -> float:
-        """Disagreement between two heads, on the scale of scores."""
+        """Disagreement between two heads."""
+        ...
+
+    def both_right(self, a: np.ndarray, b: np.ndarray, y: np.ndarray) -> float | None:
+        """Share of rows that two heads both predict rightly; None where nothing is just right."""
+        ...
+
+    def text(self, score: float) -> str:
+        """A score as people read it."""
+        ...
+
+    def ends(self, low: float, high: float) -> str:
+        """The ends of a range, whose unit stands beside it."""
+        ...
+
+    def gain(self, difference: float) -> str:
+        """A difference of scores with its sign, without its unit."""
         ...
 
 
@@ -75,8 +93,10 @@ class AccuracyScale:
 
     floor: float
     unit = "accuracy"
+    points = " points"
     least = 0.0
     saturated = SATURATED
+    usual_miss = 0.07
 
     def score(self, values: np.ndarray, y: np.ndarray) -> float:
         """Accuracy."""
@@ -86,26 +106,70 @@ class AccuracyScale:
         """Share of rows that are predicted differently."""
         return float(np.mean(a != b))
 
+    def both_right(self, a: np.ndarray, b: np.ndarray, y: np.ndarray) -> float | None:
+        """Share of rows that both predict rightly."""
+        return float(np.mean((a == y) & (b == y)))
+
+    def text(self, score: float) -> str:
+        """In percent; no line ends before the sign."""
+        return f"{100 * score:.0f}\u00a0%"
+
+    def ends(self, low: float, high: float) -> str:
+        """In percent, without the sign."""
+        return f"{100 * low:.0f} to {100 * high:.0f}"
+
+    def gain(self, difference: float) -> str:
+        """In points."""
+        return typographic(f"{round(100 * difference):+d}")
+
 
 @dataclass(frozen=True)
-class VarianceScale:
-    """1 minus the squared error over the variance of the training targets.
+class R2Scale:
+    """R² on the rows of a domain, as scikit-learn has it; less than −1 counts as −1.
 
     Parameters
     ----------
     variance : float
+        Of the training targets, in which disagreement is counted.
     """
 
     variance: float
     floor = 0.0
-    unit = "R² in units of the training targets"
-    least = float("-inf")
+    unit = "R²"
+    points = ""
+    least = -1.0
     saturated = float("inf")
+    usual_miss = 0.2
 
     def score(self, values: np.ndarray, y: np.ndarray) -> float:
-        """R² by the training variance, so that a domain of little variance is no disaster."""
-        return 1.0 - float(np.mean((values - y) ** 2)) / self.variance
+        """R², and −1 for anything below: of a domain of little variance it has no bound."""
+        variance = float(np.var(y))
+        error = float(np.mean((values - y) ** 2))
+        if variance == 0:
+            return 1.0 if error == 0 else self.least
+        return max(1.0 - error / variance, self.least)
 
     def disagreement(self, a: np.ndarray, b: np.ndarray) -> float:
-        """Mean squared difference over the variance."""
+        """Mean squared difference over the variance of the training targets."""
         return float(np.mean((a - b) ** 2)) / self.variance
+
+    def both_right(self, a: np.ndarray, b: np.ndarray, y: np.ndarray) -> float | None:
+        """No number is just right."""
+        return None
+
+    def text(self, score: float) -> str:
+        """Two decimals."""
+        return typographic(f"{score:.2f}")
+
+    def ends(self, low: float, high: float) -> str:
+        """Two decimals each."""
+        return f"{self.text(low)} to {self.text(high)}"
+
+    def gain(self, difference: float) -> str:
+        """Two decimals."""
+        return typographic(f"{difference:+.2f}")
+
+
+def typographic(text: str) -> str:
+    """Text with minus signs in place of hyphens."""
+    return text.replace("-", "−")

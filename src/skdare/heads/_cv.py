@@ -273,7 +273,9 @@ class _DARECV(AdjustedHead):
         params = self.cv_results_["params"]
         candidates = [_candidate(**one) for one in params]
         splits = range(len(self.domains_))
-        scores = np.stack([self.cv_results_[f"split{e}_test_score"] for e in splits], axis=1)
+        scores = np.column_stack(
+            [np.asarray(self.cv_results_[f"split{e}_test_score"]) for e in splits]
+        )
         predicting = candidates[self._without_new_rows(candidates, scores)]
         adapting = candidates[self.best_index_] if self.adapts_ else None
         return self._settled_copy(SettledChoice(predicting, adapting))

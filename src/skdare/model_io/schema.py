@@ -10,7 +10,7 @@ import numpy as np
 
 from skdare.diagnosis import Rehearsal
 from skdare.diagnosis._rehearsal import Rehearsed
-from skdare.diagnosis._score_scale import AccuracyScale, VarianceScale
+from skdare.diagnosis._score_scale import AccuracyScale, R2Scale
 from skdare.fitting.domain_fit import Adaptation
 from skdare.fitting.formulation import Formulation, MeanTreatment
 from skdare.fitting.guard import AdaptationGuard
@@ -267,15 +267,15 @@ _REHEARSED = ObjectOf(
     {
         "domain": TEXT,
         "rows": INTEGER,
-        **dict.fromkeys(("usual", "as_is", "moved"), ANY_NUMBER),
-        **dict.fromkeys(("confidence", "usual_confidence", "disagreement"), Nullable(ANY_NUMBER)),
+        **dict.fromkeys(("as_is", "moved"), ANY_NUMBER),
+        **dict.fromkeys(("disagreement", "both_right"), Nullable(ANY_NUMBER)),
         **dict.fromkeys(("adapted", "retrained", "errors"), MapOf(ANY_NUMBER, INTEGER)),
     },
 )
 _SCALE = OneOf(
     {
         "classes": ObjectOf(AccuracyScale, {"floor": NUMBER}),
-        "numbers": ObjectOf(VarianceScale, {"variance": NUMBER}),
+        "numbers": ObjectOf(R2Scale, {"variance": NUMBER}),
     }
 )
 _REHEARSAL = ObjectOf(Rehearsal, {"domains": ListOf(_REHEARSED), "task": _SCALE})
