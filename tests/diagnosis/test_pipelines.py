@@ -37,7 +37,7 @@ def data():
 
 def alike(ours, theirs):
     for one, other in zip(ours.domains, theirs.domains, strict=True):
-        for name in ("usual", "as_is", "confidence", "disagreement", "moved"):
+        for name in ("as_is", "both_right", "disagreement", "moved"):
             assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-6), name
         for name in ("adapted", "errors"):
             assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-6), name

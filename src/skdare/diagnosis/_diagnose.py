@@ -123,8 +123,6 @@ class Diagnosing:
         distinct = self._distinct()
         if distinct < MIN_ROWS:
             return f"at least {MIN_ROWS} different rows are needed, and there are {distinct}"
-        if self._moments.dominated:
-            return "one or two rows hold most of the variance; clip such outliers, and ask again"
         return None
 
     def _distinct(self) -> int:
@@ -172,6 +170,8 @@ class Diagnosing:
         """The head beside itself, adapted to the new rows."""
         if domain_fit_of(self.head).adaptation is None:
             return Comparison(None, None)
+        if self._moments.dominated:
+            return Comparison(None, "one or two rows hold most of the variance: clip them first")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the remarks say it
             adapted = self.head.adapt(self.X)
