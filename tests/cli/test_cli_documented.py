@@ -290,7 +290,7 @@ FIELDS = {
     "diagnose head.safetensors --new ward7.npz": "rows findings recommendation labels",
     "inspect head.safetensors": (
         "file bytes kind format_version class options classes domains features feature_names "
-        "preparation adaptable rehearsed adapted_rows choice versions"
+        "preparation adaptable rehearsed adapted_rows declined choice versions"
     ),
     "bench features.npz --heads erm,dare --l2 0.01 --jobs 1 --trials 2 --with none": (
         "folder trials failed statistics"

@@ -46,7 +46,7 @@ def _fields(path: str) -> dict[str, Any]:
     if header["kind"] != "head":
         return about | {"options": header["options"], "rows": header["rows"]}
     pairs = zip(header["domains"], header["rows"], strict=True)
-    names = ("features", "feature_names", "rehearsed", "adapted_rows", "choice", "versions")
+    names = ("features", "feature_names", "rehearsed", "adapted_rows", "declined", "choice")
     return about | {
         "class": header["class"],
         "options": _changed(header["class"], header["parameters"]),
@@ -54,7 +54,7 @@ def _fields(path: str) -> dict[str, Any]:
         "domains": [{"domain": label, "rows": _count(rows)} for label, rows in pairs],
         "preparation": header["steps"],
         "adaptable": header["adapts"],
-        **{name: header[name] for name in names},
+        **{name: header[name] for name in (*names, "versions")},
     }
 
 
@@ -101,6 +101,8 @@ def _text(fields: dict[str, Any]) -> list[str]:
     }
     if fields["adapted_rows"]:
         facts["adapts"] = f"was adapted to {number(fields['adapted_rows'])} rows"
+    elif fields["declined"]:
+        facts["adapts"] = f"adapting was declined: {fields['declined']}"
     if fields["choice"]:
         facts["chosen"] = fields["choice"]
     return _lines(facts)
