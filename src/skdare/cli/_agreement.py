@@ -11,6 +11,7 @@ import numpy as np
 
 from skdare._input_error import InputError
 from skdare._safe_text import terminal_safe
+from skdare.cli._quantities import score_text
 
 ALL = "(all rows)"
 
@@ -114,9 +115,10 @@ class Agreement:
         scores = self.to_dict()["scores"]
         names = [terminal_safe(str(row["domain"])) for row in scores]
         width = max(map(len, names))
-        lines = [f"{'domain':<{width}}  {'rows':>10}  {self.metric}"]
+        is_accuracy = self.classes is not None
+        lines = [f"{'domain':<{width}}  {'rows':>10}  {'accuracy' if is_accuracy else 'R²'}"]
         for name, row in zip(names, scores, strict=True):
-            score = "–" if row["score"] is None else f"{100 * row['score']:.1f} %"
+            score = score_text(row["score"], is_accuracy)
             lines.append(f"{name:<{width}}  {row['rows']:>10,}  {score}")
         return lines
 
