@@ -64,8 +64,10 @@ class Agreement:
         self._labels_known = 0
         self._first_label: Any = None
 
-    def add(self, predicted: np.ndarray, y: np.ndarray, domains: np.ndarray) -> None:
-        """Take more rows."""
+    def add(self, predicted: np.ndarray, y: np.ndarray, domains: np.ndarray | None) -> None:
+        """Take more rows; those without domains count for all rows alone."""
+        if domains is None:
+            domains = np.full(len(y), ALL)
         names, place = np.unique(domains, return_inverse=True)
         if self.classes is not None:
             if self._first_label is None:
@@ -101,9 +103,12 @@ class Agreement:
             "metric": self.metric,
             "scores": [
                 {"domain": name, "rows": tally.rows, "score": self._score(tally)}
-                for name, tally in {**self._tallies, **everything}.items()
+                for name, tally in {**self._by_domain(), **everything}.items()
             ],
         }
+
+    def _by_domain(self) -> dict[Any, _Tally]:
+        return {name: tally for name, tally in self._tallies.items() if name != ALL}
 
     def _score(self, tally: _Tally) -> float | None:
         if self.classes is not None:

@@ -207,12 +207,10 @@ def _unfitted_head(name: str, task: str) -> Any:
     return HEADS[name].estimator_class(task)()
 
 
-def _apart(
-    table: DomainData, held_out: Sequence[str]
-) -> tuple[DomainData, list[DomainData]]:
+def _apart(table: DomainData, held_out: Sequence[str]) -> tuple[DomainData, list[DomainData]]:
     """The rows to fit to, and those of each held-out domain."""
     names = table.domains.astype(str)
-    there = list(map(str, sorted_domains(table.domains)))
+    there = sorted_domains(names)
     for name in held_out:
         if name not in there:
             raise InputError(
@@ -302,7 +300,9 @@ def _arrays(place: str, keys: dict[str, str | None]) -> DomainData:
     if missing:
         raise ValueError(f"{place} has features alone; name a .npy file with {missing[0]}")
     X = _array(place)
-    labels = {role: np.array(_array(str(keys[role]))) for role in ("target", "domains") if keys[role]}
+    labels = {
+        role: np.array(_array(str(keys[role]))) for role in ("target", "domains") if keys[role]
+    }
     for role, values in labels.items():
         if X.ndim != 2 or values.shape != X.shape[:1]:
             raise ValueError(

@@ -71,9 +71,7 @@ def feature_bytes(place: str, key: str | None) -> int:
     return sum(int(np.prod(c.shape)) * c.dtype.itemsize for c in columns if c.numeric)
 
 
-def table_on_disk(
-    places: Sequence[str], keys: dict[str, str | None], folder: Path
-) -> DomainData:
+def table_on_disk(places: Sequence[str], keys: dict[str, str | None], folder: Path) -> DomainData:
     """The rows of all files, as a feature store that is made in a folder, some at a time."""
     tables = [stream_table(place, **keys) for place in places]
     first = tables[0]
@@ -84,8 +82,8 @@ def table_on_disk(
     dtype = np.result_type(*(table.X.dtype for table in tables))
     X: Any = ChunkedRows(lambda: _rows(tables), len(y), first.X.shape[1], dtype)
     write_store(folder / "rows", replace(first, X=X, y=y, domains=domains, split=None))
-    names = {"target_name": first.target_name, "domain_name": first.domain_name}
-    return replace(open_table(folder / "rows"), **names)
+    stored = open_table(folder / "rows")
+    return replace(stored, target_name=first.target_name, domain_name=first.domain_name)
 
 
 def check_same_features(place: str, table: DomainData, first_place: str, first: DomainData) -> None:

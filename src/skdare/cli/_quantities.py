@@ -24,7 +24,7 @@ def amount(n: int, thing: str) -> str:
 
 
 def score_text(score: float | None, is_accuracy: bool) -> str:
-    """Accuracy in percent, R² as a number with two decimals, and a dash for a score that is none."""
+    """Accuracy in percent, R² with two decimals, and a dash for a score that is none."""
     if score is None or score != score:
         return "–"
     return f"{100 * score:.1f} %" if is_accuracy else f"{score:.2f}".replace("-", "−")

@@ -94,7 +94,7 @@ def read(
         if (names := contents.names.get(role)) is not None:
             arrays[role] = decode(arrays[role], names, where[role])
     data = assemble(arrays, where, stem(path), feature_names_of(contents, keys["features"]))
-    return replace(data, made=contents.made, **_label_names(keys))
+    return _named(replace(data, made=contents.made), keys)
 
 
 def read_unlabelled(
@@ -196,13 +196,13 @@ def stream_table(
     dtypes = {contents.entries[column].dtype for column in columns}
     dtype = features_matrix(np.zeros((1, 1), np.result_type(*dtypes)), where["features"]).dtype
     X: Any = ChunkedRows(matrices, n, width, dtype)
-    return replace(data, X=X, feature_names=feature_names, **_label_names(keys))
+    return _named(replace(data, X=X, feature_names=feature_names), keys)
 
 
-def _label_names(keys: dict[str, list[str]]) -> dict[str, str | None]:
-    """What targets and domains are called in the file."""
-    domains = keys.get("domains")
-    return {"target_name": keys["target"][0], "domain_name": domains[0] if domains else None}
+def _named(data: DomainData, keys: dict[str, list[str]]) -> DomainData:
+    """The data with what targets and domains are called in the file."""
+    (domain_name,) = keys.get("domains", [None])
+    return replace(data, target_name=keys["target"][0], domain_name=domain_name)
 
 
 def _labels(contents: Contents, role: str, key: str, where: dict[str, str]) -> np.ndarray:

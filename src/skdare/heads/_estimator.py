@@ -137,7 +137,7 @@ class Head(BaseEstimator, ABC):
     def _remember_names(self, target: Any, domains: Any) -> None:
         """Keep the names of targets and domains, where these columns have one, and no others."""
         for attribute, name in (("target_name_", target), ("domain_name_", domains)):
-            vars(self).pop(attribute, None)
+            self.__dict__.pop(attribute, None)
             if isinstance(name, str):
                 setattr(self, attribute, name)
 

@@ -40,10 +40,10 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
     dict
         ``kind`` ("head", "adapter" or "fleet") and ``version`` of the format. Of a head: ``class``,
         ``parameters``, ``features``, ``feature_names``, ``classes``, ``domains``, ``target_name``
-        and ``domain_name`` (of their columns), ``rows`` (of each domain, where they are weights), ``steps`` before it, ``adaptable`` (whether it keeps what
-        `adapt` and `diagnose` need), ``adapts`` (whether `adapt` changes anything), ``rehearsed``,
-        ``adapted_rows``, ``choice`` and ``versions``. Of a stream: ``options``, and ``rows`` seen
-        or ``devices``.
+        and ``domain_name`` (of their columns), ``rows`` (of each domain, where they are weights),
+        ``steps`` before it, ``adaptable`` (whether it keeps what `adapt` and `diagnose` need),
+        ``adapts`` (whether `adapt` changes anything), ``rehearsed``, ``adapted_rows``, ``choice``
+        and ``versions``. Of a stream: ``options``, and ``rows`` seen or ``devices``.
 
     Examples
     --------
