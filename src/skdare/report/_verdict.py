@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from skdare.bench._record import NOTHING, UNLABELLED
 from skdare.report._names import Naming
 from skdare.report._numbers import Scale, count, p_value, scale_of
-from skdare.report.summary.advice import Advice, Outlook, advise
+from skdare.report.summary.advice import TIE, Advice, Outlook, advise
 from skdare.report.summary.main_study import MainStudy, PairedTest
 from skdare.report.summary.summary import SummaryGroup
 
@@ -111,26 +111,27 @@ class _Writer:
         """The best of the others: one that adapts, if any was tried, else any."""
         adapting = [o for o in advice.rivals if self.main.uses[o.head] == UNLABELLED]
         rivals = adapting if self.main.uses[best.head] == NOTHING else []
-        if rivals and rivals[0].gain <= 0:
-            yield f"Adapting does not pay here: {self._against(rivals[0])}."
-        elif rivals and not rivals[0].mostly_better:
-            yield f"Adapting is not sure to pay: {self._against(rivals[0])}."
-        elif rivals:
-            yield f"Adapting is no better: {self._against(rivals[0])}."
-        elif advice.rivals:
-            yield f"Next is {self._against(advice.rivals[0])}."
+        if not rivals:
+            if advice.rivals:
+                rival = advice.rivals[0]
+                yield f"Next is {self.label(rival.head)}, {self._place(rival)}."
+            return
+        rival = rivals[0]
+        lost = rival.gain <= TIE
+        pays = "does not pay here" if lost else "is no better" if rival.mostly_better else ""
+        start = f"Adapting {pays or 'is not sure to pay'}"
+        yield f"{start}: {self.label(rival.head)} is {self._place(rival)}."
 
-    def _against(self, outlook: Outlook) -> str:
-        """A head that is not recommended, against the baseline."""
-        name = self.label(outlook.head)
-        on = f"better on {outlook.better} of {outlook.domains} domains"
+    def _place(self, outlook: Outlook) -> str:
+        """Where a head stands that is not recommended."""
         if outlook.head == self.main.baseline:
-            return f"{name}, {self._score(outlook)}"
+            return f"at {self._score(outlook)}"
+        on = f"better on {outlook.better} of {count(outlook.domains, 'domain')}"
         if not self.scale.gain(outlook.gain).startswith(("+", "−")):
-            return f"{name} is level with {self.baseline}, {on}"
+            return f"level with {self.baseline} on average, {on}"
         side = "above" if outlook.gain > 0 else "below"
         far = f"{self.scale.distance(outlook.gain)} {side} {self.baseline}{self.scale.within}"
-        return f"{name} is {far} on average, {on}"
+        return f"{far} on average, {on}"
 
     def _caution(self, best: Outlook) -> Iterator[str]:
         """How far these domains can be trusted to stand for others."""
