@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import shutil
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,13 @@ _WIDEST = 100
     help="What y is  [default: guessed]",
 )
 @with_options([*TABLE, *PREPARATION])
+@click.option(
+    "--head",
+    type=click.Choice(["dare-cv", "dare"]),
+    default="dare-cv",
+    show_default=True,
+    help="The head to fit to FEATURES; dare-cv chooses how to deal with domains.",
+)
 @SET
 @click.option(
     "--label-cost",
@@ -55,16 +61,19 @@ _WIDEST = 100
 @click.option(
     "--no-rehearsal", is_flag=True, help="Do not hold training domains out; report distances only."
 )
+@click.option(
+    "--details", is_flag=True, help="Also distances, class shares and the paper's assumptions."
+)
 @JSON
 @click.option("--html", "page", metavar="FILE", type=click.Path(), help="Also write a page.")
-def diagnose(features: str, as_json: bool, page: str | None, **options: Any) -> None:
-    """Say whether to trust a head on a new domain, from unlabelled rows of it.
+def diagnose(features: str, as_json: bool, page: str | None, details: bool, **options: Any) -> None:
+    """Say what to do on a new domain, and what score to expect, from unlabelled rows of it.
 
     HEAD is a file that `skdare fit --rehearse` wrote; it is not fitted again, and rows are prepared
-    as for its fit. FEATURES is a table: DARE is fitted to its domains, and each of them is held out
-    in turn to learn what a shift costs. The answer is how unusual the new rows are, what accuracy
-    to expect, and one recommendation: use the head as it is, adapt it, collect labels, or do not
-    use it.
+    as for its fit. FEATURES is a table: a head is fitted to its domains, and each of them is held
+    out in turn to learn what a new domain costs. The answer is one of four: use the head as it is,
+    adapt it, label so many rows, or do not use it; with the score to expect, and a range that holds
+    four out of five domains.
 
     \b
     Example:
@@ -76,41 +85,31 @@ def diagnose(features: str, as_json: bool, page: str | None, **options: Any) -> 
             check_writable(page)
             refuse_inputs(page, features, *filter(None, [options["new"]]))
         from skdare.cli._diagnosis_input import DiagnosisInput
-        from skdare.persist import whole_file
+        from skdare.report import write_diagnosis
 
         with notes():
             inputs = DiagnosisInput.of(features, options, say_rehearsing)
             limits = {name: options[name] for name in ("label_cost", "acceptable")}
             limits = {name: value for name, value in limits.items() if value is not None}
-            diagnosis = inputs.head.diagnose(inputs.X, **limits)
+            diagnosis = inputs.diagnosis(**limits)
             labels = inputs.scores_by_labels()
         if as_json:
             as_object({**diagnosis.to_dict(), "labels": labels})
         else:
-            say_all(diagnosis.text(min(shutil.get_terminal_size().columns - 1, _WIDEST)))
+            width = min(shutil.get_terminal_size().columns - 1, _WIDEST)
+            say_all(diagnosis.text(width, details=details))
             if labels is not None:
                 say("", f"its labels, not used above: {_sentence(labels)}")
         if page is not None:
             new = Path(options["new"]).name if options["new"] else options["held_out"]
-            title = f"{new}: a new domain for {features}"
-            with whole_file(Path(page)) as file:
-                file.write(_page(diagnosis, title).encode())
+            write_diagnosis(diagnosis, page, f"{new}: a new domain for {Path(features).name}")
             say(f"wrote {page}", err=True)
 
 
 def _sentence(labels: dict[str, Any]) -> str:
-    unchanged = 100 * labels["use as is"]
-    adapted = 100 * labels["adapt"]
-    return f"{labels['unit']} {unchanged:.1f} % as it is, {adapted:.1f} % adapted"
+    return f"{labels['unit']} {_score(labels, 'use')} as it is, {_score(labels, 'adapt')} adapted"
 
 
-def _page(diagnosis: Any, title: str) -> str:
-    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    heading = f'<h1 style="font:600 1.3em sans-serif">{html.escape(title)}</h1>'
-    lines = (
-        "<!doctype html>",
-        f"<title>{html.escape(title)}</title>{head}",
-        heading,
-        diagnosis.html(),
-    )
-    return "\n".join((*lines, ""))
+def _score(labels: dict[str, Any], action: str) -> str:
+    score = labels[action]
+    return f"{100 * score:.1f} %" if labels["unit"] == "accuracy" else f"{score:.2f}"

@@ -10,20 +10,33 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from skdare import DAREClassifier, DARERegressor
+from skdare import DomainAdjusted
 from skdare.bench._feature_set import without_small_domains
+from skdare.bench._heads import HEADS
+from skdare.bench._preparation import Preparation
+from skdare.cli._fitting import PreparesRows
 from skdare.cli._options import is_given, set_options
 from skdare.cli._output import say
 from skdare.cli._saved_model import SavedModel, check_adaptable, is_saved
 from skdare.cli._tables import read_table, table_keys
 from skdare.cli._training_rows import check_no_missing_values, preparation_of
 from skdare.datasets import DomainData, guess_task, read_unlabelled
-from skdare.diagnosis import MIN_ROWS
+from skdare.diagnosis import MIN_ROWS, Diagnosis, diagnose, rehearse
+from skdare.diagnosis._rehearsing import steps_and_head
 from skdare.fitting.domain_fit import domain_fit_of
 from skdare.heads._adjusted import AdjustedHead
 
 # The options that go with a saved head.
-_WITH_SAVED_HEAD = ("features", "new", "feature_key", "label_cost", "acceptable", "as_json", "page")
+_WITH_SAVED_HEAD = (
+    "features",
+    "new",
+    "feature_key",
+    "label_cost",
+    "acceptable",
+    "as_json",
+    "page",
+    "details",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +45,14 @@ class DiagnosisInput:
 
     Parameters
     ----------
-    head : fitted head
+    model : fitted head, or pipeline that ends in one
     X : array of shape (n, d)
         Rows of the new domain.
     y : array of shape (n,), optional
         Their labels, which the diagnosis does not use.
     """
 
-    head: Any
+    model: Any
     X: np.ndarray
     y: np.ndarray | None = None
 
@@ -55,42 +68,50 @@ class DiagnosisInput:
         if options["new"] is not None and options["held_out"] is not None:
             raise ValueError("--new and --held-out both name the new domain; give one of them")
         train, X, y = _rows(features, options)
-        check_no_missing_values(train.X, "training")
-        check_no_missing_values(X, "new")
+        preparation = preparation_of(options)
+        if preparation.impute is None:
+            check_no_missing_values(train.X, "training")
+            check_no_missing_values(X, "new")
         if not options["no_rehearsal"] and len(np.unique(train.domains)) < 2:
             raise ValueError(
                 "there is 1 training domain, and a rehearsal holds one out; give more, or "
                 "--no-rehearsal"
             )
         task = options["task"] or guess_task(train.y)
-        head = DARERegressor() if task == "regression" else DAREClassifier()
+        head = HEADS[options["head"]].estimator_class(task)()
         head.set_params(**set_options(head, options["options"]))
-        head.fit(train.X, train.y, domains=train.domains)
+        model = _prepared(head, preparation).fit(train.X, train.y, domains=train.domains)
         # With too few rows the answer does not depend on a rehearsal.
         if not options["no_rehearsal"] and len(X) >= MIN_ROWS:
-            head.rehearse(train.X, train.y, train.domains, progress=progress)
-        return cls(head, X, y)
+            rehearse(model, train.X, train.y, train.domains, progress=progress)
+        return cls(model, X, y)
+
+    def diagnosis(self, **limits: float) -> Diagnosis:
+        """What the unlabelled rows say."""
+        return diagnose(self.model, self.X, **limits)
 
     def scores_by_labels(self) -> dict[str, Any] | None:
         """Scores of the head on the labels of a held-out domain, as it is and adapted."""
         if self.y is None:
             return None
-        head = self.head
+        _, head = steps_and_head(self.model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             can_adapt = domain_fit_of(head).adaptation is not None
-            adapted = head.adapt(self.X) if can_adapt else head
-            # In the units of the expected score, where there is one.
-            task = None if head.rehearsal_ is None else head.rehearsal_.task
-            as_is, after = (
-                each.score(self.X, self.y)
-                if task is None
-                else task.score(each.predict(self.X), self.y)
-                for each in (head, adapted)
-            )
-        usual = "accuracy" if is_classifier(head) else "R²"
-        unit = usual if task is None else task.unit
-        return {"unit": unit, "use as is": as_is, "adapt": after}
+            adapted = self.model.adapt(self.X) if can_adapt else self.model
+            as_is = float(self.model.score(self.X, self.y))
+            after = float(adapted.score(self.X, self.y))
+        return {"unit": "accuracy" if is_classifier(head) else "R²", "use": as_is, "adapt": after}
+
+
+def _prepared(head: Any, preparation: Preparation) -> Any:
+    """The head with a preparation that is fitted anew wherever domains are held out."""
+    if not preparation.steps():
+        return head
+    steps = PreparesRows(preparation)
+    if "preparation" in head.get_params():
+        return head.set_params(preparation=steps)
+    return DomainAdjusted([("prepare", steps), ("head", head)])
 
 
 def _with_saved_head(path: str, options: dict[str, Any]) -> DiagnosisInput:
@@ -123,24 +144,16 @@ def _rows(
 ) -> tuple[DomainData, np.ndarray, np.ndarray | None]:
     """Training rows, rows of the new domain, and their labels where a domain is held out."""
     table = without_small_domains(read_table(features, table_keys(options)), options["min_rows"])
-    preparation = preparation_of(options)
     held_out = options["held_out"]
-    if held_out is not None:
-        train = table.domains.astype(str) != held_out
-        if train.all():
-            names = ", ".join(f"`{name}`" for name in np.unique(table.domains))
-            raise ValueError(f"held-out domain `{held_out}` is not in {features}; it has {names}")
-        X = preparation(table.X, train)
-        rest = replace(table, X=X[train], y=table.y[train], domains=table.domains[train])
-        return rest, X[~train], table.y[~train]
+    if held_out is None:
+        return table, _unlabelled(options["new"], table, options["feature_key"]), None
+    train = table.domains.astype(str) != held_out
+    if train.all():
+        names = ", ".join(f"`{name}`" for name in np.unique(table.domains))
+        raise ValueError(f"held-out domain `{held_out}` is not in {features}; it has {names}")
     X = np.asarray(table.X)
-    new = _unlabelled(options["new"], table, options["feature_key"])
-    if preparation.is_fitted:
-        train = np.arange(len(X) + len(new)) < len(X)
-        both = preparation(np.concatenate([X, new.astype(X.dtype)]), train)
-        X = both[train]
-        new = both[~train]
-    return replace(table, X=X), new, None
+    rest = replace(table, X=X[train], y=table.y[train], domains=table.domains[train])
+    return rest, X[~train], table.y[~train]
 
 
 def _unlabelled(path: str, table: DomainData, key: str | None) -> np.ndarray:

@@ -104,7 +104,7 @@ class Fitting:
             steps = self.preparation.fit(self.data.X)
             head = self.head.fit(transformed(steps, self.data.X), y, domains=domains)
             return self._named(steps, head)
-        head = self.head.set_params(preparation=_Prepares(self.preparation))
+        head = self.head.set_params(preparation=PreparesRows(self.preparation))
         head.fit(self.data.X, y, domains=domains)
         return self._named(head.preparation_.steps_, head._without_preparation())
 
@@ -185,13 +185,13 @@ class Fitting:
         }
 
 
-class _Prepares(TransformerMixin, BaseEstimator):
+class PreparesRows(TransformerMixin, BaseEstimator):
     """A preparation as a transformer of scikit-learn, which heads clone and fit."""
 
     def __init__(self, preparation: Preparation) -> None:
         self.preparation = preparation
 
-    def fit(self, X: Any, y: Any = None) -> _Prepares:
+    def fit(self, X: Any, y: Any = None) -> PreparesRows:
         """Fit its steps to rows in memory."""
         self.steps_ = self.preparation.fit(X)
         return self

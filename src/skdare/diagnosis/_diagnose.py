@@ -38,6 +38,8 @@ from skdare.whitening.moments import Moments
 
 # Rows below which nothing is said: halves of them still have moments.
 MIN_ROWS = 20
+# Features that are this many times larger than in any training domain are in other units.
+_OTHER_UNITS = 100.0
 
 
 def diagnose(
@@ -99,7 +101,7 @@ class Diagnosing:
         comparison = self._compared(self.rehearsal)
         outlook = foresee(self.rehearsal, comparison.disagreement, self.rows)
         chosen = recommend(self.rehearsal, outlook, label_cost, acceptable)
-        if findings[0].numbers.get("absurd"):
+        if findings[0].numbers.get("absurd") or self._has_other_units():
             chosen = beyond_use(chosen)
         shares = next((one for one in findings if one.name == LABELS), None)
         sentences = remarks(self.rehearsal, self.rows, comparison.declined, shares)
@@ -110,6 +112,7 @@ class Diagnosing:
             tuple(sentences),
             {name: one for name, one in forecasts.items() if one is not None},
             tuple(findings),
+            self.rehearsal,
         )
 
     @cached_property
@@ -129,6 +132,12 @@ class Diagnosing:
         """How many rows differ, by one random score of each."""
         v = np.random.default_rng(0).standard_normal((self.X.shape[1], 1))
         return len(np.unique(to_numpy(linear_scores(self.X, slice(0, self.rows), v, 0.0))))
+
+    def _has_other_units(self) -> bool:
+        """Whether the features are so much larger or smaller that they cannot be the same."""
+        scales = [m.scale(centered=False) for m in self.training.moments]
+        scale = self._moments.scale(centered=False)
+        return scale > _OTHER_UNITS**2 * max(scales) or scale * _OTHER_UNITS**2 < min(scales)
 
     @cached_property
     def _read(self) -> Reading:

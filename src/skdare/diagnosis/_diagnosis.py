@@ -12,6 +12,7 @@ from skdare._safe_text import terminal_safe
 from skdare.diagnosis._finding import Finding
 from skdare.diagnosis._forecast import Forecast
 from skdare.diagnosis._recommendation import Recommendation
+from skdare.diagnosis._rehearsal import Rehearsal, Rehearsed
 
 _MARKS = {"fine": "·", "look": "!", "alarm": "!!", "unknown": "?"}
 _LEGEND = "·  as expected   !  look   !!  alarm   ?  cannot say"
@@ -32,6 +33,8 @@ class Diagnosis:
         Of those that can be had.
     findings : sequence of Finding
         The rest of what was looked at: distances, class shares, the paper's assumptions.
+    rehearsal : Rehearsal, optional
+        What the forecasts rest on.
     """
 
     rows: int
@@ -39,6 +42,7 @@ class Diagnosis:
     remarks: Sequence[str] = ()
     forecasts: Mapping[str, Forecast] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
+    rehearsal: Rehearsal | None = None
 
     def __getitem__(self, name: str) -> Finding:
         """The finding of this name."""
@@ -89,13 +93,19 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
+        rehearsed = () if self.rehearsal is None else self.rehearsal.domains
         return {
             "rows": self.rows,
             "recommendation": asdict(self.recommendation),
             "remarks": list(self.remarks),
             "forecasts": {name: asdict(one) for name, one in self.forecasts.items()},
+            "rehearsed": {one.domain: _scores(one) for one in rehearsed},
             "findings": {finding.name: asdict(finding) for finding in self.findings},
         }
+
+
+def _scores(one: Rehearsed) -> dict[str, float | None]:
+    return {"use": one.as_is, "adapt": one.adapted_by_all}
 
 
 def _rows(count: int) -> str:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from skdare._validation import check_choice
 from skdare.bench import Log, Record
+from skdare.diagnosis import Diagnosis
 from skdare.persist import whole_file
 from skdare.report import _csv, _latex, _markdown, _text
 from skdare.report._csv import tidy
+from skdare.report._diagnosis import diagnosis_page
 from skdare.report._figure_one import FigureOne, figure_one
 from skdare.report._names import label
 from skdare.report._page import page
@@ -28,6 +30,7 @@ __all__ = [
     "summarise",
     "text",
     "tidy",
+    "write_diagnosis",
     "write_figure",
     "write_report",
     "write_theory",
@@ -116,6 +119,14 @@ def write_figure(figure: FigureOne, paths: Iterable[str | os.PathLike[str]]) -> 
     caption = f"{figure.title}. {figure.plot.caption}"
     contents = [as_file(figure.plot, path.suffix.lower()[1:], caption) for path in files]
     return [_written(path, content) for path, content in zip(files, contents, strict=True)]
+
+
+def write_diagnosis(diagnosis: Diagnosis, path: str | os.PathLike[str], title: str) -> Path:
+    """Write the diagnosis of a new domain as one page with its picture.
+
+    Needs ``pip install 'skdare[report]'``.
+    """
+    return _written(Path(path), diagnosis_page(diagnosis, title))
 
 
 def write_theory(chapters: Sequence[Chapter], path: str | os.PathLike[str]) -> Path:
