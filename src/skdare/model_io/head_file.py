@@ -127,7 +127,7 @@ def _composed_state(head: Head, adaptable: bool) -> dict[str, Any]:
             "adjustment_": fit.adjustment,
             "_whitening": fit.whitening,
             "adaptation_": StoredAdaptation.of(fit.adaptation),
-            "rehearsal_": head.rehearsal_,
+            "rehearsed_": head.rehearsal_,
         }
         if fit.class_shares is not None:
             state["predicted_shares_"] = fit.class_shares.shares
@@ -290,7 +290,7 @@ def _set_state(head: Head, values: Mapping[str, Any]) -> None:
     if isinstance(head, AdjustedHead):
         head.adapted_rows_ = values.get("adapted_rows_")
         head.declined_ = values.get("declined_")
-        head.rehearsal_ = values.get("rehearsal_")
+        head.rehearsal_ = values.get("rehearsed_")
         head._domain_fit = _domain_fit(head, values) if "moments_" in values else None
 
 

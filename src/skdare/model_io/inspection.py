@@ -85,7 +85,7 @@ def _of_head(header: Mapping[str, Any]) -> dict[str, Any]:
         "steps": [_step(node) for node in [*(header.get("steps") or []), *_prepares(header)]],
         "adaptable": header_entry(header, "adaptable", bool),
         "adapts": adaptation and _maybe(FLAG, state, "adapts_") is not False,
-        "rehearsed": state.get("rehearsal_") is not None,
+        "rehearsed": state.get("rehearsed_") is not None,
         "adapted_rows": _maybe(INTEGER, state, "adapted_rows_"),
         "declined": _maybe(TEXT, state, "declined_"),
         "choice": _maybe(TEXT, state, "choice_"),

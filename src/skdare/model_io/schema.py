@@ -282,6 +282,9 @@ _REHEARSAL = ObjectOf(Rehearsal, {"domains": ListOf(_REHEARSED), "task": _SCALE}
 
 # What predicting needs, and what is known of how it came about.
 SMALL: dict[str, Field] = {
+    "rehearsed_": Nullable(_REHEARSAL),
+    # Of earlier versions, by which nothing is forecast any more.
+    "rehearsal_": ANYTHING,
     "n_iter_": INTEGER,
     "_centre": NUMBER,
     "_spread": NUMBER,
@@ -311,7 +314,6 @@ LARGE: dict[str, Field] = {
     "adjustment_": _ADJUSTMENT,
     "_whitening": _WHITENING,
     "adaptation_": Nullable(_ADAPTATION),
-    "rehearsal_": Nullable(_REHEARSAL),
 }
 CLASSIFIER: dict[str, Field] = {
     "coef_": ArrayOf("cd"),
