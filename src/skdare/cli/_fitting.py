@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, is_classifier
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from skdare.arrays import RowReader, work_dtype
 from skdare.bench._feature_set import without_small_domains
 from skdare.bench._heads import HEADS
-from skdare.bench._preparation import Preparation, Steps
+from skdare.bench._preparation import Preparation, PreparationStep, Steps
 from skdare.cli._options import set_options
 from skdare.cli._saved_model import size
 from skdare.cli._tables import option_name, read_table, table_keys
@@ -82,7 +82,7 @@ class Fitting:
             steps = self.preparation.fit(self.data.X)
             head = self.head.fit(transformed(steps, self.data.X), y, domains=domains)
             return self._named(steps, head)
-        head = self.head.set_params(preparation=_Prepares(self.preparation))
+        head = self.head.set_params(preparation=PreparationStep(self.preparation))
         head.fit(self.data.X, y, domains=domains)
         return self._named(head.preparation_.steps_, head._without_preparation())
 
@@ -128,22 +128,6 @@ class Fitting:
             "converged": self.head.solution_.converged,
             "choice": getattr(self.head, "choice_", None),
         }
-
-
-class _Prepares(TransformerMixin, BaseEstimator):
-    """A preparation as a transformer of scikit-learn, which heads clone and fit."""
-
-    def __init__(self, preparation: Preparation) -> None:
-        self.preparation = preparation
-
-    def fit(self, X: Any, y: Any = None) -> _Prepares:
-        """Fit its steps to rows in memory."""
-        self.steps_ = self.preparation.fit(X)
-        return self
-
-    def transform(self, X: Any) -> Any:
-        """Rows after the steps."""
-        return transformed(self.steps_, X)
 
 
 def _unfitted_head(name: str, task: str) -> Any:

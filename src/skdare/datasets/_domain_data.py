@@ -33,6 +33,8 @@ class DomainData:
     made : dict, optional
         How the features were made, as a feature store says: the backbone and, if it was
         fine-tuned, the domain held out (``held_out``) and the trial (``trial``), among others.
+    groups : array of shape (n,), optional
+        The patient, song or specimen that each row is of.
     """
 
     X: np.ndarray
@@ -42,6 +44,7 @@ class DomainData:
     name: str = ""
     feature_names: list[str] | None = None
     made: Mapping[str, Any] | None = None
+    groups: np.ndarray | None = None
 
 
 def guess_task(y: np.ndarray) -> str:
@@ -77,8 +80,8 @@ def guess_task(y: np.ndarray) -> str:
 def fingerprint(data: DomainData) -> str:
     """Short name for what the data holds: 16 hexadecimal digits of a SHA-256.
 
-    Shapes, features at their precision, targets, domains and split count; the name and the file
-    format do not. The features are visited in chunks, so a memory map is never loaded whole.
+    Shapes, features at their precision, targets, domains, split and groups count; the name and the
+    file format do not. The features are visited in chunks, so a memory map is never loaded whole.
 
     Parameters
     ----------
@@ -100,7 +103,7 @@ def fingerprint(data: DomainData) -> str:
     digest.update(f"X {data.X.shape} {data.X.dtype.name}".encode())
     for _, rows in chunks(data.X, slice(0, len(data.X))):
         digest.update(_portable(rows))
-    for role in ("y", "domains", "split"):
+    for role in ("y", "domains", "split", "groups"):
         values = getattr(data, role)
         if values is not None:
             digest.update(f"{role} {values.shape}".encode() + _content(values))

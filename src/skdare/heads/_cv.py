@@ -264,6 +264,7 @@ class _DARECV(AdjustedHead):
         self.best_index_ = best
         self.best_params_ = params[best]
         self.best_score_ = float(means[best])
+        self._params_without_new_rows = params[main]
         self.adapts_ = candidates[best].adapts
         words = "was clearly better" if is_regressor(self) else "did better"
         self.choice_ = _explain(candidates, means, main, best, len(problem.index), words)
