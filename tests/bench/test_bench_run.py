@@ -214,7 +214,7 @@ OTHER_TABLE = "other features, labels, domains, groups or split"
         ({"settings": replace(FAST, metrics=("roc_auc",))}, "metrics was None and is roc_auc now"),
         (
             {"options": {"dare": {"shrinkage": 0.5}}},
-            r"other options of dare \(shrinkage was 0.1 and is 0.5 now\)",
+            r"other options of dare \(shrinkage was 0.9 and is 0.5 now\)",
         ),
         ({"data": table(seed=1)}, OTHER_TABLE),
         ({"data": replace(table(), groups=np.arange(240))}, OTHER_TABLE),
