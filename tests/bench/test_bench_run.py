@@ -13,8 +13,8 @@ import pytest
 
 from interrupts import PATIENCE, stopped_command
 from skdare.bench import Log, Record, bench_plan, run
-from skdare.bench._feature_set import TASKS
 from skdare.bench._plan import EXTRAS
+from skdare.bench._record import TASKS
 from skdare.bench._run import Schedule, TrialRunner
 from skdare.datasets import read
 from small_bench import FAST, results, small_plan, table

@@ -38,21 +38,26 @@ def fit_default(fold: Fold, name: str, options: Mapping[str, Any], settings: Set
         fit_sharing(head, fold.shared, fold.train.X, fold.train.y, fold.train.domains)
     notes = {f"option:{key}": value for key, value in sorted(head.get_params().items())}
     notes["n_iter"] = int(head.n_iter_)
+    if head.class_weight is not None:
+        notes["option:class_weight"] = head.class_weight
     if bench_head.adapts:
         head = head.adapt(fold.training_rows(fold.held_out).X)
     if bench_head.searches:
-        adapted = head.adapted_rows_ is not None
-        params = head.best_params_ if adapted else head._params_without_new_rows
-        notes |= {"choice": head.choice_, "chosen": params["strategy"]}
+        results = head.cv_results_
+        number = int(results["used_by_predict"].argmax())
+        if head.adapted_rows_ is not None:
+            number = head.best_index_
+        notes |= {"choice": head.choice_, "chosen": results["params"][number]["strategy"]}
     return Fit(head, notes)
 
 
 def make(fold: Fold, bench_head: BenchHead, options: Mapping[str, Any], settings: Settings) -> Any:
-    """A new estimator with the class weights of the settings, overruled by these options."""
-    weights = {}
-    if settings.class_weight is not None and fold.task == "classification":
-        weights["class_weight"] = settings.class_weight
-    return bench_head.make(fold.task, **{**weights, **options})
+    """A new estimator with these options and the class weights of the settings."""
+    head = bench_head.make(fold.task, **options)
+    if settings.class_weight is not None and "class_weight" not in options:
+        # Every head weighs classes, if told; only the searching ones have a parameter for it.
+        head.class_weight = settings.class_weight
+    return head
 
 
 def _searched(
@@ -69,11 +74,12 @@ def _searched(
     }
     head = make(fold, bench_head, {**usual, **options}, settings)
     train = fold.train
-    prepares = fold.unprepared is not None and head.preparation is None
     X = train.X
-    if prepares:
+    prepares = False
+    if fold.unprepared is not None and head.preparation is None:
         head.set_params(preparation=PreparationStep(settings.preparation))
         X = fold.unprepared
+        prepares = True
     try:
         fit_sharing(head, fold.shared, X, train.y, train.domains, groups=train.groups)
     except InputError as error:

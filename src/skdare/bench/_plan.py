@@ -315,7 +315,7 @@ class PlanBuilder:
                 raise InputError(
                     f"groups leaves nothing to train on: with `{held_out}` held out, every other "
                     "row is of a group that is scored in it",
-                    "give test_on='reserved', which scores a share of the groups alone",
+                    "give test_on='reserved', which scores rows set aside alone",
                     argument="groups",
                 )
 
@@ -351,8 +351,9 @@ class PlanBuilder:
         for place in places.values():
             for domain in sorted_domains(self.features.table(*place).domains):
                 count = count_rows(self.features, *place, domain, self.settings)
-                # Of a domain whose rows are all of groups in the held-out one, nothing is fitted.
-                if count.train < 2 and (count.train or count.rows == count.reserved + count.train):
+                # A domain whose rows are all of groups that are set aside or scored is not fitted.
+                grouped = self.features.table(*place).groups is not None
+                if count.train < 2 and not (grouped and count.train == 0):
                     raise ValueError(
                         f"domain `{domain}` has {count.rows} rows, too few to whiten once "
                         f"{count.rows - count.train} are set aside; leave small domains out with "

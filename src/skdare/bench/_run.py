@@ -126,7 +126,8 @@ def _other_options(record: Record, trial: Trial) -> str:
     elif bench_head is not None:
         now = {**(bench_head.paper_options or {}), **chosen}
     # What the fold chooses for itself, and what comes with the settings, says nothing here.
-    names = [name for name in now if name in chosen or name not in ("l2", "scoring")]
+    settled = ("l2", "scoring", "class_weight")
+    names = [name for name in now if name in chosen or name not in settled]
     before = {f"option:{name}": record.values.get(f"option:{name}") for name in names}
     return _differences(
         f"options of {trial.head}", before, {f"option:{name}": now[name] for name in names}

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from skdare.arrays import RowReader, work_dtype
 from skdare.bench._feature_set import without_small_domains
 from skdare.bench._heads import HEADS
+from skdare.bench._metrics import check_metrics, scoring_of
 from skdare.bench._preparation import Preparation, PreparationStep, Steps
 from skdare.cli._options import set_options
 from skdare.cli._saved_model import size
@@ -24,6 +25,7 @@ from skdare.datasets import DomainData, guess_task, open_table
 from skdare.datasets._lazy_rows import PreparedRows, transformed
 from skdare.datasets._manifest import MANIFEST
 from skdare.diagnosis import rehearse
+from skdare.heads._adjusted import AdjustedHead
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,7 @@ class Fitting:
         preparation = preparation_of(options)
         data = without_small_domains(_table(places, options), options["min_rows"])
         head = _unfitted_head(options["head"], options["task"] or guess_task(data.y))
+        head.set_params(**_choices(head, data, options))
         head.set_params(**set_options(head, options["options"]))
         if options["impute"] and isinstance(data.X, RowReader):
             raise ValueError(
@@ -69,21 +72,28 @@ class Fitting:
             check_no_missing_values(X, "training")
         model = self._fit_in_memory()
         if self.rehearse:
-            rehearse(model, X, self.data.y, self.data.domains, progress=progress)
+            rehearse(
+                model,
+                X,
+                self.data.y,
+                self.data.domains,
+                groups=self.data.groups,
+                progress=progress,
+            )
         return model
 
     def _fit_in_memory(self) -> Any:
         """The fitted head; one that leaves domains out prepares rows anew for each."""
         y = self.data.y
-        domains = self.data.domains
+        labels = self._labels()
         if not self.preparation.steps():
-            return self._named([], self.head.fit(self.data.X, y, domains=domains))
+            return self._named([], self.head.fit(self.data.X, y, **labels))
         if "preparation" not in self.head.get_params():
             steps = self.preparation.fit(self.data.X)
-            head = self.head.fit(transformed(steps, self.data.X), y, domains=domains)
+            head = self.head.fit(transformed(steps, self.data.X), y, **labels)
             return self._named(steps, head)
         head = self.head.set_params(preparation=PreparationStep(self.preparation))
-        head.fit(self.data.X, y, domains=domains)
+        head.fit(self.data.X, y, **labels)
         return self._named(head.preparation_.steps_, head._without_preparation())
 
     def _fit_on_disk(self, progress: Callable[[str], None]) -> Any:
@@ -94,10 +104,18 @@ class Fitting:
         steps = self.preparation.fit(X)
         if steps:
             X = PreparedRows(X, partial(transformed, steps), work_dtype(X))
-        self.head.fit(X, y, domains=domains)
+        self.head.fit(X, y, **self._labels())
         if self.rehearse:
-            self.head.rehearse(X, y, domains=domains, progress=progress)
+            groups = self.data.groups
+            self.head.rehearse(X, y, domains=domains, groups=groups, progress=progress)
         return self._named(steps, self.head)
+
+    def _labels(self) -> dict[str, Any]:
+        """What a fit is told of the rows beside their targets; only a search asks for groups."""
+        labels = {"domains": self.data.domains}
+        if self.data.groups is not None and "cv" in self.head.get_params():
+            labels["groups"] = self.data.groups
+        return labels
 
     def _named(self, steps: Steps, head: Any) -> Any:
         """The model, told the names of the columns, so that it finds them again by name."""
@@ -130,6 +148,26 @@ class Fitting:
         }
 
 
+def _choices(head: Any, data: DomainData, options: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of the head that --metric and --class-weight stand for."""
+    chosen: dict[str, Any] = {}
+    if data.groups is not None and not isinstance(head, AdjustedHead):
+        raise ValueError("--groups is for dare-cv, and for --rehearse; leave it out")
+    if options["class_weight"] is not None:
+        if not is_classifier(head):
+            raise ValueError("--class-weight is for classes, and y is numbers; leave it out")
+        if "class_weight" not in head.get_params():
+            raise ValueError("--class-weight is an option of dare-cv; give --head dare-cv")
+        chosen["class_weight"] = options["class_weight"]
+    if options["metrics"] is not None:
+        if "scoring" not in head.get_params():
+            raise ValueError("--metric is what dare-cv chooses by; give --head dare-cv")
+        task = "classification" if is_classifier(head) else "regression"
+        [metric] = check_metrics([options["metrics"]], task)
+        chosen["scoring"] = scoring_of(metric, len(np.unique(data.y)))
+    return chosen
+
+
 def _unfitted_head(name: str, task: str) -> Any:
     if task not in HEADS[name].tasks:
         raise ValueError(f"--head {name} is for regression only; choose dare, or --task regression")
@@ -155,6 +193,7 @@ def _table(places: Sequence[str], options: dict[str, Any]) -> DomainData:
         np.concatenate([table.y for table in tables]),
         np.concatenate([table.domains for table in tables]),
         feature_names=first.feature_names,
+        groups=None if first.groups is None else np.concatenate([t.groups for t in tables]),
     )
 
 

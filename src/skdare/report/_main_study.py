@@ -75,7 +75,9 @@ def choice_sentences(main: MainStudy, label: Naming) -> list[str]:
     """What heads that choose chose, a sentence each, the most frequent first."""
     sentences = []
     for head, by_domain in main.chosen.items():
-        counts: Counter[str] = sum(by_domain.values(), Counter())
+        counts = Counter[str]()
+        for strategies in by_domain.values():
+            counts.update(strategies)
         alike = all(len(strategies) == 1 for strategies in by_domain.values())
         if alike:  # the same in every trial of a domain
             counts = Counter(name for strategies in by_domain.values() for name in strategies)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from skdare.bench import Record
-from skdare.bench._metrics import check_metrics
+from skdare.bench._metrics import METRICS
 from skdare.bench._record import ABLATION, LABELS, NETWORK
 from skdare.report.summary.conditions import Conditions, conditions, occurring
 from skdare.report.summary.grid import Grid, LineOf, Sweep, gather, sweep
@@ -113,7 +113,7 @@ def _group(records: Sequence[Record], unfinished: int | None) -> SummaryGroup:
         data=first.data,
         protocol=first.protocol,
         task=first.task,
-        metric=first.metric if main else check_metrics(None, first.task)[0],
+        metric=next((r.metric for r in [first, *records] if r.metric in METRICS), first.metric),
         main=main_study(main) if main else None,
         ceilings=_grid(studies.get("ceiling")),
         networks=_grid(studies.get(NETWORK)),
