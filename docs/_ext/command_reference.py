@@ -46,7 +46,7 @@ class CommandList(SphinxDirective):
         for purpose, commands in outermost().command.groups.items():
             lines += [f"## {purpose}", "", "| command | what it does |", "|---|---|"]
             for name, meaning in commands.items():
-                lines.append(f"| [`skdare {name}`](commands/{name}.md) | {meaning} |")
+                lines.append(f"| [`skdare {name}`](commands/{name}.rst) | {meaning} |")
             lines += ["", "```{toctree}", ":hidden:", ""]
             lines += [*(f"commands/{name}" for name in commands), "```", ""]
         return self.parse_text_to_nodes("\n".join(lines), allow_section_headings=True)
@@ -122,8 +122,9 @@ def write_pages(app: Sphinx) -> None:
     """Write a page for each command; all it says is the directive."""
     PAGES.mkdir(exist_ok=True)
     for name in outermost().command.commands:
-        page = PAGES / f"{name}.md"
-        text = f"# `skdare {name}`\n\n```{{command}} {name}\n```\n"
+        page = PAGES / f"{name}.rst"
+        title = f"``skdare {name}``"
+        text = f"{title}\n{'=' * len(title)}\n\n.. command:: {name}\n"
         # Sphinx reads a page again if it was written, even if to the same text.
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             page.write_text(text, encoding="utf-8")

@@ -16,7 +16,7 @@ from public_surface import MODULES
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # Made by the build.
-MADE = ("auto_examples", "generated", "backreferences", "commands")
+MADE = ("auto_examples", "generated", "backreferences")
 
 
 def listed() -> dict[str, set[str]]:
