@@ -134,9 +134,9 @@ def picture(scores: list[Score]) -> str:
         f'<text x="0" y="37">{what}, each held out whole; mean {mean}</text>',
         '<circle cx="6" cy="54" r="4.5" fill="none" stroke="currentColor" stroke-width="1.6"/>',
         '<text x="16" y="58">ERM</text>',
-        '<text x="58" y="58">DARE-CV adapted:</text>',
-        f'<circle cx="176" cy="54" r="5" fill="{GAIN}"/><text x="186" y="58">higher</text>',
-        f'<circle cx="242" cy="54" r="5" fill="{LOSS}"/><text x="252" y="58">lower</text>',
+        '<text x="60" y="58">DARE-CV adapted:</text>',
+        f'<circle cx="192" cy="54" r="5" fill="{GAIN}"/><text x="202" y="58">higher</text>',
+        f'<circle cx="260" cy="54" r="5" fill="{LOSS}"/><text x="270" y="58">lower</text>',
     ]
     for number, score in enumerate(scores):
         y = TOP + ROW * number + 8
