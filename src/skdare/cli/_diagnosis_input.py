@@ -13,8 +13,7 @@ from sklearn.base import is_classifier
 from skdare import DomainAdjusted
 from skdare.bench._feature_set import without_small_domains
 from skdare.bench._heads import HEADS
-from skdare.bench._preparation import Preparation
-from skdare.cli._fitting import PreparesRows
+from skdare.bench._preparation import Preparation, PreparationStep
 from skdare.cli._options import is_given, set_options
 from skdare.cli._output import say
 from skdare.cli._saved_model import SavedModel, check_adaptable, is_saved
@@ -108,7 +107,7 @@ def _prepared(head: Any, preparation: Preparation) -> Any:
     """The head with a preparation that is fitted anew wherever domains are held out."""
     if not preparation.steps():
         return head
-    steps = PreparesRows(preparation)
+    steps = PreparationStep(preparation)
     if "preparation" in head.get_params():
         return head.set_params(preparation=steps)
     return DomainAdjusted([("prepare", steps), ("head", head)])

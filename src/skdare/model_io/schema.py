@@ -20,6 +20,7 @@ from skdare.persist import (
     ANY_NUMBER,
     ANYTHING,
     FLAG,
+    IGNORED,
     INTEGER,
     LABEL,
     NUMBER,
@@ -284,7 +285,7 @@ _REHEARSAL = ObjectOf(Rehearsal, {"domains": ListOf(_REHEARSED), "task": _SCALE}
 SMALL: dict[str, Field] = {
     "rehearsed_": Nullable(_REHEARSAL),
     # Of earlier versions, by which nothing is forecast any more.
-    "rehearsal_": ANYTHING,
+    "rehearsal_": IGNORED,
     "n_iter_": INTEGER,
     "_centre": NUMBER,
     "_spread": NUMBER,

@@ -22,6 +22,7 @@ from skdare.persist._lock import lock, lock_folder, locked
 from skdare.persist._open_file import open_file
 from skdare.persist._structures import (
     ANYTHING,
+    IGNORED,
     LABELS,
     EnumMember,
     ListOf,
@@ -45,6 +46,7 @@ __all__ = [
     "ANYTHING",
     "ANY_NUMBER",
     "FLAG",
+    "IGNORED",
     "INTEGER",
     "LABEL",
     "LABELS",

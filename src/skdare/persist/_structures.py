@@ -195,4 +195,17 @@ class _Anything(Field):
 
 
 LABELS = ListOf(LABEL)
+
+
+class _Ignored(Field):
+    """What an earlier version wrote and nothing reads any more."""
+
+    def write(self, value: Any, arrays: HeaderArrays, name: str) -> Any:
+        raise TypeError(f"{name} is only read")
+
+    def read(self, node: Any, context: ReadContext) -> Any:
+        return None
+
+
 ANYTHING = _Anything()
+IGNORED = _Ignored()
