@@ -291,7 +291,9 @@ FIELDS = {
     "adapt head.safetensors ward7.npz --out w.safetensors": (
         "head state rows rows_seen bytes adapted"
     ),
-    "diagnose head.safetensors --new ward7.npz": "rows findings recommendation labels",
+    "diagnose head.safetensors --new ward7.npz": (
+        "rows findings forecasts recommendation rehearsed remarks labels"
+    ),
     "inspect head.safetensors": (
         "file bytes kind format_version class options classes domains features feature_names "
         "target_name domain_name "

@@ -111,5 +111,7 @@ def _sentence(labels: dict[str, Any]) -> str:
 
 
 def _score(labels: dict[str, Any], action: str) -> str:
-    score = labels[action]
-    return f"{100 * score:.1f} %" if labels["unit"] == "accuracy" else f"{score:.2f}"
+    from skdare.report._numbers import SCALES
+
+    scale = SCALES["accuracy" if labels["unit"] == "accuracy" else "r2"]
+    return scale.value(labels[action], unit=True)

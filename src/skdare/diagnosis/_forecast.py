@@ -205,7 +205,8 @@ def _lost_by_few_rows(rehearsal: Rehearsal, rows: int) -> float:
 
 def _by_labels(rehearsal: Rehearsal, rows: int) -> tuple[Forecast | None, int | None]:
     """The score with labels, at the fewest that are nearly as good as more."""
-    curve = {n: scores for n, scores in rehearsal.retrained().items() if n <= rows}
+    # Half of the rows at most, as in the rehearsal: labels are for the sake of the others.
+    curve = {n: scores for n, scores in rehearsal.retrained().items() if 2 * n <= rows}
     if not curve:
         return None, None
     means = {n: float(np.mean(scores)) for n, scores in curve.items()}
