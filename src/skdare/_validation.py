@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_feature_names, assert_all_finite, validate_data
 
 from skdare._input_error import InputError as InputError
 from skdare.arrays import (
@@ -54,6 +53,8 @@ def check_features(estimator: Any, X: Array, *, reset: bool, min_rows: int = 1) 
 
     Rows on disk or on another machine stay there, and are read once, chunk by chunk.
     """
+    from sklearn.utils.validation import _check_feature_names, validate_data
+
     if not is_foreign(X) and not isinstance(X, RowReader):
         X = validate_data(
             estimator,
