@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skdare._input_error import InputError
-from skdare._validation import Labels
+from skdare._validation import Labels, is_missing
 from skdare.arrays import RowReader, is_foreign, is_sparse, take, to_numpy
 from skdare.checking._domains import check_domains
 from skdare.checking._features import check_features
@@ -70,7 +70,13 @@ class DataCheck:
     def _lines(self) -> Iterator[str]:
         for finding in self.findings:
             text = f"{finding.level}: {finding.text}; {finding.remedy}"
-            yield fill(text, _WIDTH, subsequent_indent="  ", break_long_words=False)
+            yield fill(
+                text,
+                _WIDTH,
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -225,13 +231,7 @@ def _column(name: str, values: Any, n: int) -> np.ndarray:
         )
     if column.dtype.kind in "OTSmM":
         # Any hashable labels, as text; what is missing is missing in text too.
-        missing = [_is_nothing(label) for label in column.tolist()]
+        missing = [is_missing(label) for label in column.tolist()]
         column = np.where(missing, "", column.astype(str))
     return column
 
-
-def _is_nothing(label: Hashable) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except TypeError:  # pandas' NA compares to nothing
-        return True

@@ -46,7 +46,7 @@ def check_domains(rows: LabelledRows) -> Iterator[DataFinding]:
             "few rows",
             "caution",
             f"{domains_of(names)} {'has' if len(names) == 1 else 'have'} fewer than {_FEW_ROWS} "
-            f"rows ({parts.counts.min()} at least)",
+            f"rows (the smallest has {parts.counts.min()})",
             f"leave such domains out with --min-rows {_FEW_ROWS}, or merge them",
             domains=names,
         )
@@ -65,9 +65,9 @@ def check_domains(rows: LabelledRows) -> Iterator[DataFinding]:
         yield DataFinding(
             "wide",
             "note",
-            f"{amount_of(len(names), 'domain')} of {len(labels)} with fewer rows than the {d:,} "
+            f"{len(names)} of {amount_of(len(labels), 'domain')} have fewer rows than the {d:,} "
             "features",
-            "covariances are shrunk for that; nothing to do",
+            "shrinkage takes care of it",
             domains=names,
         )
 
@@ -112,14 +112,17 @@ def _lacking(
         return
     domains = tuple(labels[some_lack].tolist())
     first = int(np.flatnonzero(some_lack)[0])
-    example = f"no row of class {str(classes[lacking[first]][0])!r} in domain {str(labels[first])!r}"
-    more = f", {len(domains)} of {len(labels)} domains lack a class" if len(domains) > 1 else ""
+    example = (
+        f"domain {str(labels[first])!r} has no row of class {str(classes[lacking[first]][0])!r}"
+    )
+    if len(domains) > 1:
+        example = f"{len(domains)} of {len(labels)} domains lack a class: {example}"
     yield DataFinding(
         "missing class",
         "caution",
-        f"{example}{more}",
-        "adapting takes a domain to have the usual classes; trust skdare bench more than adapting "
-        "here",
+        example,
+        "adapting takes a domain to have the usual classes, and may lose here: see with skdare "
+        "bench",
         domains=domains,
     )
 

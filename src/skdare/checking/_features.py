@@ -261,7 +261,7 @@ def _missing(rows: LabelledRows) -> Iterator[DataFinding]:
         yield DataFinding(
             "missing",
             "note",
-            f"{amount_of(len(names), 'feature')} with missing values: {some(names)}",
+            f"missing values in {amount_of(len(names), 'feature')}: {some(names)}",
             "fill them with --impute median, in Python preparation=SimpleImputer()",
             names,
         )

@@ -11,11 +11,14 @@ from skdare.checking._table import LabelledRows, scale_range
 
 # Two rows own a domain's moments if they hold this share of its variance.
 _OWNED = 0.5
+_WHOLLY_OWNED = 0.9
 _MANY_ROWS = 20
 # With fewer features, or few values each, rows may be alike by chance.
 _FEATURES_FOR_DUPLICATES = 5
-# Within one domain, this share of rows may be measured twice.
-_DUPLICATES = 0.01
+_COMPARED_FIRST = 16
+# This share of rows may be alike across domains by chance, and within one be measured twice.
+_ACROSS = 0.001
+_WITHIN = 0.01
 
 
 def unlabelled_finding(missing_labels: int, missing_domains: int, rows: int) -> DataFinding | None:
@@ -47,10 +50,12 @@ def _outliers(rows: LabelledRows) -> Iterator[DataFinding]:
     usable = rows.scales > 0
     if not usable.any():
         return
-    # As heads see the features: in units of their scales where these are very different.
+    # As heads see the features, in units of their scales where these are very different; but of
+    # the usual one within a domain, which an outlier does not swell.
     unit = np.ones(len(usable))
     if apart is not None and apart.is_wide:
-        unit = np.where(usable, rows.scales, 1.0)
+        within = np.median(parts.scales, axis=0)
+        unit = np.where(within > 0, within, np.where(usable, rows.scales, 1.0))
     worst: tuple[float, int, int, int] | None = None
     domains = []
     for place in np.flatnonzero(parts.counts >= _MANY_ROWS):
@@ -76,7 +81,7 @@ def _outliers(rows: LabelledRows) -> Iterator[DataFinding]:
     more = f"; so in {amount_of(len(domains) - 1, 'other domain')}" if len(domains) > 1 else ""
     yield DataFinding(
         "outlier",
-        "problem",
+        "problem" if share > _WHOLLY_OWNED else "caution",
         f"two rows hold {percentage(share)} of the variance of domain "
         f"{str(parts.labels[place])!r}, first of all row {rows.numbers[parts.order[row]]} by "
         f"{significant(float(parts.X[row, column]))} in column {name!r}{more}",
@@ -87,23 +92,23 @@ def _outliers(rows: LabelledRows) -> Iterator[DataFinding]:
 
 
 def _duplicates(rows: LabelledRows) -> Iterator[DataFinding]:
-    n = len(rows.y)
-    if rows.X.shape[1] < _FEATURES_FOR_DUPLICATES:
+    n, d = rows.X.shape
+    if d < _FEATURES_FOR_DUPLICATES:
         return
-    _, first, codes, counts = np.unique(
-        _digests(rows.X), return_index=True, return_inverse=True, return_counts=True
-    )
-    if len(first) == n:
+    # Rows that differ in some features need not be compared in all.
+    candidates = np.flatnonzero(_recurring(_digests(rows.X[:, :: -(-d // _COMPARED_FIRST)])))
+    candidates = candidates[_recurring(_digests(rows.X[candidates]))]
+    if not len(candidates):
         return
-    domains = rows.domain_parts.codes
-    repeated = counts[codes] > 1
-    low = np.full(len(first), n)
-    high = np.full(len(first), -1)
-    np.minimum.at(low, codes, domains)
-    np.maximum.at(high, codes, domains)
-    across = int((low < high)[codes].sum())
-    within = int(repeated.sum()) - across
-    if across:
+    _, copies = np.unique(_digests(rows.X[candidates]), return_inverse=True)
+    domains = rows.domain_parts.codes[candidates]
+    low = np.full(copies.max() + 1, len(rows.domain_parts.labels))
+    high = np.full(copies.max() + 1, -1)
+    np.minimum.at(low, copies, domains)
+    np.maximum.at(high, copies, domains)
+    across = int((low < high)[copies].sum())
+    within = len(candidates) - across
+    if across > _ACROSS * n:
         yield DataFinding(
             "duplicates across domains",
             "caution",
@@ -111,7 +116,7 @@ def _duplicates(rows: LabelledRows) -> Iterator[DataFinding]:
             "domain, and a head that has seen them there scores too well",
             "drop them from one of the domains",
         )
-    if within > _DUPLICATES * n:
+    if within > _WITHIN * n:
         yield DataFinding(
             "duplicates",
             "note",
@@ -121,10 +126,21 @@ def _duplicates(rows: LabelledRows) -> Iterator[DataFinding]:
         )
 
 
+def _recurring(digests: np.ndarray) -> np.ndarray:
+    """Which of these numbers occur more than once."""
+    order = np.argsort(digests, kind="stable")
+    same = digests[order][1:] == digests[order][:-1]
+    recurring = np.zeros(len(digests), dtype=bool)
+    recurring[order[1:]] = same
+    recurring[order[:-1]] |= same
+    return recurring
+
+
 def _digests(X: np.ndarray) -> np.ndarray:
     """A number for each row that equal rows share, and others hardly ever."""
-    wide = np.ascontiguousarray(X, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
-    words = wide.view(np.uint64)
-    # Sums of products modulo 2⁶⁴ with odd random factors.
-    factors = np.random.default_rng(0).integers(1 << 62, size=X.shape[1], dtype=np.uint64)
-    return np.asarray(((words ^ (words >> np.uint64(29))) * (2 * factors + 1)).sum(axis=1))
+    words = (np.ascontiguousarray(X, dtype=np.float64) + 0.0).view(np.uint64)  # no -0.0
+    # Sums of products modulo 2⁶⁴ with odd factors.
+    factors = 2 * np.random.default_rng(0).integers(1 << 62, size=X.shape[1], dtype=np.uint64) + 1
+    words ^= words >> np.uint64(29)
+    words *= factors
+    return np.asarray(words.sum(axis=1))

@@ -5,7 +5,7 @@ Notation: X (n, d) rows, E domains, k classes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -145,27 +145,37 @@ class RowParts:
     @cached_property
     def present(self) -> np.ndarray:
         """Numbers of values, (E, d)."""
-        if self.missing is None:
+        missing = self.missing
+        if missing is None:
             return np.broadcast_to(self.counts[:, None], (len(self.counts), self.X.shape[1]))
-        return np.add.reduceat(~self.missing, self.starts, axis=0, dtype=np.intp)
+        return self._each(lambda rows: (~missing[rows]).sum(axis=0))
 
     @cached_property
     def sums(self) -> np.ndarray:
         """Sums of values, (E, d)."""
-        X = self.X if self.missing is None else np.where(self.missing, 0, self.X)
-        return np.add.reduceat(X, self.starts, axis=0, dtype=np.float64)
+        add = np.sum if self.missing is None else np.nansum
+        return self._each(lambda rows: add(self.X[rows], axis=0, dtype=np.float64))
+
+    @cached_property
+    def scales(self) -> np.ndarray:
+        """Standard deviations within labels, (E, d)."""
+        return self._each(lambda rows: column_scales(self.X[rows]))
 
     @cached_property
     def low(self) -> np.ndarray:
         """Smallest values, (E, d); NaN where there is none."""
         smallest = np.minimum if self.missing is None else np.fmin
-        return np.asarray(smallest.reduceat(self.X, self.starts, axis=0))
+        return self._each(lambda rows: smallest.reduce(self.X[rows]))
 
     @cached_property
     def high(self) -> np.ndarray:
         """Largest values, (E, d); NaN where there is none."""
         largest = np.maximum if self.missing is None else np.fmax
-        return np.asarray(largest.reduceat(self.X, self.starts, axis=0))
+        return self._each(lambda rows: largest.reduce(self.X[rows]))
+
+    def _each(self, statistic: Callable[[slice], np.ndarray]) -> np.ndarray:
+        """A statistic of the rows of each label, one below the other."""
+        return np.stack([statistic(self.rows(place)) for place in range(len(self.labels))])
 
 
 def column_scales(X: np.ndarray) -> np.ndarray:

@@ -42,6 +42,7 @@ def read(
     target: str | None = None,
     domains: str | None = None,
     split: str | None = None,
+    missing: str = "refuse",
 ) -> DomainData:
     """Read features, targets and domain labels from a file or a feature store.
 
@@ -67,6 +68,8 @@ def read(
     split : str, optional
         False, 0, train or in; and True, 1, test, val, valid, validation or out for the
         reserved rows. Default: split or fold where there is one; ``""``: none.
+    missing : "refuse", "drop" or "keep"
+        What to do with rows that have no label or no domain. They are kept for `check_data` alone.
 
     Returns
     -------
@@ -92,7 +95,8 @@ def read(
         arrays[role] = load_entries(contents, chosen)
         if (names := contents.names.get(role)) is not None:
             arrays[role] = decode(arrays[role], names, where[role])
-    data = assemble(arrays, where, stem(path), feature_names_of(contents, keys["features"]))
+    feature_names = feature_names_of(contents, keys["features"])
+    data = assemble(arrays, where, stem(path), feature_names, missing)
     return replace(data, made=contents.made)
 
 
