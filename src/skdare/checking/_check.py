@@ -207,7 +207,7 @@ def _as_rows(X: Any) -> Any:
 
 def _every(X: Any, rows: int) -> int:
     most = _MOST_NUMBERS_ON_DISK if isinstance(X, RowReader) else _MOST_NUMBERS
-    return -(-rows * X.shape[1] // most)
+    return -(-rows * int(X.shape[1]) // most)
 
 
 def _taken(X: Any, numbers: np.ndarray) -> np.ndarray:
@@ -234,4 +234,3 @@ def _column(name: str, values: Any, n: int) -> np.ndarray:
         missing = [is_missing(label) for label in column.tolist()]
         column = np.where(missing, "", column.astype(str))
     return column
-

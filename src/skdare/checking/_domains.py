@@ -101,9 +101,7 @@ def _classes(rows: LabelledRows, labels: np.ndarray) -> Iterator[DataFinding]:
     yield from _shares(counts, classes.astype(str), labels)
 
 
-def _lacking(
-    counts: np.ndarray, classes: np.ndarray, labels: np.ndarray
-) -> Iterator[DataFinding]:
+def _lacking(counts: np.ndarray, classes: np.ndarray, labels: np.ndarray) -> Iterator[DataFinding]:
     """Domains that have no row of a class that others have."""
     shares = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
     lacking = (counts == 0) & (shares * counts.sum(axis=1, keepdims=True) >= _EXPECTED)
@@ -127,9 +125,7 @@ def _lacking(
     )
 
 
-def _shares(
-    counts: np.ndarray, classes: np.ndarray, labels: np.ndarray
-) -> Iterator[DataFinding]:
+def _shares(counts: np.ndarray, classes: np.ndarray, labels: np.ndarray) -> Iterator[DataFinding]:
     """Class shares of some domains that differ from the average by more than chance."""
     rows = counts.sum(axis=1)
     large = rows >= _ROWS_FOR_SHARES

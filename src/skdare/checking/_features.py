@@ -97,7 +97,8 @@ def _domain_codes(rows: LabelledRows, of_domain: np.ndarray) -> Iterator[DataFin
 def _row_numbers(rows: LabelledRows, other: np.ndarray) -> Iterator[DataFinding]:
     if len(rows.y) < _FEW_ROWS:
         return
-    found = [column for column in np.flatnonzero(rows.whole & ~other) if _counts(rows, column)]
+    whole = np.flatnonzero(rows.whole & ~other).tolist()
+    found = [column for column in whole if _counts(rows, column)]
     names = rows.names(found)
     if names:
         yield DataFinding(

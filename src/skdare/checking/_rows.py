@@ -58,7 +58,7 @@ def _outliers(rows: LabelledRows) -> Iterator[DataFinding]:
         unit = np.where(within > 0, within, np.where(usable, rows.scales, 1.0))
     worst: tuple[float, int, int, int] | None = None
     domains = []
-    for place in np.flatnonzero(parts.counts >= _MANY_ROWS):
+    for place in np.flatnonzero(parts.counts >= _MANY_ROWS).tolist():
         Z = parts.X[parts.rows(place)] - parts.sums[place] / np.maximum(parts.present[place], 1)
         if parts.missing is not None:
             Z[np.isnan(Z)] = 0.0
@@ -73,7 +73,7 @@ def _outliers(rows: LabelledRows) -> Iterator[DataFinding]:
         row = int(squares.argmax())
         if worst is None or share > worst[0]:
             column = int(np.abs(Z[row]).argmax())
-            worst = share, int(parts.starts[place]) + row, column, int(place)
+            worst = share, int(parts.starts[place]) + row, column, place
     if worst is None:
         return
     share, row, column, place = worst

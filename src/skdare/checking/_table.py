@@ -75,7 +75,7 @@ class LabelledRows:
         """Which features have one value in all rows, or none."""
         parts = self.domain_parts
         with np.errstate(invalid="ignore"):
-            return ~(np.fmin.reduce(parts.low) < np.fmax.reduce(parts.high))
+            return np.asarray(~(np.fmin.reduce(parts.low) < np.fmax.reduce(parts.high)))
 
     @cached_property
     def whole(self) -> np.ndarray:
@@ -153,7 +153,7 @@ class RowParts:
     @cached_property
     def sums(self) -> np.ndarray:
         """Sums of values, (E, d)."""
-        add = np.sum if self.missing is None else np.nansum
+        add: Any = np.sum if self.missing is None else np.nansum
         return self._each(lambda rows: add(self.X[rows], axis=0, dtype=np.float64))
 
     @cached_property

@@ -14,7 +14,7 @@ from skdare.cli._options import with_options
 from skdare.cli._output import JSON, as_object, say, say_rehearsing
 from skdare.cli._quantities import amount, listed, number
 from skdare.cli._saved_model import check_free
-from skdare.cli._tables import WITHOUT_SPLIT
+from skdare.cli._tables import DROP_MISSING, WITHOUT_SPLIT
 from skdare.cli._training_rows import PREPARATION, SET
 
 
@@ -42,6 +42,7 @@ from skdare.cli._training_rows import PREPARATION, SET
 )
 @SET
 @with_options(WITHOUT_SPLIT)
+@DROP_MISSING
 @click.option(
     "--min-rows",
     type=click.IntRange(1),
@@ -91,7 +92,7 @@ def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **optio
 
         start = time.perf_counter()
         with notes(quiet):
-            fitting = Fitting.of(features, options)
+            fitting = Fitting.of(features, {**options, "quiet": quiet})
             model = fitting.fit(_ignore if quiet else say_rehearsing)
             skdare.save(model, out, adaptable=options["adaptable"])
         seconds = round(time.perf_counter() - start, 3)

@@ -18,6 +18,7 @@ from skdare.bench._heads import HEADS
 from skdare.bench._preparation import Preparation, Steps
 from skdare.cli._options import set_options
 from skdare.cli._saved_model import size
+from skdare.cli._table_check import say_findings
 from skdare.cli._tables import option_name, read_table, table_keys
 from skdare.cli._training_rows import check_no_missing_values, preparation_of
 from skdare.datasets import DomainData, guess_task, open_table
@@ -47,7 +48,6 @@ class Fitting:
     @classmethod
     def of(cls, places: Sequence[str], options: dict[str, Any]) -> Fitting:
         """Read the table, and refuse before the fit all that can be refused before it."""
-        preparation = preparation_of(options)
         data = without_small_domains(_table(places, options), options["min_rows"])
         head = _unfitted_head(options["head"], options["task"] or guess_task(data.y))
         head.set_params(**set_options(head, options["options"]))
@@ -58,7 +58,9 @@ class Fitting:
             )
         if options["rehearse"] and len(np.unique(data.domains)) < 2:
             raise ValueError("--rehearse holds a domain out, and there is 1; give more domains")
-        return cls(data, head, preparation, options["rehearse"])
+        if not options["quiet"]:
+            say_findings(data, options["task"], places[0])
+        return cls(data, head, preparation_of(options, data.X), options["rehearse"])
 
     def fit(self, progress: Callable[[str], None]) -> Any:
         """The fitted head, in a pipeline where rows are prepared."""
@@ -155,7 +157,8 @@ def _unfitted_head(name: str, task: str) -> Any:
 def _table(places: Sequence[str], options: dict[str, Any]) -> DomainData:
     """The rows of all files, one after the other."""
     keys = table_keys(options)
-    tables = [_one_table(place, keys) for place in places]
+    missing = "drop" if options["drop_missing"] else "refuse"
+    tables = [_one_table(place, keys, missing) for place in places]
     first = tables[0]
     if len(tables) == 1:
         return first
@@ -174,7 +177,7 @@ def _table(places: Sequence[str], options: dict[str, Any]) -> DomainData:
     )
 
 
-def _one_table(place: str, keys: dict[str, str | None]) -> DomainData:
+def _one_table(place: str, keys: dict[str, str | None], missing: str) -> DomainData:
     if (Path(place) / MANIFEST).exists():
         for key, value in keys.items():
             if value is not None:
@@ -185,7 +188,7 @@ def _one_table(place: str, keys: dict[str, str | None]) -> DomainData:
         return open_table(place)
     if Path(place).suffix.lower() == ".npy":
         return _arrays(place, keys)
-    return read_table(place, keys)
+    return read_table(place, keys, missing=missing)
 
 
 def _arrays(place: str, keys: dict[str, str | None]) -> DomainData:
