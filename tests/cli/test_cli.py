@@ -43,7 +43,7 @@ def test_every_command_has_help_with_an_example(command):
 def test_bench_prints_a_table_and_keeps_records(features):
     result = run("bench", features, *FAST)
     assert result.exit_code == 0
-    for word in ("art", "photo", "sketch", "erm", "dare", "average", "worst domain"):
+    for word in ("art", "photo", "sketch", "ERM", "DARE", "average", "worst domain"):
         assert word in result.stdout
     assert "f.bench" in result.stderr
     assert len(Log("f.bench").read()) > 12
@@ -69,7 +69,7 @@ def test_ablate_and_report_go_on_in_the_same_folder(features):
         "ablate", "lambda", features, "--trials", "2", "--l2", "0.01", "--values", "0,1", "--jobs=1"
     )
     assert swept.exit_code == 0
-    assert "irm" in swept.stdout
+    assert "IRM" in swept.stdout
     written = run("report", "f.bench")
     assert written.stdout.split()[0] == "f.bench/report.html"
     with open("f.bench/report.html", encoding="utf-8") as page:
@@ -159,7 +159,7 @@ def test_demo_shows_every_head_and_names_its_report(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run("demo", "--trials", "1", "--jobs", "1")
     assert result.exit_code == 0
-    for name in ("erm", "dare", "adapted", "tilted", "latent model", "average", "worst domain"):
+    for name in ("ERM", "DARE", "adapted", "tilted", "latent model", "average", "worst domain"):
         assert re.search(rf"\b{name}\b", result.stdout), name
     last = result.stdout.strip().splitlines()[-1]
     assert last.startswith("open ")

@@ -20,6 +20,8 @@ NAMES = {
     ),
     "split": ("split", "fold"),
 }
+ONE_DOMAIN = "all"
+"""What the domain is called where a table has none."""
 MISSING = ("", "NA", "nan", "NaN", "?")
 _RESERVED = {
     **dict.fromkeys(("0", "false", "train", "in"), False),
@@ -36,8 +38,9 @@ def assemble(
 ) -> DomainData:
     """Checked data from one array per role; ``where`` is what errors call each of them.
 
-    Rows without label or domain are refused; with ``missing="drop"`` they are left out, and with
-    ``missing="keep"`` they stay, for who looks at the table as it is.
+    Domains and split may be absent. Rows without label or domain are refused; with
+    ``missing="drop"`` they are left out, and with ``missing="keep"`` they stay, for who looks at
+    the table as it is.
     """
     check_choice("missing", missing, ("refuse", "drop", "keep"))
     X = features_matrix(arrays["features"], where["features"])
@@ -48,12 +51,13 @@ def assemble(
         raise ValueError(f"rows do not agree: {each}; every row needs all of them")
     if not len(X):
         raise ValueError(f"{where['features']} has no rows; there is nothing to learn from")
+    labels.setdefault("domains", np.full(len(X), ONE_DOMAIN))
     if missing == "drop":
         X, labels = _with_labels(X, labels)
     if missing != "keep":
-        _refuse_missing(labels["target"], where["target"])
-        _refuse_missing(labels["domains"], where["domains"])
-        labels["domains"] = _domains(labels["domains"], where["domains"])
+        for role in ("target", "domains"):
+            _refuse_missing(labels[role], where.get(role, role))
+        labels["domains"] = usable_domains(labels["domains"])
     split = _split(labels["split"], where["split"]) if "split" in labels else None
     refuse_infinity(X, where["features"], feature_names)
     return DomainData(X, labels["target"], labels["domains"], split, name, feature_names)
@@ -148,17 +152,6 @@ def usable_domains(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind == "f":
         return labels.astype(str if np.any(labels != np.floor(labels)) else np.int64)
     return labels.astype(np.int64) if labels.dtype.kind == "b" else labels
-
-
-def _domains(labels: np.ndarray, what: str) -> np.ndarray:
-    labels = usable_domains(labels)
-    if np.all(labels == labels[0]):
-        raise InputError(
-            f"{what} has one domain, {labels[0].item()!r}",
-            "at least 2 are needed, name another column with domains=",
-            argument="domains",
-        )
-    return labels
 
 
 def _split(values: np.ndarray, what: str) -> np.ndarray:

@@ -56,6 +56,9 @@ class Head(BaseEstimator, ABC):
     preparation: Any = None
     class_weight: ClassWeight = None
     preparation_: Any = None
+    target_name_: str
+    domain_name_: str
+    _had_groups = False
     _standardization: Standardization | None = None
     _targets: Targets
     _canonical: CanonicalWeights | None
@@ -133,6 +136,13 @@ class Head(BaseEstimator, ABC):
             self._warn_of_scales(statistics.variances(range(len(problem.index))))
             _warn_of_constant_domains(statistics)
 
+    def _remember_names(self, target: Any, domains: Any) -> None:
+        """Keep the names of targets and domains, where these columns have one, and no others."""
+        for attribute, name in (("target_name_", target), ("domain_name_", domains)):
+            self.__dict__.pop(attribute, None)
+            if isinstance(name, str):
+                setattr(self, attribute, name)
+
     def _prepared(self, given: Problem) -> Problem:
         """The problem with its rows prepared, by those of all domains."""
         preparation = RowPreparation(
@@ -155,6 +165,7 @@ class Head(BaseEstimator, ABC):
     ) -> Problem:
         """Checked rows, targets and weights by domain."""
         n = X.shape[0]
+        self._remember_names(getattr(y, "name", None), getattr(domains, "name", None))
         y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
         if len(y) != n:
             raise ValueError(f"y has {len(y)} entries but X has {n} rows")
@@ -175,6 +186,7 @@ class Head(BaseEstimator, ABC):
         if not self._needs_domains:
             rows = check_domains(None, n, weight)
         units = None
+        self._had_groups = groups is not None
         if groups is not None:
             names, codes = check_groups(groups, n)
             units = units_of(rows.index, codes, rows.labels, names)
@@ -222,6 +234,8 @@ class Head(BaseEstimator, ABC):
 
     def _warn_of_scales(self, variances: np.ndarray) -> None:
         """Say when one feature sets the unit in which all others are penalised."""
+        if not np.any(self.l2):
+            return
         top = int(variances.argmax())
         share = variances[top] / variances.sum()
         if share > 0.5 and variances[top] > 25 * np.median(variances):

@@ -24,6 +24,8 @@ from skdare.model_io.schema import CLASSIFIER, LARGE, REGRESSOR, SMALL, StoredAd
 from skdare.model_io.steps import described_step, restored_step
 from skdare.persist import ANYTHING, LABELS, VALUES, Field, FieldError, HeaderArrays, ReadContext
 
+# What the columns of targets and domains are called, where a head knows.
+LABEL_NAMES = ("target_name_", "domain_name_")
 # Attributes that are written as they are, where a head has them.
 _PLAIN = {
     *("coef_", "intercept_", "n_iter_", "solution_", "domain_weights_"),
@@ -32,7 +34,8 @@ _PLAIN = {
 # Said at the top of the header, part of the state under other names, or made anew.
 _OTHERS = {
     *("classes_", "domains_", "n_features_in_", "feature_names_in_", "adapted_rows_"),
-    *("preparation_", "_standardization"),
+    *LABEL_NAMES,
+    *("preparation_", "_standardization", "_had_groups", "declined_"),
     *("rehearsal_", "_canonical", "_targets", "_domain_fit", "_fitted_params", "_metadata_request"),
 }
 
@@ -61,6 +64,7 @@ def write_head(head: Head, arrays: HeaderArrays, *, adaptable: bool) -> dict[str
         "feature_names": None if names is None else VALUES.write(names, arrays, "feature_names"),
         "classes": None if classes is None else VALUES.write(classes, arrays, "classes"),
         "domains": LABELS.write(head.domains_, arrays, "domains"),
+        **{name.rstrip("_"): attributes[name] for name in LABEL_NAMES if name in attributes},
         "adaptable": "moments_" in state,
         "as_fitted": attributes.get("_fitted_params") == head.get_params(),
         "state": {
@@ -104,6 +108,10 @@ def _composed_state(head: Head, adaptable: bool) -> dict[str, Any]:
         state |= {"_centre": head._targets.centre, "_spread": head._targets.spread}
     if isinstance(head, AdjustedHead) and head.adapted_rows_ is not None:
         state["adapted_rows_"] = head.adapted_rows_
+    if isinstance(head, AdjustedHead) and head.declined_ is not None:
+        state["declined_"] = head.declined_
+    if head._had_groups:
+        state["_had_groups"] = True
     if not adaptable:
         return state
     if head._standardization is not None:
@@ -199,6 +207,7 @@ def read_head(
         head.preparation_ = _read_preparation(header["preparation"], context, head.n_features_in_)
         head.preparation = clone(head.preparation_)
     head.domains_ = LABELS.read(header.get("domains"), context.inside("domains"))
+    head._remember_names(*label_names(header).values())
     context.sizes["c"] = 1
     if issubclass(kind, ClassifierHead):
         head.classes_ = VALUES.read(header.get("classes"), context.inside("classes"))
@@ -221,6 +230,15 @@ def _ascending(labels: list[Any]) -> bool:
         return all(a < b for a, b in pairwise(labels))
     except TypeError:
         return False
+
+
+def label_names(header: Mapping[str, Any]) -> dict[str, str | None]:
+    """What targets and domains are called, where a header says so."""
+    names = {name.rstrip("_"): header.get(name.rstrip("_")) for name in LABEL_NAMES}
+    for name, text in names.items():
+        if text is not None and type(text) is not str:
+            raise FieldError(f"its header has no proper {name!r}")
+    return names
 
 
 def header_entry(header: Mapping[str, Any], name: str, kind: type) -> Any:
@@ -264,12 +282,14 @@ def _set_state(head: Head, values: Mapping[str, Any]) -> None:
         setattr(head, name, values[name])
     head._canonical = values.get("_canonical")
     head._standardization = values.get("_standardization")
+    head._had_groups = values.get("_had_groups", False)
     if isinstance(head, ClassifierHead):
         head._targets = Classes(head.classes_)
     else:
         head._targets = Numbers(values["_centre"], values["_spread"])
     if isinstance(head, AdjustedHead):
         head.adapted_rows_ = values.get("adapted_rows_")
+        head.declined_ = values.get("declined_")
         head.rehearsal_ = values.get("rehearsal_")
         head._domain_fit = _domain_fit(head, values) if "moments_" in values else None
 

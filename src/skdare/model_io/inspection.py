@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
-from skdare.model_io.head_file import header_entry
+from skdare.model_io.head_file import header_entry, label_names
 from skdare.persist import (
     ANYTHING,
     FLAG,
@@ -39,10 +39,11 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
     -------
     dict
         ``kind`` ("head", "adapter" or "fleet") and ``version`` of the format. Of a head: ``class``,
-        ``parameters``, ``features``, ``feature_names``, ``classes``, ``domains``, ``rows`` (of each
-        domain, where they are weights), ``steps`` before it, ``adaptable`` (whether it keeps what
-        `adapt` and `diagnose` need), ``adapts`` (whether `adapt` changes anything), ``rehearsed``,
-        ``adapted_rows``, ``choice`` and ``versions``. Of a stream: ``options``, and ``rows`` seen
+        ``parameters``, ``features``, ``feature_names``, ``classes``, ``domains``, ``target_name``
+        and ``domain_name`` (of their columns), ``rows`` (of each domain, where they are weights),
+        ``steps`` before it, ``adaptable`` (whether it keeps what `adapt` and `diagnose` need),
+        ``adapts`` (whether `adapt` changes anything), ``rehearsed``, ``adapted_rows``, ``declined``
+        (why adapting was), ``choice`` and ``versions``. Of a stream: ``options``, and ``rows`` seen
         or ``devices``.
 
     Examples
@@ -79,12 +80,14 @@ def _of_head(header: Mapping[str, Any]) -> dict[str, Any]:
         "feature_names": _listed(header.get("feature_names")),
         "classes": _listed(header.get("classes")),
         "domains": domains,
+        **label_names(header),
         "rows": _rows(state.get("moments_"), domains),
         "steps": [_step(node) for node in [*(header.get("steps") or []), *_prepares(header)]],
         "adaptable": header_entry(header, "adaptable", bool),
         "adapts": adaptation and _maybe(FLAG, state, "adapts_") is not False,
         "rehearsed": state.get("rehearsal_") is not None,
         "adapted_rows": _maybe(INTEGER, state, "adapted_rows_"),
+        "declined": _maybe(TEXT, state, "declined_"),
         "choice": _maybe(TEXT, state, "choice_"),
         "versions": {
             str(name): TEXT.read(node, _NO_ARRAYS.inside("versions"))
@@ -98,7 +101,7 @@ def _of_stream(file: TensorFile) -> dict[str, Any]:
     numbers = file.header.get("numbers") or {}
     options = header_entry(header, "options", dict)
     about: dict[str, Any] = {
-        "options": {name: Nullable(NUMBER).read(node, _NO_ARRAYS) for name, node in options.items()}
+        "options": {name: _option(name).read(node, _NO_ARRAYS) for name, node in options.items()}
     }
     if file.kind == "fleet":
         return {
@@ -108,6 +111,10 @@ def _of_stream(file: TensorFile) -> dict[str, Any]:
     if type(numbers) is not dict:
         raise FieldError("its numbers are not valid")
     return {**about, "rows": INTEGER.read(numbers.get("n_seen"), _NO_ARRAYS.inside("n_seen"))}
+
+
+def _option(name: str) -> Field:
+    return FLAG if name == "force" else Nullable(NUMBER)
 
 
 def _maybe(field: Field, state: Mapping[str, Any], name: str) -> Any:
