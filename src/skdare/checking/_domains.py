@@ -166,6 +166,6 @@ def _groups(rows: LabelledRows) -> Iterator[DataFinding]:
             "caution",
             f"{shared:,} of {amount_of(len(groups), 'group')} have rows in several domains, and a "
             "head that has seen a group elsewhere scores too well on it",
-            "name the column of the groups with --groups, in Python groups=: no group is then on "
-            "both sides",
+            "give --groups to skdare fit and bench, in Python groups=, and no group is on both "
+            "sides",
         )

@@ -11,13 +11,12 @@ from skdare.cli._errors import mistakes, notes
 from skdare.cli._options import with_options
 from skdare.cli._output import JSON, as_object, say_all
 from skdare.cli._table_check import checked
-from skdare.cli._tables import DROP_MISSING, WITHOUT_SPLIT, read_table, table_keys
+from skdare.cli._tables import DROP_MISSING, GROUPS, WITHOUT_SPLIT, read_table, table_keys
 
 
 @click.command()
 @click.argument("features", metavar="FEATURES", type=click.Path())
-@with_options(WITHOUT_SPLIT)
-@DROP_MISSING
+@with_options([*WITHOUT_SPLIT, GROUPS, DROP_MISSING])
 @click.option("--task", type=click.Choice(TASKS), help="What the target is  [default: guessed]")
 @JSON
 def check(features: str, as_json: bool, **options: Any) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 # What a fit says, or refuses, in its own words.
-_SAID_ELSEWHERE = ("scales", "one domain", "missing", "rows without label")
+_SAID_ELSEWHERE = ("scales", "one domain", "missing", "rows without label", "groups")
 
 
 def checked(data: DomainData, task: str | None) -> DataCheck:
@@ -23,7 +23,7 @@ def checked(data: DomainData, task: str | None) -> DataCheck:
         data.X,
         data.y,
         domains=data.domains,
-        groups=getattr(data, "groups", None),
+        groups=data.groups,
         feature_names=data.feature_names,
         task=task,
     )

@@ -19,10 +19,13 @@ NAMES = {
         *("env", "site", "batch", "hospital", "source"),
     ),
     "split": ("split", "fold"),
+    "groups": (),  # never guessed: what names rows may be anything
 }
 ONE_DOMAIN = "all"
 """What the domain is called where a table has none."""
 MISSING = ("", "NA", "nan", "NaN", "?")
+# What every row must have, where the table has it at all.
+_NEEDED = ("target", "domains", "groups")
 _RESERVED = {
     **dict.fromkeys(("0", "false", "train", "in"), False),
     **dict.fromkeys(("1", "true", "test", "val", "valid", "validation", "out"), True),
@@ -55,12 +58,16 @@ def assemble(
     if missing == "drop":
         X, labels = _with_labels(X, labels)
     if missing != "keep":
-        for role in ("target", "domains"):
-            _refuse_missing(labels[role], where.get(role, role))
+        for role in _NEEDED:
+            if role in labels:
+                _refuse_missing(labels[role], where.get(role, role))
         labels["domains"] = usable_domains(labels["domains"])
     split = _split(labels["split"], where["split"]) if "split" in labels else None
+    groups = labels.get("groups")
     refuse_infinity(X, where["features"], feature_names)
-    return DomainData(X, labels["target"], labels["domains"], split, name, feature_names)
+    return DomainData(
+        X, labels["target"], labels["domains"], split, name, feature_names, groups=groups
+    )
 
 
 def features_alone(X: np.ndarray, what: str) -> np.ndarray:
@@ -133,7 +140,7 @@ def _with_labels(
     X: np.ndarray, labels: dict[str, np.ndarray]
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Rows that have a label and a domain; how many have not is said in a warning."""
-    absent = missing_labels(labels["target"]) | missing_labels(labels["domains"])
+    absent = np.any([missing_labels(labels[role]) for role in _NEEDED if role in labels], axis=0)
     if not absent.any() or absent.all():
         return X, labels
     warn(f"{int(absent.sum())} of {len(absent)} rows have no label or no domain, and are left out")
