@@ -292,7 +292,7 @@ FIELDS = {
     "inspect head.safetensors": (
         "file bytes kind format_version class options classes domains features feature_names "
         "target_name domain_name "
-        "preparation adaptable rehearsed adapted_rows choice versions"
+        "preparation adaptable rehearsed adapted_rows declined choice versions"
     ),
     "bench features.npz --heads erm,dare --l2 0.01 --jobs 1 --trials 2 --with none": (
         "folder trials failed statistics"

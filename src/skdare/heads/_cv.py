@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone, is_regressor
 
+from skdare._logger import tell
 from skdare._validation import InputError, Labels, check_choice, check_count, check_number, warn
 from skdare.arrays import Array
 from skdare.choosing.folds import Folds, check_cv
@@ -220,27 +221,19 @@ class _DARECV(AdjustedHead):
         head._fitted_params = head.get_params()
         return head
 
-    def _repr_html_inner(self) -> str:
-        """scikit-learn's diagram, and below it the choice of a fitted head."""
-        return super()._repr_html_inner() + self._choice_html()
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        bundle = super()._repr_mimebundle_(**options)
-        if "text/html" in bundle:
-            bundle["text/html"] += self._choice_html()
-        return bundle
-
-    def _choice_html(self) -> str:
+    def _html_below(self) -> str:
+        """The choice of a fitted head, and whether it was adapted."""
+        below = super()._html_below()
         if not hasattr(self, "choice_"):
-            return ""
-        return choice_html(self.choice_, self.cv_results_, self.best_index_)
+            return below
+        return choice_html(self.choice_, self.cv_results_, self.best_index_) + below
 
     def _rehearsal_copy(self) -> Self:
-        return clone(self)
+        return clone(self).set_params(verbose=0)
 
     def _retrainer(self) -> Self:
         """Reweighted ERM: what one would retrain with where there are labels of every domain."""
-        return clone(self).set_params(strategies=("reweighted",))
+        return clone(self).set_params(strategies=("reweighted",), verbose=0)
 
     def _report(self, problem: Problem, trials: Trials, main: int, best: int) -> None:
         """Set cv_results_ and what follows from it."""
@@ -267,6 +260,7 @@ class _DARECV(AdjustedHead):
         self.adapts_ = candidates[best].adapts
         words = "was clearly better" if is_regressor(self) else "did better"
         self.choice_ = _explain(candidates, means, main, best, len(problem.index), words)
+        tell(self.choice_, shown=self.verbose > 0)
         if self.scoring is None and means[main] >= problem.targets.saturated:
             warn(
                 f"leaving a training domain out still scores {means[main]:.3f}: the domains hardly "
@@ -370,8 +364,9 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         Strategies to try at the same time, in threads of this process whatever the engine; -1 is as
         many as there are processors.
     verbose : int, default=0
-        1 prints a line a strategy with its best mean score and its seconds; 2 also says when each
-        is done.
+        1 prints a line now and then, at the end one a strategy with its best mean score and its
+        seconds, and the choice; 2 also says when each strategy is done. Without it the same texts
+        are log records under the name "skdare".
     class_weight : "balanced" or dict, optional
         What the rows of a class count in the loss, as in scikit-learn; "balanced" by those that a
         fit is given. Moments of domains, and scores, go by the rows as they are.
@@ -493,8 +488,9 @@ class DARERegressorCV(RegressorHead, _DARECV):
         Strategies to try at the same time, in threads of this process whatever the engine; -1 is as
         many as there are processors.
     verbose : int, default=0
-        1 prints a line a strategy with its best mean score and its seconds; 2 also says when each
-        is done.
+        1 prints a line now and then, at the end one a strategy with its best mean score and its
+        seconds, and the choice; 2 also says when each strategy is done. Without it the same texts
+        are log records under the name "skdare".
     standardize : bool, default=False
         Divide every feature by its standard deviation over the training rows, fitted anew in every
         fold; ``coef_`` is in the units of the features all the same.
