@@ -9,7 +9,7 @@ import numpy as np
 
 from skdare.bench._record import NOTHING
 from skdare.report._document import SectionPart
-from skdare.report._grids import domain_rows, domain_tables, kind_of_trials
+from skdare.report._grids import domain_rows, domain_tables, kind_of_trials, shortened
 from skdare.report._names import ROWS, Naming
 from skdare.report._numbers import NONE, Scale, count, p_value, scale_of
 from skdare.report._plot import Gain, Gains, Plot
@@ -34,7 +34,9 @@ def scores_part(group: SummaryGroup, main: MainStudy, label: Naming) -> SectionP
     rows = [ROWS.get(name, name) for name in group.conditions.tested_on]
     where = f", scored on {' or '.join(rows)}" if rows else ""
     text = f"Each domain in turn is held out of training and then predicted{where}."
-    return SectionPart("Scores on held-out domains", text, (), (_scores_table(main, label),))
+    return SectionPart(
+        "Scores on held-out domains", text, (), shortened(_scores_table(main, label))
+    )
 
 
 def rmse_part(rmse: Grid, label: Naming) -> SectionPart:
