@@ -106,7 +106,13 @@ def read_csv(path: Path, is_label: Callable[[str], bool]) -> Contents:
     entries = {
         name: ArrayInfo(shape, dtypes.get(name, block.numbers.dtype)) for name in table.header
     }
-    return Contents(path, entries, lambda keys: [block.values(key) for key in keys], tabular=True)
+    return Contents(
+        path,
+        entries,
+        lambda keys: [block.values(key) for key in keys],
+        tabular=True,
+        place=table.place,
+    )
 
 
 def stream_csv(path: str | Path, is_text: Callable[[str], bool]) -> Contents:
