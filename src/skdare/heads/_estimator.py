@@ -285,7 +285,8 @@ class Head(BaseEstimator, ABC):
         Its input ``X`` is float32 of shape (n, d). A classifier gives ``label``,
         ``probabilities`` and ``scores``, the latter as ``decision_function``; a regressor gives
         ``y``. Sums inside are in float64, so that probabilities are those of ``predict_proba``
-        to 1e-6 wherever the features lie.
+        to 1e-6 wherever the features lie. A preparation of ``SimpleImputer``, ``StandardScaler``
+        and ``FunctionTransformer(np.clip)`` is part of the graph, which then takes NaN.
 
         Parameters
         ----------
