@@ -20,8 +20,8 @@ _OFFERING = (
 # What is public beside the names here: the names in `__all__` of these modules. All else may change
 # in any release.
 _PUBLIC_MODULES = (
-    *("bench", "datasets", "diagnosis", "displays", "engines", "features"),
-    *("report", "solvers", "theory", "whitening"),
+    *("bench", "checking", "datasets", "diagnosis", "displays", "engines"),
+    *("features", "report", "solvers", "theory", "whitening"),
 )
 
 
