@@ -42,8 +42,8 @@ def load_config(context: click.Context, parameter: click.Parameter, path: str) -
         with open_file(path) as file:
             content = tomllib.load(file)
     except OSError as error:
-        cause = (error.strerror or str(error)).lower()
-        raise click.BadParameter(f"{path} cannot be read: {cause}") from error
+        reason = (error.strerror or str(error)).lower()
+        raise click.BadParameter(f"{path} cannot be read: {reason}") from error
     except (ValueError, RecursionError) as error:
         cause = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise click.BadParameter(f"{path} cannot be read as TOML: {cause}") from error
