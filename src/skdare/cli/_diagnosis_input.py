@@ -17,6 +17,7 @@ from skdare.bench._preparation import Preparation, PreparationStep
 from skdare.cli._options import is_given, set_options
 from skdare.cli._output import say
 from skdare.cli._saved_model import SavedModel, check_adaptable, is_saved
+from skdare.cli._table_check import say_findings
 from skdare.cli._tables import read_table, table_keys
 from skdare.cli._training_rows import check_no_missing_values, preparation_of
 from skdare.datasets import DomainData, guess_task, read_unlabelled
@@ -67,7 +68,7 @@ class DiagnosisInput:
         if options["new"] is not None and options["held_out"] is not None:
             raise ValueError("--new and --held-out both name the new domain; give one of them")
         train, X, y = _rows(features, options)
-        preparation = preparation_of(options)
+        preparation = preparation_of(options, train.X)
         if preparation.impute is None:
             check_no_missing_values(train.X, "training")
             check_no_missing_values(X, "new")
@@ -142,7 +143,10 @@ def _rows(
     features: str, options: dict[str, Any]
 ) -> tuple[DomainData, np.ndarray, np.ndarray | None]:
     """Training rows, rows of the new domain, and their labels where a domain is held out."""
-    table = without_small_domains(read_table(features, table_keys(options)), options["min_rows"])
+    missing = "drop" if options["drop_missing"] else "refuse"
+    table = read_table(features, table_keys(options), missing=missing)
+    table = without_small_domains(table, options["min_rows"])
+    say_findings(table, options["task"], features)
     held_out = options["held_out"]
     if held_out is None:
         return table, _unlabelled(options["new"], table, options["feature_key"]), None
