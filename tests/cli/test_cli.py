@@ -42,7 +42,7 @@ def test_every_command_has_help_with_an_example(command):
 def test_bench_prints_a_table_and_keeps_records(features):
     result = run("bench", features, *FAST)
     assert result.exit_code == 0
-    for word in ("art", "photo", "sketch", "erm", "dare", "average", "worst domain"):
+    for word in ("art", "photo", "sketch", "ERM", "DARE", "average", "worst domain"):
         assert word in result.stdout
     assert "f.bench" in result.stderr
     assert len(Log("f.bench").read()) > 12
@@ -68,7 +68,7 @@ def test_ablate_and_report_go_on_in_the_same_folder(features):
         "ablate", "lambda", features, "--trials", "2", "--l2", "0.01", "--values", "0,1", "--jobs=1"
     )
     assert swept.exit_code == 0
-    assert "irm" in swept.stdout
+    assert "IRM" in swept.stdout
     written = run("report", "f.bench")
     assert written.stdout.split()[0] == "f.bench/report.html"
     with open("f.bench/report.html", encoding="utf-8") as page:

@@ -281,7 +281,8 @@ def test_commands_on_a_page_run_one_after_the_other(folder, page):
 
 FIELDS = {
     "fit features.npz": (
-        "file bytes head rows features feature_names domains classes preparation rehearsed "
+        "file bytes head rows features feature_names target_name domain_name held_out "
+        "domains classes preparation rehearsed "
         "converged choice seconds"
     ),
     "adapt head.safetensors ward7.npz --out w.safetensors": (
@@ -290,6 +291,7 @@ FIELDS = {
     "diagnose head.safetensors --new ward7.npz": "rows findings recommendation labels",
     "inspect head.safetensors": (
         "file bytes kind format_version class options classes domains features feature_names "
+        "target_name domain_name "
         "preparation adaptable rehearsed adapted_rows choice versions"
     ),
     "bench features.npz --heads erm,dare --l2 0.01 --jobs 1 --trials 2 --with none": (

@@ -78,14 +78,16 @@ def test_a_bar_is_the_mean_of_its_records_on_the_rows_set_aside(bar):
     assert drawing.categories == (*DOMAINS, "average")
     np.testing.assert_allclose(series[bar].values, S.mean(axis=1))
     half = stats.t.ppf(0.95, 2) * stats.sem(S, axis=1)
-    np.testing.assert_allclose(series[bar].spread, half, atol=1e-9)
+    ends = [series[bar].low, series[bar].high]
+    np.testing.assert_allclose(ends, [S.mean(axis=1) - half, S.mean(axis=1) + half], atol=1e-9)
 
 
 def test_the_table_has_the_numbers_of_the_bars():
     figure = figure_one(summarise(whole()))
     for k, s in enumerate(bars_of(figure).series, 1):
         assert [cells[k].text for cells in figure.table.rows] == [f"{v:.1f}" for v in s.values]
-        assert [cells[k].spread for cells in figure.table.rows] == [f"± {v:.1f}" for v in s.spread]
+        halves = [f"± {high - v:.1f}" for high, v in zip(s.high, s.values, strict=True)]
+        assert [cells[k].spread for cells in figure.table.rows] == halves
     assert len(figure.table.rows) == len(DOMAINS) + 1
 
 
@@ -100,9 +102,9 @@ def test_bars_that_have_seen_labels_are_marked():
 def test_one_trial_has_no_whiskers():
     records = [r for r in whole() if r.trial == 0]
     figure = figure_one(summarise(records))
-    spreads = [v for s in bars_of(figure).series for v in s.spread]
-    assert len(spreads) == len(BARS) * (len(DOMAINS) + 1)
-    assert all(math.isnan(v) for v in spreads)
+    ends = [v for s in bars_of(figure).series for v in (*s.low, *s.high)]
+    assert len(ends) == 2 * len(BARS) * (len(DOMAINS) + 1)
+    assert all(math.isnan(v) for v in ends)
     assert "Whiskers" not in figure.plot.caption
 
 

@@ -12,6 +12,7 @@ from skdare.report.summary.statistics import (
     normal_interval,
     paired_difference,
     paired_t,
+    prediction_interval,
     sign_flip,
     t_interval,
 )
@@ -51,7 +52,14 @@ def test_of_three_trials_the_normal_interval_covers_76_times_in_100_and_the_t_in
     assert coverage(t_interval, 3) == pytest.approx(0.9, abs=0.025)
 
 
-@pytest.mark.parametrize("interval", [normal_interval, t_interval])
+def test_one_more_value_falls_into_the_prediction_interval_80_times_in_100():
+    draws = np.random.default_rng(0).normal(size=(4000, 5))
+    intervals = [prediction_interval(x[:4]) for x in draws]
+    inside = [i.low <= x[4] <= i.high for i, x in zip(intervals, draws, strict=True)]
+    assert np.mean(inside) == pytest.approx(0.8, abs=0.02)
+
+
+@pytest.mark.parametrize("interval", [normal_interval, t_interval, prediction_interval])
 def test_one_value_has_a_mean_and_no_width(interval):
     assert interval([61.2]).mean == 61.2
     assert np.isnan(interval([61.2]).half_width)

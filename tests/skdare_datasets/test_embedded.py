@@ -35,7 +35,8 @@ def test_a_patient_of_an_age_group_is_as_old_as_it_says():
     for name in set(patients.domains.tolist()):
         low, high = map(int, name.split(" to "))
         ages = age[patients.domains == name]
-        assert low <= ages.min() and ages.max() <= high
+        assert low <= ages.min()
+        assert ages.max() <= high
 
 
 def test_latent_domains_keep_the_assumptions_of_the_paper():

@@ -158,7 +158,6 @@ def test_names_are_guessed_whatever_their_case_and_can_be_given(save):
         ),
         ({"y": np.where(np.arange(N) > 3, "a", "")}, {}, r"'y' .* in 4 of 12 rows.*row 0; drop"),
         ({"domain": np.where(np.arange(N) > 1, "a", "NA")}, {}, r"'domain' .* in 2 of 12 rows"),
-        ({"domain": np.full(N, "one")}, {}, r"one domain, 'one'; at least 2 are needed"),
         ({"split": np.arange(N)}, {}, r"split 'split' .* has the value 2; use 0 or train"),
         ({"fold": np.full(N, "later")}, {}, r"split 'fold' .* has the value 'later'"),
         ({"X": np.zeros((0, 2)), "y": [], "domain": []}, {}, r"no rows"),

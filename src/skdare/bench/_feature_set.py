@@ -200,6 +200,11 @@ def without_small_domains(table: DomainData, min_rows: int) -> DomainData:
             "lower min_rows",
             argument="min_rows",
         )
+    return some_rows(table, rows)
+
+
+def some_rows(table: DomainData, rows: np.ndarray) -> DomainData:
+    """The rows of these ascending numbers; features on disk stay there."""
     X: Any = table.X
     on_disk = isinstance(X, RowReader)
     X = PreparedRows(X, np.asarray, X.dtype, rows) if on_disk else X[rows]

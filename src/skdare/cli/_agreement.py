@@ -11,6 +11,7 @@ import numpy as np
 
 from skdare._input_error import InputError
 from skdare._safe_text import terminal_safe
+from skdare.cli._quantities import score_text
 
 ALL = "(all rows)"
 
@@ -63,8 +64,10 @@ class Agreement:
         self._labels_known = 0
         self._first_label: Any = None
 
-    def add(self, predicted: np.ndarray, y: np.ndarray, domains: np.ndarray) -> None:
-        """Take more rows."""
+    def add(self, predicted: np.ndarray, y: np.ndarray, domains: np.ndarray | None) -> None:
+        """Take more rows; those without domains count for all rows alone."""
+        if domains is None:
+            domains = np.full(len(y), ALL)
         names, place = np.unique(domains, return_inverse=True)
         if self.classes is not None:
             if self._first_label is None:
@@ -100,9 +103,12 @@ class Agreement:
             "metric": self.metric,
             "scores": [
                 {"domain": name, "rows": tally.rows, "score": self._score(tally)}
-                for name, tally in {**self._tallies, **everything}.items()
+                for name, tally in {**self._by_domain(), **everything}.items()
             ],
         }
+
+    def _by_domain(self) -> dict[Any, _Tally]:
+        return {name: tally for name, tally in self._tallies.items() if name != ALL}
 
     def _score(self, tally: _Tally) -> float | None:
         if self.classes is not None:
@@ -114,9 +120,10 @@ class Agreement:
         scores = self.to_dict()["scores"]
         names = [terminal_safe(str(row["domain"])) for row in scores]
         width = max(map(len, names))
-        lines = [f"{'domain':<{width}}  {'rows':>10}  {self.metric}"]
+        is_accuracy = self.classes is not None
+        lines = [f"{'domain':<{width}}  {'rows':>10}  {'accuracy' if is_accuracy else 'R²'}"]
         for name, row in zip(names, scores, strict=True):
-            score = "–" if row["score"] is None else f"{100 * row['score']:.1f} %"
+            score = score_text(row["score"], is_accuracy)
             lines.append(f"{name:<{width}}  {row['rows']:>10,}  {score}")
         return lines
 

@@ -137,7 +137,7 @@ def ablate(ablation: str, projection: str, values: tuple | None, **options: Any)
 
 
 def run_and_show(plan: Plan, options: dict[str, Any]) -> None:
-    """Run the plan with a bar, and print its tables."""
+    """Run the plan with a bar, and print what it says."""
     from skdare.bench import Log
 
     quiet = options["quiet"]
@@ -150,9 +150,10 @@ def run_and_show(plan: Plan, options: dict[str, Any]) -> None:
     if options["as_json"]:
         as_object({"folder": log.folder, **statistics(records)})
     else:
-        show(records)
+        show(records, details=options["details"])
     if not quiet:
-        say("", f"records: {log.path}", f"figures: skdare report {log.folder}", err=True)
+        more = "tests, ceilings, method and figures" if not options["details"] else "figures"
+        say("", f"records: {log.path}", f"{more}: skdare report {log.folder}", err=True)
 
 
 def _say_task(plan: Plan) -> None:

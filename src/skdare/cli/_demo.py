@@ -90,7 +90,7 @@ def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
 
 
 def _study_lines(outcome: Outcome) -> list[str]:
-    """The advice on a data set, its figures by held-out domain, and what was chosen and why."""
+    """The advice on a data set, its figures by held-out domain, and what adapting risks."""
     from skdare.demo import one_class_only
     from skdare.report._names import label
 
@@ -99,11 +99,11 @@ def _study_lines(outcome: Outcome) -> list[str]:
     erm, as_it_is, adapted = (_value(outcome.mean(head), accuracy) for head in _SHOWN)
     of_domains = f"of {len(outcome.domains)}"
     verdict = {
- + "        "adapt": f"Adapt DARE-CV to unlabelled rows of the new {study.a_domain}: {adapted}, ERM {erm}; "
-        f"better on {outcome.wins('dare-cv-adapted')} {of_domains}.",
-" +         "use": f"Use DARE-CV as it is: {as_it_is}, ERM {erm}; better on "
+        "adapt": f"Adapt DARE-CV to unlabelled rows of the new {study.a_domain}: {adapted}, "
+        f"ERM {erm}; better on {outcome.wins('dare-cv-adapted')} {of_domains}.",
+        "use": f"Use DARE-CV as it is: {as_it_is}, ERM {erm}; better on "
         f"{outcome.wins('dare-cv')} {of_domains}. Adapting adds nothing.",
-        "stay": f"Stay with ERM, as DARE-CV does by itself: {as_it_is}, and {adapted} with rows of "
+        "stay": f"Stay with ERM, {erm}: DARE-CV has {as_it_is}, and {adapted} adapted to rows of "
         f"the new {study.a_domain}.",
     }[outcome.advice]
     lines = [f"{study.name}: {study.question} ({study.what})", *_wrapped(verdict)]
@@ -135,7 +135,7 @@ def _model_lines(risks: dict[str, Risks]) -> list[str]:
         "adversary": "adversary",
     }
     lines = [
-        "the paper's model: excess squared error in a new domain, as a share of the signal (made data)",
+        "the paper's model: excess error in a new domain, as a share of the signal (made data)",
         *_wrapped(_model_verdict(fields)),
         f"  {'new domain':<14}" + "".join(f"{name:>15}" for name in columns.values()),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -10,9 +11,9 @@ import click
 from skdare.cli._bench_choices import FIT_HEADS, TASKS
 from skdare.cli._config import CONFIG
 from skdare.cli._errors import check_writable, mistakes, notes
-from skdare.cli._options import with_options
+from skdare.cli._options import names, with_options
 from skdare.cli._output import JSON, as_object, say, say_rehearsing
-from skdare.cli._quantities import amount, listed, number
+from skdare.cli._quantities import amount, listed, number, score_text
 from skdare.cli._saved_model import check_free
 from skdare.cli._tables import WITHOUT_SPLIT
 from skdare.cli._training_rows import PREPARATION, SET
@@ -51,6 +52,17 @@ from skdare.cli._training_rows import PREPARATION, SET
 )
 @with_options(PREPARATION)
 @click.option(
+    "--held-out",
+    callback=names,
+    help="Domains to leave out of the fit and to score it on, a comma list.",
+)
+@click.option(
+    "--on-disk/--in-memory",
+    default=None,
+    help="Where the features of a file are during the fit  "
+    "[default: on disk where memory is too small for them]",
+)
+@click.option(
     "--rehearse",
     is_flag=True,
     help="Hold every domain out once, so that `skdare diagnose` knows what a shift costs.",
@@ -67,8 +79,13 @@ def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **optio
 
     FEATURES is an npz, Parquet, CSV, safetensors or .pt file, which is loaded, or a feature store,
     which is read from disk as it is needed however large it is; several are taken as one table. A
-    file larger than memory is made a store first, with `skdare features convert`. Of a .npy file,
-    which is also read as needed, --target and --domains are .npy files. Columns are kept by name.
+    file that does not go into memory is copied to a store beside --out during the fit; for several
+    fits make one with `skdare features convert`. Of a .npy file, which is also read as needed,
+    --target and --domains are .npy files. Columns are kept by name, those of target and domains
+    too. --head erm needs no domains.
+
+    With --held-out, domains are left out of the fit, and the head is scored on each: as it is, and
+    adapted to its rows without their labels.
 
     Rows in memory are prepared anew for every domain that is left out or held out; those on disk
     once, by all training rows.
@@ -87,15 +104,15 @@ def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **optio
                 "--rehearse prepares a diagnosis, which --not-adaptable leaves out; leave one out"
             )
         import skdare
-        from skdare.cli._fitting import Fitting
+        from skdare.cli._fitting import Fitting, Room
 
         start = time.perf_counter()
-        with notes(quiet):
-            fitting = Fitting.of(features, options)
+        with notes(quiet), ExitStack() as stack:
+            fitting = Fitting.of(features, options, Room(out, stack))
             model = fitting.fit(_ignore if quiet else say_rehearsing)
             skdare.save(model, out, adaptable=options["adaptable"])
-        seconds = round(time.perf_counter() - start, 3)
-        summary = fitting.summary(out) | {"seconds": seconds}
+            summary = fitting.summary(out) | {"held_out": fitting.held_out_scores(model)}
+        summary["seconds"] = round(time.perf_counter() - start, 3)
         if as_json:
             as_object(summary)
         else:
@@ -119,7 +136,19 @@ def _text(summary: dict[str, Any]) -> list[str]:
     }
     if summary["preparation"]:
         lines["prepared"] = ", ".join(summary["preparation"])
-    return [f"{name:<10}{text}" for name, text in lines.items()]
+    texts = [f"{name:<10}{text}" for name, text in lines.items()]
+    held_out = (_held_out_text(row, classes is not None) for row in summary["held_out"])
+    return [*texts, *(f"{'held out':<10}{text}" for text in held_out)]
+
+
+def _held_out_text(row: dict[str, Any], is_accuracy: bool) -> str:
+    """How good the head is on a domain that it was not fitted to."""
+    metric = "accuracy" if is_accuracy else "R²"
+    text = f"{row['domain']} ({amount(row['rows'], 'row')}): {metric} "
+    if row["adapted"] is None:
+        return text + score_text(row["score"], is_accuracy)
+    adapted = score_text(row["adapted"], is_accuracy)
+    return text + f"{score_text(row['score'], is_accuracy)}, adapted to its rows {adapted}"
 
 
 def _ignore(domain: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,18 +14,27 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, is_classifier
 from sklearn.pipeline import Pipeline
 
+from skdare._input_error import InputError
 from skdare.arrays import RowReader, work_dtype
-from skdare.bench._feature_set import without_small_domains
+from skdare.bench._feature_set import some_rows, sorted_domains, without_small_domains
 from skdare.bench._heads import HEADS
 from skdare.bench._preparation import Preparation, Steps
+from skdare.cli._on_disk import check_same_features, is_larger_than_memory, table_on_disk
 from skdare.cli._options import set_options
+from skdare.cli._output import say
+from skdare.cli._quantities import listed
 from skdare.cli._saved_model import size
 from skdare.cli._tables import option_name, read_table, table_keys
 from skdare.cli._training_rows import check_no_missing_values, preparation_of
 from skdare.datasets import DomainData, guess_task, open_table
+from skdare.datasets._entries import called
+from skdare.datasets._formats import open_stream
 from skdare.datasets._lazy_rows import PreparedRows, transformed
 from skdare.datasets._manifest import MANIFEST
+from skdare.datasets._roles import ONE_DOMAIN
 from skdare.diagnosis import rehearse
+from skdare.heads._adjusted import AdjustedHead
+from skdare.persist import passing_folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,18 +48,22 @@ class Fitting:
     head : head
     preparation : Preparation
     rehearse : bool
+    held_out : list of DomainData
+        Domains that it is scored on, and not fitted to.
     """
 
     data: DomainData
     head: Any
     preparation: Preparation
     rehearse: bool
+    held_out: Sequence[DomainData] = ()
 
     @classmethod
-    def of(cls, places: Sequence[str], options: dict[str, Any]) -> Fitting:
+    def of(cls, places: Sequence[str], options: dict[str, Any], room: Room) -> Fitting:
         """Read the table, and refuse before the fit all that can be refused before it."""
         preparation = preparation_of(options)
-        data = without_small_domains(_table(places, options), options["min_rows"])
+        table = without_small_domains(_table(places, options, room), options["min_rows"])
+        data, held_out = _apart(table, options["held_out"] or [])
         head = _unfitted_head(options["head"], options["task"] or guess_task(data.y))
         head.set_params(**set_options(head, options["options"]))
         if options["impute"] and isinstance(data.X, RowReader):
@@ -56,9 +71,16 @@ class Fitting:
                 "--impute finds medians, which needs all rows in memory, and feature stores and "
                 ".npy files stay on disk; give rows and labels in one .npz, or fill them before"
             )
-        if options["rehearse"] and len(np.unique(data.domains)) < 2:
-            raise ValueError("--rehearse holds a domain out, and there is 1; give more domains")
-        return cls(data, head, preparation, options["rehearse"])
+        if options["head"] != "erm" and np.all(data.domains == data.domains[0]):
+            raise InputError(
+                f"there is one domain to train on, {str(data.domains[0])!r}, and {options['head']} "
+                "learns from how domains differ",
+                "name their column with --domains, or give --head erm, which needs none",
+            )
+        for domain in held_out:
+            if not preparation.impute and not isinstance(domain.X, RowReader):
+                check_no_missing_values(domain.X, "held-out")
+        return cls(data, head, preparation, options["rehearse"], held_out)
 
     def fit(self, progress: Callable[[str], None]) -> Any:
         """The fitted head, in a pipeline where rows are prepared."""
@@ -105,7 +127,38 @@ class Fitting:
         if names is not None:
             for step in (*(step for _, step in steps), head):
                 step.feature_names_in_ = np.array(names, dtype=object)
+        head._remember_names(self.data.target_name, self.data.domain_name)
         return Pipeline([*steps, ("head", head)]) if steps else head
+
+    def held_out_scores(self, model: Any) -> list[dict[str, Any]]:
+        """Accuracy or R² on each held-out domain, as the head is and adapted to its rows."""
+        *steps, (_, head) = model.steps if isinstance(model, Pipeline) else [("head", model)]
+        scores = []
+        for domain in self.held_out:
+            X: Any = domain.X
+            if steps and isinstance(X, RowReader):
+                X = PreparedRows(X, partial(transformed, steps), work_dtype(X))
+            elif steps:
+                X = transformed(steps, X)
+            adapted = self._adapted(head, X)
+            scores.append(
+                {
+                    "domain": domain.domains[0].item(),
+                    "rows": len(domain.y),
+                    "score": float(head.score(X, domain.y)),
+                    "adapted": None if adapted is None else float(adapted.score(X, domain.y)),
+                }
+            )
+        return scores
+
+    def _adapted(self, head: Any, X: Any) -> Any:
+        """The head adapted to some rows; None where it does not adapt to them."""
+        if not isinstance(head, AdjustedHead) or len(X) < 2:
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that adapting was declined is seen from the result
+            adapted = head.adapt(X)
+        return None if adapted.adapted_rows_ is None else adapted
 
     def summary(self, path: str) -> dict[str, Any]:
         """What was fitted to what, and where it was saved."""
@@ -118,6 +171,8 @@ class Fitting:
             "rows": len(self.data.y),
             "features": int(self.data.X.shape[1]),
             "feature_names": self.data.feature_names is not None,
+            "target_name": self.data.target_name,
+            "domain_name": self.data.domain_name,
             "domains": [
                 {"domain": domain, "rows": n}
                 for domain, n in zip(labels.tolist(), counts.tolist(), strict=True)
@@ -152,9 +207,55 @@ def _unfitted_head(name: str, task: str) -> Any:
     return HEADS[name].estimator_class(task)()
 
 
-def _table(places: Sequence[str], options: dict[str, Any]) -> DomainData:
+def _apart(table: DomainData, held_out: Sequence[str]) -> tuple[DomainData, list[DomainData]]:
+    """The rows to fit to, and those of each held-out domain."""
+    names = table.domains.astype(str)
+    there = sorted_domains(names)
+    for name in held_out:
+        if name not in there:
+            raise InputError(
+                f"held-out domain `{name}` is not in the table", f"it has {listed(there)}"
+            )
+    if held_out and set(there) == set(held_out):
+        raise InputError("every domain is held out, and none is left to train on", "name fewer")
+    apart = [some_rows(table, np.flatnonzero(names == name)) for name in dict.fromkeys(held_out)]
+    if not apart:
+        return table, []
+    return some_rows(table, np.flatnonzero(~np.isin(names, held_out))), apart
+
+
+class Room:
+    """Where a fit puts rows that do not go into memory: a folder beside the head, made when needed.
+
+    Parameters
+    ----------
+    out : str
+        The file of the head.
+    stack : ExitStack
+        Removes the folder.
+    """
+
+    def __init__(self, out: str, stack: ExitStack) -> None:
+        self._out = Path(out).resolve()
+        self._stack = stack
+
+    def folder(self) -> Path:
+        """A folder that is gone after the fit."""
+        return self._stack.enter_context(passing_folder(self._out))
+
+
+def _table(places: Sequence[str], options: dict[str, Any], room: Room) -> DomainData:
     """The rows of all files, one after the other."""
     keys = table_keys(options)
+    if options["head"] == "erm" and keys["domains"] is None:
+        keys["domains"] = _domains_of_any(places)
+    files = [p for p in places if Path(p).is_file() and Path(p).suffix.lower() != ".npy"]
+    stays = options["on_disk"]
+    if stays is None and files:
+        stays = is_larger_than_memory(files, keys)
+    if stays and len(files) == len(places):
+        say("note: features stay on disk, in a copy beside the head during the fit", err=True)
+        return table_on_disk(places, keys, room.folder())
     tables = [_one_table(place, keys) for place in places]
     first = tables[0]
     if len(tables) == 1:
@@ -162,16 +263,21 @@ def _table(places: Sequence[str], options: dict[str, Any]) -> DomainData:
     for place, table in zip(places, tables, strict=True):
         if isinstance(table.X, RowReader):
             raise ValueError(f"{place} stays on disk, and cannot be joined; give it alone")
-        if table.X.shape[1] != first.X.shape[1] or table.feature_names != first.feature_names:
-            raise ValueError(
-                f"{place} has other features than {places[0]}; give tables with the same columns"
-            )
-    return DomainData(
-        np.concatenate([table.X for table in tables]),
-        np.concatenate([table.y for table in tables]),
-        np.concatenate([table.domains for table in tables]),
-        feature_names=first.feature_names,
+        check_same_features(place, table, places[0], first)
+    return replace(
+        first,
+        X=np.concatenate([table.X for table in tables]),
+        y=np.concatenate([table.y for table in tables]),
+        domains=np.concatenate([table.domains for table in tables]),
+        split=None,
     )
+
+
+def _domains_of_any(places: Sequence[str]) -> str | None:
+    """None where the tables name their domains, "" where none does: all rows are one then."""
+    files = [place for place in places if Path(place).is_file()]
+    unnamed = [p for p in files if not called(open_stream(p, lambda name: False), "domains")]
+    return "" if unnamed and len(unnamed) == len(places) else None
 
 
 def _one_table(place: str, keys: dict[str, str | None]) -> DomainData:
@@ -190,11 +296,13 @@ def _one_table(place: str, keys: dict[str, str | None]) -> DomainData:
 
 def _arrays(place: str, keys: dict[str, str | None]) -> DomainData:
     """Features that stay on disk, and labels in files beside them."""
-    missing = [option_name(role) for role in ("target", "domains") if not keys[role]]
+    missing = [option_name(role) for role in ("target", "domains") if keys[role] is None]
     if missing:
         raise ValueError(f"{place} has features alone; name a .npy file with {missing[0]}")
     X = _array(place)
-    labels = {role: np.array(_array(str(keys[role]))) for role in ("target", "domains")}
+    labels = {
+        role: np.array(_array(str(keys[role]))) for role in ("target", "domains") if keys[role]
+    }
     for role, values in labels.items():
         if X.ndim != 2 or values.shape != X.shape[:1]:
             raise ValueError(
@@ -206,7 +314,8 @@ def _arrays(place: str, keys: dict[str, str | None]) -> DomainData:
     dtype = X.dtype if X.dtype.kind == "f" else np.float32
     # A row reader, so that whatever is done to rows is done to some at a time.
     rows: Any = PreparedRows(X, np.asarray, dtype)
-    return DomainData(rows, labels["target"], labels["domains"], name=Path(place).stem)
+    domains = labels.get("domains", np.full(len(X), ONE_DOMAIN))
+    return DomainData(rows, labels["target"], domains, name=Path(place).stem)
 
 
 def _array(path: str) -> np.ndarray:

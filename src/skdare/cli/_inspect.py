@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from skdare._input_error import InputError
+from skdare._safe_text import terminal_safe
 from skdare.cli._errors import mistakes
 from skdare.cli._output import JSON, as_object, say
 from skdare.cli._quantities import amount, listed, number
@@ -46,7 +47,10 @@ def _fields(path: str) -> dict[str, Any]:
     if header["kind"] != "head":
         return about | {"options": header["options"], "rows": header["rows"]}
     pairs = zip(header["domains"], header["rows"], strict=True)
-    names = ("features", "feature_names", "rehearsed", "adapted_rows", "choice", "versions")
+    names = (
+        *("features", "feature_names", "target_name", "domain_name"),
+        *("rehearsed", "adapted_rows", "choice", "versions"),
+    )
     return about | {
         "class": header["class"],
         "options": _changed(header["class"], header["parameters"]),
@@ -88,10 +92,12 @@ def _text(fields: dict[str, Any]) -> list[str]:
     facts = {
         "file": size,
         "head": fields["class"] + (f" ({options})" if options else ", default options"),
-        "target": "numbers" if fields["classes"] is None else _classes(fields["classes"]),
+        "target": _called(fields["target_name"])
+        + ("numbers" if fields["classes"] is None else _classes(fields["classes"])),
         "features": f"{number(fields['features'])}{names}",
         "prepared": ", ".join(fields["preparation"]) or "no",
-        "domains": listed(
+        "domains": _called(fields["domain_name"])
+        + listed(
             f"{domain['domain']}" + (f" ({domain['rows']:,.0f})" if domain["rows"] else "")
             for domain in fields["domains"]
         ),
@@ -112,6 +118,11 @@ def _why_not(fields: dict[str, Any]) -> str:
     if fields["choice"] and knows_domains:
         return "no, it did not pay on left-out domains"
     return "no, it only predicts"
+
+
+def _called(column: str | None) -> str:
+    """The name of a column, before what is in it."""
+    return f"column {terminal_safe(column)}, " if column else ""
 
 
 def _classes(classes: list) -> str:

@@ -127,6 +127,9 @@ _SHARED = [
     ),
     click.option("--retry-failed", is_flag=True, help="Run again what failed before."),
     JSON,
+    click.option(
+        "--details", is_flag=True, help="Also print tests, ceilings and geometry, as in the report."
+    ),
     click.option("--quiet", is_flag=True, help="No progress."),
 ]
 

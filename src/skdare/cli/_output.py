@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -19,9 +19,27 @@ _WIDTH = 100
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
+# What stands for signs that an old terminal cannot show.
+_PLAIN = str.maketrans(
+    {"●": "#", "○": "o", "─": "-", "│": "|", "−": "-", "–": "-", "±": "+/-", "†": "+", "²": "2"}
+    | dict.fromkeys("“”", '"')
+)
+
+
 def say(*lines: object, err: bool = False) -> None:
     """Print lines, each of them on one line whatever is in it."""
-    click.echo("\n".join(terminal_safe(str(line)) for line in lines), err=err)
+    text = "\n".join(terminal_safe(str(line)) for line in lines)
+    click.echo(_shown_by(sys.stderr if err else sys.stdout, text), err=err)
+
+
+def _shown_by(stream: TextIO, text: str) -> str:
+    """The text, in plainer signs where the stream's encoding lacks some of it."""
+    encoding = stream.encoding or "utf-8"
+    try:
+        text.encode(encoding, stream.errors or "strict")
+    except UnicodeEncodeError:
+        return text.translate(_PLAIN).encode(encoding, "replace").decode(encoding)
+    return text
 
 
 def say_all(text: str, *, err: bool = False) -> None:
@@ -39,12 +57,12 @@ def as_object(fields: dict[str, Any]) -> None:
     click.echo(json.dumps(fields, ensure_ascii=False, default=str))
 
 
-def show(records: Sequence[Record]) -> None:
-    """Print the tables of these records, as wide as the terminal."""
+def show(records: Sequence[Record], *, details: bool = False) -> None:
+    """Print what these records advise, as wide as the terminal."""
     from skdare.report import summarise, text
 
     width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
-    say_all(text(summarise(records), width))
+    say_all(text(summarise(records), width, details=details))
 
 
 def statistics(records: Sequence[Record]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from skdare.cli._agreement import Agreement
+    from skdare.datasets._row_source import RowSource
 
 
 @click.command()
@@ -33,8 +34,12 @@ if TYPE_CHECKING:
 @click.option("--id", "id_key", help="Key or column that names rows  [default: their numbers]")
 @FEATURE_KEY
 @click.option("--score", is_flag=True, help="Compare with labels that ROWS have, by domain.")
-@click.option("--target", help="With --score: key or column of the labels.")
-@click.option("--domains", help="With --score: key or column of the domains.")
+@click.option(
+    "--target", help="With --score: key or column of the labels  [default: as in the fit]"
+)
+@click.option(
+    "--domains", help="With --score: key or column of the domains  [default: as in the fit]"
+)
 @SPREADSHEET_SAFE
 @click.option("--json", "as_json", is_flag=True, help="JSON lines on stdout, one a row.")
 @click.option("--quiet", is_flag=True, help="No notes on stderr.")
@@ -49,6 +54,8 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **op
     written out.
 
     With --score, accuracy or R² by domain goes to stderr; with --json it is one JSON object there.
+    Labels and domains are looked for under the names they had in the fit. Without domains, all rows
+    are scored together.
 
     \b
     Example:
@@ -70,6 +77,8 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **op
             saved = SavedModel.read(head)
             columns = _Columns(saved, options)
             sources = saved.sources(rows, options["feature_key"], beside=columns.beside)
+            if options["score"] and not quiet and not options["as_json"]:
+                _say_columns(sources)
             kind = ".jsonl" if options["as_json"] else ".csv"
             safe = options["spreadsheet_safe"]
             with rows_to(out or output(), kind=kind, spreadsheet_safe=safe) as writer:
@@ -79,6 +88,14 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **op
         columns.say_agreement(options["as_json"])
         if out is not None and not quiet:
             say(f"wrote {out}: {amount(columns.rows, 'row')}", err=True)
+
+
+def _say_columns(sources: list[RowSource]) -> None:
+    """Print which columns predictions are compared with."""
+    for columns in dict.fromkeys(tuple(source.columns.items()) for source in sources):
+        named = dict(columns)
+        by = f", by {named['domains']!r}" if "domains" in named else ""
+        say(f"scored against {named['target']!r}{by}", err=True)
 
 
 def _is_csv(out: str | None) -> bool:
@@ -128,7 +145,7 @@ class _Columns:
             F = F.reshape(len(X), -1)
             columns |= {f"score_{c}": F[:, j] for j, c in enumerate(named)}
         if self.agreement is not None:
-            self.agreement.add(predicted, chunk.beside["target"], chunk.beside["domains"])
+            self.agreement.add(predicted, chunk.beside["target"], chunk.beside.get("domains"))
         self.rows += len(X)
         return columns
 

@@ -23,6 +23,13 @@ def amount(n: int, thing: str) -> str:
     return f"{n:,} {thing}{'s' * (n != 1)}"
 
 
+def score_text(score: float | None, is_accuracy: bool) -> str:
+    """Accuracy in percent, R² with two decimals, and a dash for a score that is none."""
+    if score is None or score != score:
+        return "–"
+    return f"{100 * score:.1f} %" if is_accuracy else f"{score:.2f}".replace("-", "−")
+
+
 def listed(names: Iterable) -> str:
     """The first dozen names, safe on a terminal, and how many more there are."""
     all_names = [terminal_safe(str(name)) for name in names]

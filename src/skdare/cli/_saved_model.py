@@ -61,6 +61,13 @@ class SavedModel:
         return None if names is None else [str(name) for name in names]
 
     @property
+    def label_names(self) -> dict[str, str]:
+        """Names of the columns of targets and domains, where the head knows them."""
+        attributes = {"target": "target_name_", "domains": "domain_name_"}
+        names = {role: getattr(self.head, name, None) for role, name in attributes.items()}
+        return {role: name for role, name in names.items() if name is not None}
+
+    @property
     def features(self) -> int:
         """Number of features."""
         return int(self.model.n_features_in_)
@@ -87,7 +94,8 @@ class SavedModel:
         """Sources of the rows in these files; they must have as many features as the head."""
         from skdare.datasets._row_source import RowSource
 
-        sources = [RowSource(place, names=self.names, key=key, **beside) for place in places]
+        like_fit: dict[str, Any] = {"names": self.names, "usual": self.label_names}
+        sources = [RowSource(place, key=key, **like_fit, **beside) for place in places]
         for source in sources:
             if source.features != self.features:
                 raise InputError(

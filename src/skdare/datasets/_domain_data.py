@@ -33,6 +33,8 @@ class DomainData:
     made : dict, optional
         How the features were made, as a feature store says: the backbone and, if it was
         fine-tuned, the domain held out (``held_out``) and the trial (``trial``), among others.
+    target_name, domain_name : str, optional
+        What the columns, or arrays, of the targets and of the domains are called.
     """
 
     X: np.ndarray
@@ -42,6 +44,8 @@ class DomainData:
     name: str = ""
     feature_names: list[str] | None = None
     made: Mapping[str, Any] | None = None
+    target_name: str | None = None
+    domain_name: str | None = None
 
 
 def guess_task(y: np.ndarray) -> str:

@@ -31,7 +31,8 @@ def choose(contents: Contents, named: dict[str, str | None]) -> dict[str, list[s
                 k for k in candidates if not main or _rows(contents, k) == _rows(contents, main)
             ]
             key = _only(contents, role, agree) or next(iter(candidates), None)
-        if key or role != "split":
+        optional = role == "split" or (role == "domains" and key == "")
+        if key or not optional:
             keys[role] = [named_entry(contents, role, key)]
     used = {key for chosen in keys.values() for key in chosen}
     return {"features": [main] if main else columns_of(contents, named["features"], used), **keys}

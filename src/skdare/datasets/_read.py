@@ -63,7 +63,8 @@ def read(
     target : str, optional
         Default: y, target, label, labels or class.
     domains : str, optional
-        Default: domain, domains, d, group, groups, env, site, batch, hospital or source.
+        Default: domain, domains, d, group, groups, env, site, batch, hospital or source;
+        ``""``: all rows are one domain.
     split : str, optional
         False, 0, train or in; and True, 1, test, val, valid, validation or out for the
         reserved rows. Default: split or fold where there is one; ``""``: none.
@@ -93,7 +94,7 @@ def read(
         if (names := contents.names.get(role)) is not None:
             arrays[role] = decode(arrays[role], names, where[role])
     data = assemble(arrays, where, stem(path), feature_names_of(contents, keys["features"]))
-    return replace(data, made=contents.made)
+    return _named(replace(data, made=contents.made), keys)
 
 
 def read_unlabelled(
@@ -195,7 +196,13 @@ def stream_table(
     dtypes = {contents.entries[column].dtype for column in columns}
     dtype = features_matrix(np.zeros((1, 1), np.result_type(*dtypes)), where["features"]).dtype
     X: Any = ChunkedRows(matrices, n, width, dtype)
-    return replace(data, X=X, feature_names=feature_names)
+    return _named(replace(data, X=X, feature_names=feature_names), keys)
+
+
+def _named(data: DomainData, keys: dict[str, list[str]]) -> DomainData:
+    """The data with what targets and domains are called in the file."""
+    (domain_name,) = keys.get("domains", [None])
+    return replace(data, target_name=keys["target"][0], domain_name=domain_name)
 
 
 def _labels(contents: Contents, role: str, key: str, where: dict[str, str]) -> np.ndarray:

@@ -20,6 +20,8 @@ NAMES = {
     ),
     "split": ("split", "fold"),
 }
+ONE_DOMAIN = "all"
+"""What the domain is called where a table has none."""
 MISSING = ("", "NA", "nan", "NaN", "?")
 _RESERVED = {
     **dict.fromkeys(("0", "false", "train", "in"), False),
@@ -33,7 +35,10 @@ def assemble(
     name: str = "",
     feature_names: list[str] | None = None,
 ) -> DomainData:
-    """Checked data from one array per role; ``where`` is what errors call each of them."""
+    """Checked data from one array per role; ``where`` is what errors call each of them.
+
+    Domains and split may be absent.
+    """
     X = features_matrix(arrays["features"], where["features"])
     labels = {role: _labels(arrays[role], where[role]) for role in arrays if role != "features"}
     rows = {where["features"]: len(X)} | {where[role]: len(v) for role, v in labels.items()}
@@ -43,8 +48,10 @@ def assemble(
     if not len(X):
         raise ValueError(f"{where['features']} has no rows; there is nothing to learn from")
     _refuse_missing(labels["target"], where["target"])
-    _refuse_missing(labels["domains"], where["domains"])
-    domains = _domains(labels["domains"], where["domains"])
+    domains = np.full(len(X), ONE_DOMAIN)
+    if "domains" in labels:
+        _refuse_missing(labels["domains"], where["domains"])
+        domains = _domains(labels["domains"])
     split = _split(labels["split"], where["split"]) if "split" in labels else None
     refuse_infinity(X, where["features"], feature_names)
     return DomainData(X, labels["target"], domains, split, name, feature_names)
@@ -111,18 +118,10 @@ def _refuse_missing(values: np.ndarray, what: str) -> None:
         )
 
 
-def _domains(labels: np.ndarray, what: str) -> np.ndarray:
+def _domains(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind == "f":
-        labels = labels.astype(str if np.any(labels != np.floor(labels)) else np.int64)
-    elif labels.dtype.kind == "b":
-        labels = labels.astype(np.int64)
-    if np.all(labels == labels[0]):
-        raise InputError(
-            f"{what} has one domain, {labels[0].item()!r}",
-            "at least 2 are needed, name another column with domains=",
-            argument="domains",
-        )
-    return labels
+        return labels.astype(str if np.any(labels != np.floor(labels)) else np.int64)
+    return labels.astype(np.int64) if labels.dtype.kind == "b" else labels
 
 
 def _split(values: np.ndarray, what: str) -> np.ndarray:

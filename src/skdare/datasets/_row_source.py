@@ -62,13 +62,18 @@ class RowSource:
     key : str, optional
         As ``features`` in `read`, where no names are known.
     beside : mapping from "id", "target" or "domains" to a key, optional
-        What else is wanted of every row; a key that is None goes by a name of the role.
+        What else is wanted of every row; a key that is None goes by a name of the role. Domains
+        that are not named and not there are left out.
+    usual : mapping from a role to a key, optional
+        What a role that is not named is called first, where the file has an entry of that name.
 
     Attributes
     ----------
     features : int
     rows : int or None
         How many there are; None where only reading all of them tells.
+    columns : dict
+        The entry of each role that was asked for beside the features.
 
     Examples
     --------
@@ -89,12 +94,18 @@ class RowSource:
         names: Sequence[str] | None = None,
         key: str | None = None,
         beside: Mapping[str, str | None] | None = None,
+        usual: Mapping[str, str] | None = None,
     ) -> None:
         self.path = path
         wanted = dict(beside or {})
-        contents = open_stream(path, lambda name: name in wanted.values())
+        usual = {role: name for role, name in (usual or {}).items() if role in wanted}
+        named = {*wanted.values(), *usual.values()}
+        contents = open_stream(path, lambda name: name in named)
         self._contents = contents
-        self._beside = {role: _beside(contents, role, name) for role, name in wanted.items()}
+        entries = {
+            role: _beside(contents, role, name, usual.get(role)) for role, name in wanted.items()
+        }
+        self._beside = {role: entry for role, entry in entries.items() if entry is not None}
         self._keys = self._features(names, key)
         shape = contents.entries[self._keys[0]].shape
         # Whether one array has all features, and not a column each.
@@ -106,6 +117,10 @@ class RowSource:
             raise ValueError(f"{contents.path} has no features; give rows of at least 1 feature")
         self.rows = None if is_csv(path) else shape[0]
         self._check_rows()
+
+    @property
+    def columns(self) -> dict[str, str]:
+        return dict(self._beside)
 
     def __repr__(self) -> str:
         return f"RowSource({str(self.path)!r}, {self.features} features)"
@@ -176,5 +191,8 @@ def rows_at_a_time(features: int) -> int:
     return max(_LEAST_ROWS, min(_MOST_ROWS, _CHUNK_BYTES // (8 * features)))
 
 
-def _beside(contents: Contents, role: str, key: str | None) -> str:
-    return named_entry(contents, role, key or next(iter(called(contents, role)), None))
+def _beside(contents: Contents, role: str, key: str | None, usual: str | None) -> str | None:
+    """The entry of a role; None for domains that nothing names."""
+    if key is None:
+        key = usual if usual in contents.entries else next(iter(called(contents, role)), None)
+    return None if key is None and role == "domains" else named_entry(contents, role, key)

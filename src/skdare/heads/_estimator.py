@@ -55,6 +55,8 @@ class Head(BaseEstimator, ABC):
     preparation: Any = None
     class_weight: ClassWeight = None
     preparation_: Any = None
+    target_name_: str
+    domain_name_: str
     _standardization: Standardization | None = None
     _targets: Targets
     _canonical: CanonicalWeights | None
@@ -132,6 +134,13 @@ class Head(BaseEstimator, ABC):
             self._warn_of_scales(statistics.variances(range(len(problem.index))))
             _warn_of_constant_domains(statistics)
 
+    def _remember_names(self, target: Any, domains: Any) -> None:
+        """Keep the names of targets and domains, where these columns have one, and no others."""
+        for attribute, name in (("target_name_", target), ("domain_name_", domains)):
+            self.__dict__.pop(attribute, None)
+            if isinstance(name, str):
+                setattr(self, attribute, name)
+
     def _prepared(self, given: Problem) -> Problem:
         """The problem with its rows prepared, by those of all domains."""
         preparation = RowPreparation(
@@ -154,6 +163,7 @@ class Head(BaseEstimator, ABC):
     ) -> Problem:
         """Checked rows, targets and weights by domain."""
         n = X.shape[0]
+        self._remember_names(getattr(y, "name", None), getattr(domains, "name", None))
         y = column_or_1d(to_numpy(y) if is_foreign(y) else y, warn=True)
         if len(y) != n:
             raise ValueError(f"y has {len(y)} entries but X has {n} rows")

@@ -24,6 +24,8 @@ from skdare.model_io.schema import CLASSIFIER, LARGE, REGRESSOR, SMALL, StoredAd
 from skdare.model_io.steps import described_step, restored_step
 from skdare.persist import ANYTHING, LABELS, VALUES, Field, FieldError, HeaderArrays, ReadContext
 
+# What the columns of targets and domains are called, where a head knows.
+LABEL_NAMES = ("target_name_", "domain_name_")
 # Attributes that are written as they are, where a head has them.
 _PLAIN = {
     *("coef_", "intercept_", "n_iter_", "solution_", "domain_weights_"),
@@ -32,6 +34,7 @@ _PLAIN = {
 # Said at the top of the header, part of the state under other names, or made anew.
 _OTHERS = {
     *("classes_", "domains_", "n_features_in_", "feature_names_in_", "adapted_rows_"),
+    *LABEL_NAMES,
     *("preparation_", "_standardization"),
     *("rehearsal_", "_canonical", "_targets", "_domain_fit", "_fitted_params", "_metadata_request"),
 }
@@ -61,6 +64,7 @@ def write_head(head: Head, arrays: HeaderArrays, *, adaptable: bool) -> dict[str
         "feature_names": None if names is None else VALUES.write(names, arrays, "feature_names"),
         "classes": None if classes is None else VALUES.write(classes, arrays, "classes"),
         "domains": LABELS.write(head.domains_, arrays, "domains"),
+        **{name.rstrip("_"): attributes[name] for name in LABEL_NAMES if name in attributes},
         "adaptable": "moments_" in state,
         "as_fitted": attributes.get("_fitted_params") == head.get_params(),
         "state": {
@@ -199,6 +203,7 @@ def read_head(
         head.preparation_ = _read_preparation(header["preparation"], context, head.n_features_in_)
         head.preparation = clone(head.preparation_)
     head.domains_ = LABELS.read(header.get("domains"), context.inside("domains"))
+    head._remember_names(*label_names(header).values())
     context.sizes["c"] = 1
     if issubclass(kind, ClassifierHead):
         head.classes_ = VALUES.read(header.get("classes"), context.inside("classes"))
@@ -221,6 +226,15 @@ def _ascending(labels: list[Any]) -> bool:
         return all(a < b for a, b in pairwise(labels))
     except TypeError:
         return False
+
+
+def label_names(header: Mapping[str, Any]) -> dict[str, str | None]:
+    """What targets and domains are called, where a header says so."""
+    names = {name.rstrip("_"): header.get(name.rstrip("_")) for name in LABEL_NAMES}
+    for name, text in names.items():
+        if text is not None and type(text) is not str:
+            raise FieldError(f"its header has no proper {name!r}")
+    return names
 
 
 def header_entry(header: Mapping[str, Any], name: str, kind: type) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
-from skdare.model_io.head_file import header_entry
+from skdare.model_io.head_file import header_entry, label_names
 from skdare.persist import (
     ANYTHING,
     FLAG,
@@ -39,11 +39,11 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
     -------
     dict
         ``kind`` ("head", "adapter" or "fleet") and ``version`` of the format. Of a head: ``class``,
-        ``parameters``, ``features``, ``feature_names``, ``classes``, ``domains``, ``rows`` (of each
-        domain, where they are weights), ``steps`` before it, ``adaptable`` (whether it keeps what
-        `adapt` and `diagnose` need), ``adapts`` (whether `adapt` changes anything), ``rehearsed``,
-        ``adapted_rows``, ``choice`` and ``versions``. Of a stream: ``options``, and ``rows`` seen
-        or ``devices``.
+        ``parameters``, ``features``, ``feature_names``, ``classes``, ``domains``, ``target_name``
+        and ``domain_name`` (of their columns), ``rows`` (of each domain, where they are weights),
+        ``steps`` before it, ``adaptable`` (whether it keeps what `adapt` and `diagnose` need),
+        ``adapts`` (whether `adapt` changes anything), ``rehearsed``, ``adapted_rows``, ``choice``
+        and ``versions``. Of a stream: ``options``, and ``rows`` seen or ``devices``.
 
     Examples
     --------
@@ -79,6 +79,7 @@ def _of_head(header: Mapping[str, Any]) -> dict[str, Any]:
         "feature_names": _listed(header.get("feature_names")),
         "classes": _listed(header.get("classes")),
         "domains": domains,
+        **label_names(header),
         "rows": _rows(state.get("moments_"), domains),
         "steps": [_step(node) for node in [*(header.get("steps") or []), *_prepares(header)]],
         "adaptable": header_entry(header, "adaptable", bool),

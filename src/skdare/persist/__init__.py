@@ -32,7 +32,14 @@ from skdare.persist._structures import (
     TupleOf,
 )
 from skdare.persist._tensor_file import VERSION, TensorFile, read_header
-from skdare.persist._whole_file import PARTIAL, PartialFile, partial_file, whole_file, whole_folder
+from skdare.persist._whole_file import (
+    PARTIAL,
+    PartialFile,
+    partial_file,
+    passing_folder,
+    whole_file,
+    whole_folder,
+)
 
 __all__ = [
     "ANYTHING",
@@ -68,6 +75,7 @@ __all__ = [
     "open_file",
     "parse_json",
     "partial_file",
+    "passing_folder",
     "read_header",
     "read_json",
     "whole_file",

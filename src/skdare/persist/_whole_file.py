@@ -74,13 +74,20 @@ def _is_of_another_file(error: OSError, path: Path) -> bool:
 def whole_folder(path: Path) -> Iterator[Path]:
     """A path to make a folder at, which then takes its name; after an exception none is left."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with partial_file(path.with_name(f".{path.name}")) as partial:
+    with passing_folder(path.with_name(f".{path.name}")) as passing:
+        folder = passing / path.name
+        yield folder
+        folder.rename(path)
+        sync_folder(path.parent)
+
+
+@contextmanager
+def passing_folder(path: Path) -> Iterator[Path]:
+    """A folder beside a path, for what is needed meanwhile; nothing of it is left."""
+    with partial_file(path) as partial:
         partial.folder.mkdir()
-        folder = partial.folder / path.name
         try:
-            yield folder
-            folder.rename(path)
-            sync_folder(path.parent)
+            yield partial.folder
         finally:
             shutil.rmtree(partial.folder, ignore_errors=True)
 

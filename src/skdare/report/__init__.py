@@ -11,11 +11,11 @@ from skdare.bench import Log, Record
 from skdare.persist import whole_file
 from skdare.report import _csv, _latex, _markdown, _text
 from skdare.report._csv import tidy
-from skdare.report._document import Document
 from skdare.report._figure_one import FigureOne, figure_one
-from skdare.report._names import label, plain_label
+from skdare.report._names import label
+from skdare.report._page import page
 from skdare.report._sections import document
-from skdare.report._theory import page
+from skdare.report._theory import theory_page
 from skdare.report.summary.summary import Summary, SummaryGroup, summarise
 from skdare.theory import Chapter
 
@@ -37,12 +37,20 @@ FORMATS = ("html", "md", "tex", "csv")
 PICTURES = (".svg", ".png")
 
 
-def text(summary: Summary, width: int = 100) -> str:
-    """The tables and the verdict of a summary for a terminal of this width.
+def text(summary: Summary, width: int = 100, *, details: bool = False) -> str:
+    """The advice of a summary, the picture and the scores, for a terminal of this width.
 
     Where a table is too wide, its intervals are left out first.
+
+    Parameters
+    ----------
+    summary : Summary
+    width : int
+        Characters of a line.
+    details : bool, default=False
+        Also what a page folds: tests, ceilings, geometry, failures.
     """
-    return _text.render(document(summary, plain_label), width)
+    return _text.render(document(summary, label), width, details=details)
 
 
 def write_report(
@@ -115,7 +123,7 @@ def write_theory(chapters: Sequence[Chapter], path: str | os.PathLike[str]) -> P
 
     Needs ``pip install 'skdare[report]'``.
     """
-    return _written(Path(path), page(chapters))
+    return _written(Path(path), theory_page(chapters))
 
 
 def read_records(run_folder: str | os.PathLike[str]) -> list[Record]:
@@ -127,18 +135,7 @@ def read_records(run_folder: str | os.PathLike[str]) -> list[Record]:
     return records
 
 
-def _page(document: Document) -> str:
-    try:
-        from skdare.report._html import render
-    except ImportError as error:
-        raise ValueError(
-            f"a report in HTML needs {error.name}; pip install 'skdare[report]', "
-            "or choose other formats"
-        ) from error
-    return render(document)
-
-
-_RENDERERS = {"html": _page, "md": _markdown.render, "tex": _latex.render}
+_RENDERERS = {"html": page, "md": _markdown.render, "tex": _latex.render}
 
 
 def _written(path: Path, content: str | bytes) -> Path:

@@ -49,6 +49,8 @@ STYLE: Any = {
 _COLOUR_OF = {
     "erm": 0,
     "dare": 1,
+    "dare-cv": 3,
+    "dare-cv-adapted": 4,
     "reweighted": 3,
     "groupdro": 5,
     "irm": 4,
@@ -104,15 +106,18 @@ def whiskers(
     axes: Axes,
     x: np.ndarray,
     y: np.ndarray,
-    half: np.ndarray,
+    ends: np.ndarray,
     *,
     vertical: bool,
     colour: str = INK,
     stroke: float = 0.8,
 ) -> None:
-    """Half widths around points that have one."""
-    finite = np.isfinite(half) & np.isfinite(x) & np.isfinite(y)
-    side = {"yerr" if vertical else "xerr": half[finite]}
+    """Intervals, ``ends`` of shape (2, points), through the points that have one."""
+    finite = np.isfinite(ends).all(axis=0) & np.isfinite(x) & np.isfinite(y)
+    centre = (y if vertical else x)[finite]
+    # A point that rounding puts outside its own interval must not fail the figure.
+    lengths = np.maximum([centre - ends[0, finite], ends[1, finite] - centre], 0.0)
+    side: dict[str, Any] = {"yerr" if vertical else "xerr": lengths}
     if finite.any():
         axes.errorbar(x[finite], y[finite], **side, fmt="none", ecolor=colour, elinewidth=stroke)
 

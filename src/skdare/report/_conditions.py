@@ -31,7 +31,7 @@ def failure_parts(group: SummaryGroup, label: Naming) -> Iterator[SectionPart]:
         tuple(rows),
     )
     text = "Failed trials are left out of every mean and test."
-    yield SectionPart("Failures", text, (), (table,))
+    yield SectionPart("Failures", text, (), (table,), folded=True)
 
 
 def condition_part(group: SummaryGroup, label: Naming) -> SectionPart:

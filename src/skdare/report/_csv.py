@@ -11,6 +11,7 @@ from typing import Any
 from skdare._safe_text import csv_writer, spreadsheet_safe
 from skdare.bench import Record
 from skdare.bench._record import ABLATION, NETWORK
+from skdare.report.summary.advice import advise
 from skdare.report.summary.grid import Estimate, Grid, Sweep, estimate
 from skdare.report.summary.main_study import MainStudy, PairedTest, RowTest
 from skdare.report.summary.summary import Summary, SummaryGroup
@@ -20,6 +21,7 @@ AVERAGE = "(average)"
 WORST = "(worst)"
 ACROSS_DOMAINS = "(across domains)"
 ALL_ROWS = "(all rows)"
+NEW_DOMAIN = "(new domain)"
 Field = str | float | None
 Statistic = tuple[str, float]
 
@@ -91,6 +93,7 @@ def _group(group: SummaryGroup) -> Iterator[GroupRow]:
     if group.main:
         yield from _grid("main", group.main.grid)
         yield from _comparison(group.main)
+        yield from _outlooks(group.main)
         if group.main.reserved:
             yield from _grid("main on reserved rows", group.main.reserved)
         if group.main.rmse:
@@ -145,6 +148,20 @@ def _comparison(main: MainStudy) -> Iterator[GroupRow]:
         for head, mark in marks.items():
             if mark:
                 yield "main", metric, None, head, place, "mark", mark
+
+
+def _outlooks(main: MainStudy) -> Iterator[GroupRow]:
+    """What each head can be expected to score on one more domain."""
+    for outlook in advise(main).outlooks:
+        expected = outlook.expected
+        statistics = (
+            ("mean", expected.mean),
+            ("80 % prediction low", expected.low),
+            ("80 % prediction high", expected.high),
+            ("domains above the baseline", outlook.better),
+        )
+        for statistic, value in statistics:
+            yield "main", main.grid.metric, None, outlook.head, NEW_DOMAIN, statistic, value
 
 
 def _paired_test(test: PairedTest) -> Iterator[Statistic]:

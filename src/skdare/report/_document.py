@@ -20,7 +20,7 @@ class SectionPart:
     tables : tuple of Table
     facts : tuple of (term, description)
     folded : bool
-        Closed until a reader opens it.
+        Closed on a page until a reader opens it, and left out on a terminal unless asked for.
     below : bool
         Belongs under the heading before it.
     abreast : bool
@@ -39,18 +39,48 @@ class SectionPart:
 
 @dataclass(frozen=True)
 class Section:
-    """All about one data set under one protocol."""
+    """An answer and its grounds: the advice, its picture, and then the parts.
+
+    Parameters
+    ----------
+    title : str
+    verdict : tuple of str
+        The advice, at most three sentences; the first is in large type.
+    parts : tuple of SectionPart
+    remarks : tuple of str
+        What to know with the advice, in small type below it.
+    picture : Plot, optional
+        What the advice rests on; with the advice, it fills the first screen.
+    """
 
     title: str
     verdict: tuple[str, ...]
     parts: tuple[SectionPart, ...]
+    remarks: tuple[str, ...] = ()
+    picture: Plot | None = None
 
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report; the overview is for more than one section."""
+    """A whole report.
+
+    `skdare.report._page.page` writes one as HTML: a bench and a diagnosis look alike because both
+    are documents.
+
+    Parameters
+    ----------
+    title : str
+    overview : Table or None
+        For more than one section.
+    sections : tuple of Section
+    notes : tuple of (term, description)
+        The method, folded at the end; none where there is nothing to explain.
+    lead : str
+        One line under the title.
+    """
 
     title: str
     overview: Table | None
     sections: tuple[Section, ...]
-    notes: tuple[tuple[str, str], ...]
+    notes: tuple[tuple[str, str], ...] = ()
+    lead: str = ""

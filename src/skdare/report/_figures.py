@@ -22,7 +22,7 @@ from skdare.report._canvas import (
     strokes,
     whiskers,
 )
-from skdare.report._plot import Bars, Dots, Gains, Lines, Plot, Series, spaced
+from skdare.report._plot import Bars, Dots, Gain, Gains, Lines, Plot, Series, spaced
 from skdare.report._svg import FIRST, INK, PAPER, inline
 
 ROOM_FOR_WHISKERS = 13  # rows of dots
@@ -32,6 +32,9 @@ PAGE = 620.0
 HEIGHT = 240.0
 BAR = 17.0
 GROUP = 60.0
+# A head in a picture of differences, and the heading of several, in points.
+ROW = 25.0
+HEADING = 13.0
 # Between bars that saw labels and others, in bars; before the average, in groups.
 GAP = 0.4
 APART = 0.2
@@ -94,15 +97,19 @@ def _bars(axes: Axes, plot: Plot, bars: Bars) -> None:
 def _bar_ends(series: Sequence[Series]) -> tuple[float, float]:
     """Foot and top: the foot is zero, or a round number where all bars would look alike."""
     values = np.array([s.values for s in series])
-    half = np.nan_to_num(np.array([s.spread for s in series]))
     if not np.isfinite(values).any():
         return 0.0, 1.0
-    low = float(np.nanmin(values - half))
-    high = float(np.nanmax(values + half))
+    low = float(np.nanmin([values, [s.low for s in series]]))
+    high = float(np.nanmax([values, [s.high for s in series]]))
     # Every bar needs some height, even if it is the only one.
     room = max(0.2 * (high - low), 1.0)
     floor = max(0, 10 * math.floor((low - room) / 10)) if low > 0.5 * high else 0
     return float(floor), max(high, floor + 1.0)
+
+
+def _ends(s: Series) -> np.ndarray:
+    """Lower and upper ends of the intervals, (2, values)."""
+    return np.array([s.low, s.high])
 
 
 def _bar_series(axes: Axes, s: Series, x: np.ndarray, wide: float, floor: float) -> None:
@@ -113,7 +120,7 @@ def _bar_series(axes: Axes, s: Series, x: np.ndarray, wide: float, floor: float)
     axes.bar(x, y - floor, wide, bottom=floor, label=s.label, linewidth=0.7, **hues)
     # A rim in the colour of the page, as half of a whisker lies on a bar as dark as itself.
     for colour, stroke in ((PAPER, 2.4), (INK, 0.9)):
-        whiskers(axes, x, y, np.array(s.spread), vertical=True, colour=colour, stroke=stroke)
+        whiskers(axes, x, y, _ends(s), vertical=True, colour=colour, stroke=stroke)
     point = (axes.get_ylim()[1] - floor) / (0.75 * HEIGHT)
     turned: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "bottom", "fontsize": 7}
     turned["textcoords"] = "offset points"
@@ -140,8 +147,8 @@ def _dots(axes: Axes, plot: Plot, dots: Dots) -> None:
     colour = colours([s.line for s in dots.series])
     for k, s in enumerate(dots.series):
         y = place + (0 if many else 0.7 * ((n - 1) / 2 - k) / n)
-        half = np.full(len(y), np.nan) if many else np.array(s.spread)
-        _dot_series(axes, s, y, half, MARKERS[k % 8], colour[s.line], dots.floor)
+        ends = np.full((2, len(y)), np.nan) if many else _ends(s)
+        _dot_series(axes, s, y, ends, MARKERS[k % 8], colour[s.line], dots.floor)
     if dots.floor is not None and any(v < dots.floor for s in dots.series for v in s.values):
         axes.set_xlim(left=dots.floor)
     _named_rows(axes, place, dots.categories)
@@ -158,7 +165,7 @@ def _dot_series(
     axes: Axes,
     s: Series,
     y: np.ndarray,
-    half: np.ndarray,
+    ends: np.ndarray,
     marker: str,
     colour: str,
     floor: float | None,
@@ -170,7 +177,7 @@ def _dot_series(
     below = x < low
     look: dict[str, Any] = {"color": colour, "linestyle": "none", "markersize": 4}
     look |= {"mfc": PAPER} if s.saw_labels else {}
-    whiskers(axes, x[inside], y[inside], half[inside], vertical=False, colour=colour)
+    whiskers(axes, x[inside], y[inside], ends[:, inside], vertical=False, colour=colour)
     axes.plot(x[inside], y[inside], marker, label=s.label, **look)
     if below.any():
         axes.plot(np.full(below.sum(), low), y[below], "<", clip_on=False, **look)
@@ -187,26 +194,45 @@ def _named_rows(axes: Axes, place: Sequence[float] | np.ndarray, names: Sequence
 
 
 def _gains(axes: Axes, plot: Plot, gains: Gains) -> None:
-    """Points of the domains, and over them the mean with its interval."""
-    rows = len(gains.gains)
-    size(axes, 48 + 26 * rows)
+    """Points of the domains, and over them the mean with its interval; heads that adapt apart."""
     colour = colours([g.line for g in gains.gains])
-    for k, g in enumerate(gains.gains):
-        hue = colour[g.line]
-        points = np.array(g.points)
-        hollow: dict[str, Any] = {"mfc": "none", "mec": hue, "ms": 3.5, "mew": 0.8, "ls": "none"}
-        for sign, marker in ((-1, "<"), (1, ">")):
-            beyond = points[sign * points > gains.limit]
-            axes.plot(0 * beyond + sign * gains.limit, 0 * beyond - k - 0.2, marker, **hollow)
-        inside = points[np.abs(points) <= gains.limit]
-        axes.plot(inside, 0 * inside - k - 0.2, "o", **hollow)
-        axes.plot([g.low, g.high], [-k + 0.12] * 2, color=hue, lw=2.2, solid_capstyle="butt")
-        axes.plot(g.mean, -k + 0.12, "o", color=hue, ms=5.5)
+    kinds = {g.adapted for g in gains.gains}
+    places: list[float] = []
+    y = 0.0
+    headed: set[bool] = set()
+    for g in gains.gains:
+        if len(kinds) > 1 and g.adapted not in headed:
+            headed.add(g.adapted)
+            heading: dict[str, Any] = {"fontsize": 7.5, "style": "italic", "va": "center"}
+            words = "with unlabelled rows of it" if g.adapted else "knowing nothing of the domain"
+            across = axes.get_yaxis_transform()
+            heading |= {"bbox": {"facecolor": PAPER, "edgecolor": "none", "pad": 0.5}}
+            axes.text(0.005, y - HEADING / 2, words, transform=across, **heading)
+            y -= HEADING
+        places.append(y - ROW / 2)
+        _gain(axes, g, places[-1], gains.limit, colour[g.line])
+        y -= ROW
+    size(axes, 40 - y)
     axes.axvline(0, color=INK, linewidth=0.8)
-    _named_rows(axes, [-k for k in range(rows)], [g.label for g in gains.gains])
-    axes.set_ylim(-rows + 0.4, 0.6)
+    _named_rows(axes, places, [g.label for g in gains.gains])
+    axes.set_ylim(y, 0.0)
     axes.set_xlabel(plot.axis)
     guides(axes, "x")
+
+
+def _gain(axes: Axes, g: Gain, y: float, limit: float, hue: str) -> None:
+    """One row of `Gains`, its mean in figures at the right."""
+    points = np.array(g.points)
+    hollow: dict[str, Any] = {"mfc": "none", "mec": hue, "ms": 3.8, "mew": 0.9, "ls": "none"}
+    for sign, marker in ((-1, "<"), (1, ">")):
+        beyond = points[sign * points > limit]
+        axes.plot(0 * beyond + sign * limit, 0 * beyond + y - 4, marker, **hollow)
+    inside = points[np.abs(points) <= limit]
+    axes.plot(inside, 0 * inside + y - 4, "o", **hollow)
+    axes.plot([g.low, g.high], [y + 4] * 2, color=hue, lw=2.2, solid_capstyle="butt")
+    axes.plot(g.mean, y + 4, "o", color=hue, ms=5.5)
+    mean: dict[str, Any] = {"va": "center", "fontweight": "bold", "color": hue}
+    axes.text(1.01, y, g.written, transform=axes.get_yaxis_transform(), **mean)
 
 
 # Lines
@@ -244,9 +270,9 @@ def _line(
 ) -> None:
     """One line with its band, not joined across a gap."""
     y = np.array(s.values)
-    half = np.nan_to_num(np.array(s.spread))
+    ends = np.where(np.isnan(_ends(s)), y, _ends(s))
     for piece in pieces:
-        x, low, high = places[piece], (y - half)[piece], (y + half)[piece]
+        x, low, high = places[piece], ends[0, piece], ends[1, piece]
         if len(x) > 1:
             axes.fill_between(x, low, high, color=look["color"], alpha=0.15, linewidth=0)
         else:

@@ -36,15 +36,16 @@ def series_of(
     *,
     saw_labels: bool = False,
 ) -> Series:
-    """Means and half widths of t intervals, in the units of an axis."""
+    """Means and ends of t intervals, in the units of an axis."""
     means = tuple(scale.scaled(e.mean) for e in estimates)
-    halves = tuple(scale.scaled(e.t.half_width) for e in estimates)
-    return Series(line, label, means, halves, saw_labels)
+    low = tuple(scale.scaled(e.t.low) for e in estimates)
+    high = tuple(scale.scaled(e.t.high) for e in estimates)
+    return Series(line, label, means, low, high, saw_labels)
 
 
 def has_spread(series: Sequence[Series]) -> bool:
     """Whether any value has an interval."""
-    return any(math.isfinite(v) for s in series for v in s.spread)
+    return any(math.isfinite(v) for s in series for v in s.low)
 
 
 def kind_of_trials(columns: Sequence[Column]) -> str:

@@ -14,6 +14,8 @@ from skdare.report._names import ROWS, Naming
 from skdare.report._numbers import NONE, Scale, count, p_value, scale_of
 from skdare.report._plot import Gain, Gains, Plot
 from skdare.report._table import Cell, Table, row
+from skdare.report._verdict import evidence
+from skdare.report.summary.grid import Grid
 from skdare.report.summary.main_study import MainStudy, PairedTest, RowTest
 from skdare.report.summary.statistics import SignFlip
 from skdare.report.summary.summary import SummaryGroup
@@ -29,13 +31,16 @@ _ROWS_NOTE = (
 
 def scores_part(group: SummaryGroup, main: MainStudy, label: Naming) -> SectionPart:
     """Scores on each held-out domain."""
-    tables = [_scores_table(main, label)]
-    if main.rmse:
-        tables += domain_tables("rmse", main.rmse.columns, label, "on the held-out domain")
     rows = [ROWS.get(name, name) for name in group.conditions.tested_on]
     where = f", scored on {' or '.join(rows)}" if rows else ""
     text = f"Each domain in turn is held out of training and then predicted{where}."
-    return SectionPart("Scores on held-out domains", text, (), tuple(tables))
+    return SectionPart("Scores on held-out domains", text, (), (_scores_table(main, label),))
+
+
+def rmse_part(rmse: Grid, label: Naming) -> SectionPart:
+    """Errors in the units of the target, folded."""
+    tables = domain_tables("rmse", rmse.columns, label, "on the held-out domain")
+    return SectionPart("RMSE", "", (), tables, folded=True)
 
 
 def _scores_table(main: MainStudy, label: Naming) -> Table:
@@ -99,13 +104,14 @@ def _gain_cells(main: MainStudy) -> list[list[Cell]]:
 
 
 def comparison_part(main: MainStudy, label: Naming, plots: tuple[Plot, ...]) -> SectionPart:
-    """Tests by domains, by trials and by rows."""
+    """Tests by domains, by trials and by rows, folded."""
     tables: list[Table] = []
     if main.comparison.across_domains:
         tables += [_across_table(main, label), _by_domain_table(main, label)]
     if main.comparison.all_rows:
         tables += _row_tables(main, label)
-    return SectionPart("Heads compared", "", plots, tuple(tables))
+    text = " ".join(evidence(main, label))
+    return SectionPart("Tests of the differences", text, plots, tuple(tables), folded=True)
 
 
 def _across_table(main: MainStudy, label: Naming) -> Table:
@@ -230,9 +236,11 @@ def gains_plot(main: MainStudy, label: Naming, name: str) -> Plot | None:
         points = tuple(scale.scaled(by[head].difference.mean) for by in domains)
         d = test.difference
         mean, low, high = (scale.scaled(v) for v in (d.mean, d.low, d.high))
-        gains.append(Gain(head, label(head), points, mean, low, high))
+        adapted = main.uses[head] != NOTHING
+        gains.append(Gain(head, label(head), points, mean, low, high, scale.gain(d.mean), adapted))
     if not gains:
         return None
+    gains.sort(key=lambda gain: gain.adapted)
     base = label(main.baseline)
     limit = _axis_limit(gains)
     beyond = max(abs(v) for g in gains for v in g.points) > limit
@@ -241,10 +249,10 @@ def gains_plot(main: MainStudy, label: Naming, name: str) -> Plot | None:
     return Plot(
         name,
         f"Difference from {base}",
-        f"difference in {scale.axis.replace('(%)', '(points)')}",
+        f"difference from {base} in {scale.axis.replace('(%)', '(points)')}",
         Gains(tuple(gains), limit),
-        f"Each head minus {base}. Open circles: held-out domains, means over trials. "
-        f"Dots and bars: mean over domains{interval}.{arrows}",
+        f"Each head minus {base}. Open circles: held-out domains. Dots and bars: mean over "
+        f"domains{interval}.{arrows}",
         _gains_in_words(scale, tests, label),
     )
 

@@ -41,11 +41,6 @@ def label(line: str) -> str:
     return f"{shown}, {more}" if more else shown
 
 
-def plain_label(line: str) -> str:
-    """A head by the name that users give it."""
-    return line.replace(" (pretrained features)", " (pretrained)")
-
-
 # Rows of the held-out domain that a line was scored on.
 ROWS = {
     "reserved": "its rows set aside",

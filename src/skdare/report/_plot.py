@@ -15,7 +15,7 @@ MOST_TICKS = 9
 
 @dataclass(frozen=True)
 class Series:
-    """Values of one line, and the half widths of their intervals; missing ones are NaN.
+    """Values of one line, and the ends of their intervals; missing ones are NaN.
 
     ``saw_labels`` says that the line was trained with labels of the domain it is scored on.
     """
@@ -23,7 +23,8 @@ class Series:
     line: str
     label: str
     values: tuple[float, ...]
-    spread: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
     saw_labels: bool = False
 
 
@@ -42,7 +43,8 @@ class Bars:
 class Dots:
     """A row of dots for each category, open where they saw labels.
 
-    The last row, the average, stands apart. Values below ``floor`` are drawn at it as an arrow.
+    The last row, an average or a new domain, stands apart. Values below ``floor`` are drawn at it
+    as an arrow.
     """
 
     categories: tuple[str, ...]
@@ -72,7 +74,11 @@ class Lines:
 
 @dataclass(frozen=True)
 class Gain:
-    """Differences of one head from the baseline: a point for each domain, mean and interval."""
+    """Differences of one head from the baseline: a point for each domain, mean and interval.
+
+    ``adapted`` says that the head has used unlabelled rows of each of these domains, ``written`` is
+    the mean in figures.
+    """
 
     line: str
     label: str
@@ -80,11 +86,16 @@ class Gain:
     mean: float
     low: float
     high: float
+    written: str
+    adapted: bool = False
 
 
 @dataclass(frozen=True)
 class Gains:
-    """A row of differences for each head; points beyond ± ``limit`` are drawn there as arrows."""
+    """A row of differences for each head, heads that adapt last.
+
+    Points beyond ± ``limit`` are drawn there as arrows.
+    """
 
     gains: tuple[Gain, ...]
     limit: float

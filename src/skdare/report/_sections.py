@@ -6,7 +6,7 @@ from skdare.report._conditions import condition_part, failure_parts
 from skdare.report._document import Document, Section, SectionPart
 from skdare.report._figure_one import belongs_in_report, first_figure
 from skdare.report._grids import estimate_cell, kind_of_trials
-from skdare.report._main_study import comparison_part, gains_plot, scores_part
+from skdare.report._main_study import comparison_part, gains_plot, rmse_part, scores_part
 from skdare.report._method import method_notes
 from skdare.report._names import Naming
 from skdare.report._numbers import NONE, scale_of
@@ -18,7 +18,7 @@ from skdare.report._studies import (
     levels_plot,
 )
 from skdare.report._table import Table, row
-from skdare.report._verdict import verdict
+from skdare.report._verdict import remarks, verdict
 from skdare.report.summary.summary import Summary, SummaryGroup
 
 
@@ -27,7 +27,8 @@ def document(summary: Summary, label: Naming) -> Document:
     groups = summary.groups
     sections = tuple(_section(group, label, f"g{i}") for i, group in enumerate(groups, 1))
     overview = _overview(summary, label) if len(groups) > 1 else None
-    return Document(_title(groups), overview, sections, method_notes(summary))
+    lead = "Linear heads on frozen features, each domain held out in turn."
+    return Document(_title(groups), overview, sections, method_notes(summary), lead)
 
 
 def _title(groups: tuple[SummaryGroup, ...]) -> str:
@@ -43,21 +44,28 @@ def _section(group: SummaryGroup, label: Naming, prefix: str) -> Section:
     first = first_figure(group, f"{prefix}-first") if belongs_in_report(group) else None
     # The paper's figure shows what the plot of levels would, and more.
     levels = None if first else levels_plot(group, label, f"{prefix}-levels")
+    plots = (levels,) if levels else ()
+    ceilings = group.ceilings or group.networks
     if group.main:
-        gains = gains_plot(group.main, label, f"{prefix}-gains")
-        plots = tuple(plot for plot in (levels, gains) if plot)
         parts.append(scores_part(group, group.main, label))
-        parts.append(comparison_part(group.main, label, plots))
-    if group.ceilings or group.networks:
-        alone = (levels,) if levels and not group.main else ()
-        parts.append(ceiling_part(group, label, (first.plot,) if first else alone))
+    if ceilings and (first or not group.main):
+        shown = (first.plot,) if first else plots
+        parts.append(ceiling_part(group, label, shown, folded=False))
     if group.curve:
         parts.append(curve_part(group, group.curve, label, f"{prefix}-curve"))
-    parts += diagnostic_parts(group, label)
     parts += ablation_parts(group, label, prefix)
+    if group.main:
+        parts.append(comparison_part(group.main, label, () if ceilings else plots))
+        if group.main.rmse:
+            parts.append(rmse_part(group.main.rmse, label))
+        if ceilings and not first:
+            parts.append(ceiling_part(group, label, plots, folded=True))
+    parts += diagnostic_parts(group, label)
     parts += failure_parts(group, label)
     parts.append(condition_part(group, label))
-    return Section(group.title, verdict(group, label), tuple(parts))
+    picture = gains_plot(group.main, label, f"{prefix}-gains") if group.main else None
+    words = verdict(group, label)
+    return Section(group.title, words, tuple(parts), remarks(group, label), picture)
 
 
 def _overview(summary: Summary, label: Naming) -> Table:

@@ -18,6 +18,7 @@ from skdare.report._names import ROWS, Naming, ablation
 from skdare.report._numbers import scale_of
 from skdare.report._plot import Plot
 from skdare.report._table import Table
+from skdare.report._verdict import ceiling_gap
 from skdare.report.summary.grid import Column, Grid, Sweep
 from skdare.report.summary.summary import SummaryGroup
 
@@ -72,14 +73,17 @@ def levels_plot(group: SummaryGroup, label: Naming, name: str) -> Plot | None:
     return domain_plot(name, title, caption, columns, label, group.ceilings)
 
 
-def ceiling_part(group: SummaryGroup, label: Naming, plots: tuple[Plot, ...]) -> SectionPart:
+def ceiling_part(
+    group: SummaryGroup, label: Naming, plots: tuple[Plot, ...], *, folded: bool
+) -> SectionPart:
     """Heads, networks and ceilings on the reserved rows."""
-    texts = [_CEILINGS] * (group.ceilings is not None) + [_NETWORK] * (group.networks is not None)
+    texts = [*ceiling_gap(group, label)]
+    texts += [_CEILINGS] * (group.ceilings is not None) + [_NETWORK] * (group.networks is not None)
     where = "on the reserved rows of the held-out domain"
     tables = domain_tables("ceilings", columns_to_compare(group), label, where)
     tables = tuple(replace(t, notes=(*t.notes, *other_rows(group, label))) for t in tables)
     heading = "Ceilings" if group.ceilings else "The network"
-    return SectionPart(heading, " ".join(texts), plots, tables)
+    return SectionPart(heading, " ".join(texts), plots, tables, folded=folded)
 
 
 def other_rows(group: SummaryGroup, label: Naming) -> Iterator[str]:
@@ -126,7 +130,8 @@ def diagnostic_parts(group: SummaryGroup, label: Naming) -> Iterator[SectionPart
     )
     if tables:
         text = "Whether the adjustment can be guessed, and whether it brings the domains together."
-        yield SectionPart("Diagnostics", text, (), tables, abreast=True)
+        folded = group.main is not None
+        yield SectionPart("Geometry of the domains", text, (), tables, folded=folded, abreast=True)
 
 
 def _options(group: SummaryGroup, study: str) -> str:

@@ -121,7 +121,7 @@ def notes(table: Table, bold: str, underline: str, parts: int = 3) -> list[str]:
 
 def _mark_note(table: Table, bold: str, underline: str) -> str:
     """What the marks of a table mean; empty without marks."""
-    if not table.baseline:
+    if not table.baseline or not any(cell.mark for cells in table.rows for cell in cells):
         return ""
     return (
         f"{bold}: highest mean by one-sided paired t-tests over trials at p = 0.1. "

@@ -7,28 +7,35 @@ from collections.abc import Sequence
 
 from skdare._safe_text import terminal_safe
 from skdare.report._document import Document, Section
+from skdare.report._strip import strips
 from skdare.report._table import Cell, Table, notes
 
 GAP = "  "
 _MARKS = {"bold": "*", "underline": "_"}
 
 
-def render(document: Document, width: int) -> str:
-    """All sections, each with its verdict last, where the eye is."""
+def render(document: Document, width: int, *, details: bool = False) -> str:
+    """All sections: the advice of each, its picture, its tables; with details, folded ones too."""
     parts = [_table(document.overview, width)] if document.overview else []
-    parts += [_section(section, width) for section in document.sections]
+    parts += [_section(section, width, details) for section in document.sections]
     return "\n\n".join(parts)
 
 
-def _section(section: Section, width: int) -> str:
+def _section(section: Section, width: int, details: bool) -> str:
     blocks = [terminal_safe(section.title)]
+    words = [" ".join(section.verdict), *section.remarks]
+    blocks += ["\n".join(_wrapped(line, width) for line in words if line)] if any(words) else []
+    if section.picture:
+        blocks.append("\n".join(strips(section.picture, width)))
     for part in section.parts:
+        if part.folded and not details:
+            continue
         tables = [table for table in part.tables if not table.detail]
-        if tables and part.heading:
-            blocks.append(terminal_safe(part.heading))
+        if tables and (details or part.below):
+            blocks.append(
+                _wrapped(f"{part.heading}. {part.text}" if details else part.heading, width)
+            )
         blocks += [_table(table, width) for table in tables]
-    if section.verdict:
-        blocks.append(_wrapped(" ".join(section.verdict), width))
     return "\n\n".join(blocks)
 
 

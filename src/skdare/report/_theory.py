@@ -78,7 +78,7 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     return row.rstrip()
 
 
-def page(chapters: Sequence[Chapter]) -> str:
+def theory_page(chapters: Sequence[Chapter]) -> str:
     """The theory as one HTML file that opens anywhere."""
     try:
         from markupsafe import Markup

@@ -1,58 +1,201 @@
-"""The verdict: what the statistics of a group say, in a few plain sentences."""
+"""The verdict: which head to use and what to expect of it, in a few plain sentences."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
+from skdare.bench._record import NOTHING, UNLABELLED
 from skdare.report._names import Naming
 from skdare.report._numbers import Scale, count, p_value, scale_of
+from skdare.report.summary.advice import TIE, Advice, Outlook, advise
 from skdare.report.summary.main_study import MainStudy, PairedTest
 from skdare.report.summary.summary import SummaryGroup
 
 # The paper marks at 0.1; what is above 0.05 after correction is called weak.
 EVIDENCE = 0.05
 WEAK_EVIDENCE = 0.1
+FEW = 4  # domains, from which on an interval over them is called rough
 DARE = "dare"
 
 
 def verdict(group: SummaryGroup, label: Naming) -> tuple[str, ...]:
-    """Which head is best, whether the evidence bears it out, and what to keep in mind."""
-    main = group.main
-    if main is None:
+    """Which head to use, what to expect of it on a new domain, and how sure that is."""
+    if group.main is None:
         return ()
-    scale = scale_of(group.metric)
-    return (
-        *_best(main, scale, label),
-        *_best_with_a_look(main, scale, label),
-        *_worst(main, scale, label),
-        *_ceiling(group, main, scale, label),
-        *_cautions(group, main, label),
-    )
+    writer = _Writer(group.main, scale_of(group.metric), label)
+    return tuple(writer.sentences(advise(group.main)))
 
 
-def _best(main: MainStudy, scale: Scale, label: Naming) -> Iterator[str]:
-    """The highest average, and how far it is from the baseline; the same of DARE."""
+class _Writer:
+    """Advice in words."""
+
+    def __init__(self, main: MainStudy, scale: Scale, label: Naming) -> None:
+        self.main = main
+        self.scale = scale
+        self.label = label
+        self.baseline = label(main.baseline)
+
+    def sentences(self, advice: Advice) -> Iterator[str]:
+        """At most three: the head to use, the other case, the caution."""
+        best = advice.best
+        if best is None:
+            yield (
+                "No head has a score on every held-out domain in any trial, so there is no average."
+            )
+            return
+        if self._useless(best):
+            yield (
+                f"Do not use these heads on a new domain: the best, {self.label(best.head)}, can "
+                f"be expected to reach {self._score(best)}, {self.scale.uselessness}."
+            )
+            return
+        where = " there" if self.main.uses[best.head] != NOTHING else " on a new domain"
+        expected = f"expect {self._score(best, where)}{self._standing(best)}"
+        yield f"Use {self._how(best)}: {expected}{self._unbeaten(best, advice)}."
+        if advice.adapted and advice.without:
+            without = advice.without
+            name = self.label(without.head)
+            score = self._score(without)
+            if self._useless(without):
+                yield f"Without such rows use none: {name} reaches {score}."
+            else:
+                rest = self._standing(without) or self._unbeaten(without, advice)
+                yield f"Without such rows use {name}, {score}{rest}."
+        else:
+            yield from self._runner_up(best, advice)
+        yield from self._caution(best)
+
+    def _useless(self, outlook: Outlook) -> bool:
+        """Whether guessing would do as well."""
+        return self.scale.useless is not None and outlook.expected.mean <= self.scale.useless
+
+    def _how(self, outlook: Outlook) -> str:
+        """The head, and what to do with rows of the new domain."""
+        uses = self.main.uses[outlook.head]
+        name = self.label(outlook.head)
+        if uses == NOTHING:
+            return name
+        fitted, adapts, _ = name.partition(" adapted")
+        rows = f"{uses} of the new domain"
+        return f"{fitted} and adapt it to {rows}" if adapts else f"{name} with {rows}"
+
+    def _score(self, outlook: Outlook, where: str = "") -> str:
+        """The expected score and its range."""
+        expected = outlook.expected
+        text = self.scale.prose(expected.mean) + where
+        if math.isnan(expected.half_width):
+            return text
+        return f"{text} ({self.scale.span(expected.low, expected.high)})"
+
+    def _standing(self, outlook: Outlook) -> str:
+        """How far the head is above the baseline, and on how many domains."""
+        if not outlook.mostly_better:
+            return ""
+        distance = f"{self.scale.distance(outlook.gain)} above {self.baseline}"
+        if outlook.domains == 1:
+            return f", {distance}"
+        return f", {distance} and better on {outlook.better} of {outlook.domains} domains"
+
+    def _unbeaten(self, outlook: Outlook, advice: Advice) -> str:
+        """What the baseline was held against, where it is what to use."""
+        nothing = [o for o in advice.rivals if self.main.uses[o.head] == NOTHING]
+        rivals = nothing if advice.adapted else advice.rivals
+        if outlook.mostly_better or not rivals:
+            return ""
+        if rivals[0].expected.mean > outlook.expected.mean and rivals[0].domains > 1:
+            return "; nothing tested here is better on most domains"
+        return "; nothing tested here beats it"
+
+    def _runner_up(self, best: Outlook, advice: Advice) -> Iterator[str]:
+        """The best of the others: one that adapts, if any was tried, else any."""
+        adapting = [o for o in advice.rivals if self.main.uses[o.head] == UNLABELLED]
+        rivals = adapting if self.main.uses[best.head] == NOTHING else []
+        if not rivals:
+            if advice.rivals:
+                rival = advice.rivals[0]
+                yield f"Next is {self.label(rival.head)}, {self._place(rival)}."
+            return
+        rival = rivals[0]
+        lost = rival.gain <= TIE
+        pays = "does not pay here" if lost else "is no better" if rival.mostly_better else ""
+        start = f"Adapting {pays or 'is not sure to pay'}"
+        yield f"{start}: {self.label(rival.head)} is {self._place(rival)}."
+
+    def _place(self, outlook: Outlook) -> str:
+        """Where a head stands that is not recommended."""
+        if outlook.head == self.main.baseline:
+            return f"at {self._score(outlook)}"
+        on = f"better on {outlook.better} of {count(outlook.domains, 'domain')}"
+        if not self.scale.gain(outlook.gain).startswith(("+", "−")):
+            return f"level with {self.baseline} on average, {on}"
+        side = "above" if outlook.gain > 0 else "below"
+        far = f"{self.scale.distance(outlook.gain)} {side} {self.baseline}{self.scale.within}"
+        return f"{far} on average, {on}"
+
+    def _caution(self, best: Outlook) -> Iterator[str]:
+        """How far these domains can be trusted to stand for others."""
+        n = len(self.main.grid.domains)
+        if n == 1:
+            yield "One domain was held out, so nothing here says what another would give."
+            return
+        test = self.main.comparison.across_domains.get(best.head)
+        unsure = best.mostly_better and test is not None and test.difference.low <= 0
+        few = f"Only {n} domains were held out" if n <= FEW else ""
+        if unsure and test is not None:
+            d = test.difference
+            interval = self.scale.interval(d.low, d.high)
+            start = f"{few}, and the" if few else "The"
+            yield f"{start} difference may be chance (90 % interval {interval})."
+        elif few:
+            yield f"{few}, so the range is rough."
+
+
+def remarks(group: SummaryGroup, label: Naming) -> tuple[str, ...]:
+    """What to know with the advice: what its numbers are, and what they lack."""
+    return () if group.main is None else tuple(_remarks(group, group.main, label))
+
+
+def _remarks(group: SummaryGroup, main: MainStudy, label: Naming) -> Iterator[str]:
+    n = len(main.grid.domains)
+    if n > 1 and advise(main).best is not None:
+        yield (
+            "In brackets: where one more domain like these would fall four times in five (t "
+            f"interval over {n} domains)."
+        )
+    if len(main.grid.trials) == 1:
+        other = "another split or network" if main.grid.fresh else "another split"
+        yield f"There is one trial, so nothing here says how much {other} would change."
+    failed = sum(f.study == "main" for f in group.failures)
+    if failed:
+        yield f"{count(failed, 'trial')} failed and {'is' if failed == 1 else 'are'} left out."
+    if group.missing:
+        verb = "is" if group.missing == 1 else "are"
+        yield f"{count(group.missing, 'trial')} {verb} not on record yet: the run is not finished."
+    warnings = len(group.conditions.warnings)
+    if warnings:
+        given = count(warnings, "warning")
+        yield f"Fitting gave {given}; the report lists them under “How it was run”."
+
+
+def evidence(main: MainStudy, label: Naming) -> tuple[str, ...]:
+    """What tests make of the best head, of DARE, and of the best head that adapts."""
+    scale = scale_of(main.grid.metric)
     best = main.grid.best(main.competitors)
-    if best is None:
-        yield "No head has a score on every held-out domain in any trial, so there is no average."
-        return
-    value = scale.value(main.grid.column(best).average.mean, unit=True)
-    rank = "the highest" if len(main.competitors) > 1 else "an"
-    start = f"{label(best)} has {rank} average {scale.name}, {value}"
-    test = main.comparison.across_domains.get(best)
-    if test is None or math.isnan(test.difference.p):
-        yield f"{start}."
-    else:
-        yield f"{start}: {_evidence(test, label(main.baseline))}."
-    heads = [best] if best != main.baseline else []
-    if DARE in main.competitors and DARE not in (best, main.baseline):
-        heads.append(DARE)
-    for head in heads:
-        # A head that failed on some domains has no average to compare.
-        averaged = not math.isnan(main.grid.column(head).average.mean)
-        if averaged and head in main.comparison.across_domains:
-            yield _against_baseline(main, head, scale, label)
+    look = main.grid.best(h for h in main.grid.lines if h not in main.competitors)
+    heads = dict.fromkeys((best, DARE, look))
+    return (
+        *(
+            _against_baseline(main, head, scale, label)
+            for head in heads
+            if head is not None
+            # A head that failed on some domains has no average to compare.
+            and head in main.comparison.across_domains
+            and not math.isnan(main.grid.column(head).average.mean)
+        ),
+        *_worst(main, scale, label),
+        *_rows(main, label),
+    )
 
 
 def _against_baseline(main: MainStudy, head: str, scale: Scale, label: Naming) -> str:
@@ -71,23 +214,14 @@ def _against_baseline(main: MainStudy, head: str, scale: Scale, label: Naming) -
     return f"{start} ({interval}; one-sided p {p_value(p)}{corrected}): {_evidence(test)}."
 
 
-def _evidence(test: PairedTest, baseline: str = "") -> str:
-    """What a difference is worth, by the same standard either way; the baseline may be named."""
-    than = f" than {baseline}" if baseline else ""
+def _evidence(test: PairedTest) -> str:
+    """What a difference is worth, by the same standard either way."""
     for p, side in ((test.holm, "higher"), (test.holm_lower, "lower")):
         if p < EVIDENCE:
-            return f"evidence that it is {side}{than}"
+            return f"evidence that it is {side}"
         if p < WEAK_EVIDENCE:
-            return f"weak evidence that it is {side}{than}"
-    return "not enough evidence of a difference" + (f" from {baseline}" if baseline else "")
-
-
-def _best_with_a_look(main: MainStudy, scale: Scale, label: Naming) -> Iterator[str]:
-    """The best head among those that saw something of the held-out domain."""
-    best = main.grid.best(h for h in main.grid.lines if h not in main.competitors)
-    if best is not None and best in main.comparison.across_domains:
-        sentence = _against_baseline(main, best, scale, label)
-        yield f"With {main.uses[best]} of the held-out domain, {sentence}"
+            return f"weak evidence that it is {side}"
+    return "not enough evidence of a difference"
 
 
 def _worst(main: MainStudy, scale: Scale, label: Naming) -> Iterator[str]:
@@ -96,55 +230,41 @@ def _worst(main: MainStudy, scale: Scale, label: Naming) -> Iterator[str]:
     if len(means) < 2 or len(main.grid.domains) < 2:
         return
     best = max(means, key=lambda h: means[h])
-    text = (
-        f"On the worst domain {label(best)} scores highest, {scale.value(means[best], unit=True)}"
-    )
+    text = f"On the worst domain {label(best)} scores highest, {scale.prose(means[best])}"
     if best != main.baseline and main.baseline in means:
-        baseline = scale.value(means[main.baseline], unit=True)
-        text += f" against {baseline} for {label(main.baseline)}"
+        text += f" against {scale.prose(means[main.baseline])} for {label(main.baseline)}"
     yield text + "."
-
-
-def _ceiling(group: SummaryGroup, main: MainStudy, scale: Scale, label: Naming) -> Iterator[str]:
-    """How far the baseline is below the linear ceiling on the same features."""
-    if group.ceilings is None or main.reserved is None:
-        return
-    line = next((x for x in ("ceiling-exact", "ceiling-sgd") if x in group.ceilings.lines), None)
-    if line is None:
-        return
-    ceiling = group.ceilings.column(line).average.mean
-    gap = ceiling - main.reserved.column(main.baseline).average.mean
-    if math.isnan(gap):
-        return
-    yield (
-        "A linear head on the same features that is given labels of the held-out domain reaches "
-        f"{scale.value(ceiling, unit=True)} on the reserved rows, {scale.distance(gap)} "
-        f"{'above' if gap > 0 else 'below'} {label(main.baseline)}."
-    )
-
-
-def _cautions(group: SummaryGroup, main: MainStudy, label: Naming) -> Iterator[str]:
-    if len(main.grid.trials) == 1:
-        other = "another split or network" if main.grid.fresh else "another split"
-        yield f"There is one trial, so nothing here says how much {other} would change."
-        yield from _rows(main, label)
-    failed = sum(f.study == "main" for f in group.failures)
-    if failed:
-        yield f"{count(failed, 'trial')} failed and {'is' if failed == 1 else 'are'} left out."
-    if group.missing:
-        verb = "is" if group.missing == 1 else "are"
-        yield f"{count(group.missing, 'trial')} {verb} not on record yet: the run is not finished."
 
 
 def _rows(main: MainStudy, label: Naming) -> Iterator[str]:
     """What the test rows of the only trial say of the best head and the baseline."""
     best = main.grid.best(main.competitors)
     head = DARE if best == main.baseline else best
-    if head is None or head not in main.comparison.all_rows:
+    if len(main.grid.trials) > 1 or head is None or head not in main.comparison.all_rows:
         return
     test = main.comparison.all_rows[head].test
     yield (
-        f"Of its {count(test.n, 'test row')}, {label(head)} alone is right on {test.only_a:,} and "
-        f"{label(main.baseline)} alone on {test.only_b:,} "
+        f"Of the {count(test.n, 'test row')} of the only trial, {label(head)} alone is right on "
+        f"{test.only_a:,} and {label(main.baseline)} alone on {test.only_b:,} "
         f"(McNemar, two-sided p {p_value(test.p)})."
+    )
+
+
+def ceiling_gap(group: SummaryGroup, label: Naming) -> Iterator[str]:
+    """How far the baseline is below the linear ceiling on the same features."""
+    main = group.main
+    if group.ceilings is None or main is None or main.reserved is None:
+        return
+    line = next((x for x in ("ceiling-exact", "ceiling-sgd") if x in group.ceilings.lines), None)
+    if line is None:
+        return
+    scale = scale_of(group.metric)
+    ceiling = group.ceilings.column(line).average.mean
+    gap = ceiling - main.reserved.column(main.baseline).average.mean
+    if math.isnan(gap):
+        return
+    yield (
+        "A linear head on the same features that is given labels of the held-out domain reaches "
+        f"{scale.prose(ceiling)} on the reserved rows, {scale.distance(gap)} "
+        f"{'above' if gap > 0 else 'below'} {label(main.baseline)}."
     )

@@ -61,6 +61,17 @@ def t_interval(values: ArrayLike, level: float = 0.9) -> Interval:
     return Interval(float(x.mean()), factor * _standard_error(x))
 
 
+def prediction_interval(values: ArrayLike, level: float = 0.8) -> Interval:
+    """Where one more value like these would fall: mean ± t σ̂ √(1 + 1/n), n - 1 degrees of freedom.
+
+    Exact for normal values, however few; one value gives a half width of NaN.
+    """
+    check_number("level", level, 0.0, 1.0)
+    x = _trials("values", values)
+    factor = float(stats.t.ppf(0.5 + level / 2, len(x) - 1))
+    return Interval(float(x.mean()), factor * _standard_error(x) * float(len(x) + 1) ** 0.5)
+
+
 def paired_t(a: ArrayLike, b: ArrayLike) -> float:
     """One-sided p-value that the mean of a is above that of b, by Student's t on a - b.
 
