@@ -39,7 +39,7 @@ format: $(VENV)/.lint
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf docs/auto_examples docs/reference/generated docs/reference/backreferences
+	rm -rf docs/auto_examples docs/reference/generated docs/reference/backreferences docs/reference/commands
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 $(BIN)/python:

@@ -44,7 +44,7 @@ def _fold(fold: Fold) -> list[dict]:
         "task": fold.task,
     }
     start = time.perf_counter()
-    head = _searched(fold, BY_DEFAULT)
+    head = _searched(fold, [name for name in BY_DEFAULT if _applies(name, fold)])
     seconds = time.perf_counter() - start
     scores = {
         "chosen": _score(head, fold),
@@ -53,7 +53,7 @@ def _fold(fold: Fold) -> list[dict]:
         "reweighted": _score(_searched(fold, ("reweighted",)), fold),
     }
     for name in ADAPTING:
-        if fold.task == "regression" and STRATEGIES[name].mixture is not None:
+        if not _applies(name, fold):
             continue
         scores[name] = _score(_adapted(_searched(fold, (name,)), fold), fold)
     plain = "Regressor" if fold.task == "regression" else "Classifier"
@@ -61,6 +61,11 @@ def _fold(fold: Fold) -> list[dict]:
     scores["dare"] = _score(dare.fit(fold.train.X, fold.train.y, domains=fold.train.domains), fold)
     more = {"strategy": head.best_params_["strategy"], "seconds": seconds}
     return [common | more | {"head": name, "score": score} for name, score in scores.items()]
+
+
+def _applies(strategy: str, fold: Fold) -> bool:
+    """Whether a strategy is tried: numbers have no classes that could move."""
+    return fold.task == "classification" or STRATEGIES[strategy].mixture is None
 
 
 def _searched(fold: Fold, strategies: Sequence[str]) -> skdare.DAREClassifierCV:

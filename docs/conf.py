@@ -26,6 +26,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "command_reference",
+    "inline_figures",
     "mathml",
     "offline",
     "repository_links",
@@ -74,12 +75,13 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 # These have no pages beside them to go to.
-html_sidebars = {page: [] for page in ("tutorial", "comparison", "contributing", "changelog")}
+ALONE = ("install", "tutorial", "when-to-use", "faq", "comparison", "contributing", "changelog")
+html_sidebars = {page: [] for page in ALONE}
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "skdare", "alt_text": "skdare"},
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],

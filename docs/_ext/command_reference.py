@@ -6,36 +6,56 @@ import inspect
 import re
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 
 import click
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+GROUP = "skdare.cli:main"
+PAGES = Path(__file__).parents[1] / "reference" / "commands"
+
 
 class CommandReference(SphinxDirective):
-    """A section for every command below a click group, given as ``module:name``."""
+    """Usage, help and options of one command, and a section for each command below it."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Sections in the order of the commands, those of a group after it."""
-        module, _, name = self.arguments[0].partition(":")
-        group = getattr(import_module(module), name)
-        outermost = click.Context(group, info_name="skdare")
-        return [self._section(context) for context in contexts(outermost)]
+        """What stands below the title of the page."""
+        context = next(c for c in contexts(outermost()) if c.info_name == self.arguments[0])
+        below = contexts(context) if isinstance(context.command, click.Group) else ()
+        return [*described(context), *map(self._section, below)]
 
     def _section(self, context: click.Context) -> nodes.section:
         title = context.command_path
         section = nodes.section(ids=[nodes.make_id(title)], names=[title])
         section += nodes.title(title, "", nodes.literal(title, title))
-        # Not as click wraps it, which breaks lists of choices.
-        usage = " ".join([title, *context.command.collect_usage_pieces(context)])
-        section += nodes.literal_block(usage, usage, language="text", classes=["usage"])
-        section += list(_help(context.command.help or ""))
-        section += list(options(context))
+        section += list(described(context))
         self.state.document.note_explicit_target(section)
         return section
+
+
+class CommandList(SphinxDirective):
+    """All commands by purpose, each a link to its page."""
+
+    def run(self) -> list[nodes.Node]:
+        """A section for each purpose, with a table of its commands."""
+        lines = []
+        for purpose, commands in outermost().command.groups.items():
+            lines += [f"## {purpose}", "", "| command | what it does |", "|---|---|"]
+            for name, meaning in commands.items():
+                lines.append(f"| [`skdare {name}`](commands/{name}.rst) | {meaning} |")
+            lines += ["", "```{toctree}", ":hidden:", ""]
+            lines += [*(f"commands/{name}" for name in commands), "```", ""]
+        return self.parse_text_to_nodes("\n".join(lines), allow_section_headings=True)
+
+
+def outermost() -> click.Context:
+    """The group that all commands are in."""
+    module, _, name = GROUP.partition(":")
+    return click.Context(getattr(import_module(module), name), info_name="skdare")
 
 
 def contexts(context: click.Context) -> Iterator[click.Context]:
@@ -49,6 +69,15 @@ def contexts(context: click.Context) -> Iterator[click.Context]:
         yield inner
         if isinstance(command, click.Group):
             yield from contexts(inner)
+
+
+def described(context: click.Context) -> Iterator[nodes.Node]:
+    """How a command is called, what it does, and its options."""
+    # Not as click wraps it, which breaks lists of choices.
+    usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
+    yield nodes.literal_block(usage, usage, language="text", classes=["usage"])
+    yield from _help(context.command.help or "")
+    yield from options(context)
 
 
 def _help(text: str) -> Iterator[nodes.Node]:
@@ -89,7 +118,21 @@ def _paragraph(text: str) -> nodes.paragraph:
     return paragraph
 
 
+def write_pages(app: Sphinx) -> None:
+    """Write a page for each command; all it says is the directive."""
+    PAGES.mkdir(exist_ok=True)
+    for name in outermost().command.commands:
+        page = PAGES / f"{name}.rst"
+        title = f"``skdare {name}``"
+        text = f"{title}\n{'=' * len(title)}\n\n.. command:: {name}\n"
+        # Sphinx reads a page again if it was written, even if to the same text.
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive ``commands``."""
-    app.add_directive("commands", CommandReference)
+    """Register the directives ``command`` and ``commands``, and write the pages of commands."""
+    app.add_directive("command", CommandReference)
+    app.add_directive("commands", CommandList)
+    app.connect("builder-inited", write_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdare import DAREClassifier, DAREClassifierCV, DARERegressorCV, load
+from skdare import DAREClassifier, DAREClassifierCV, DARERegressorCV, inspect_file, load
 from skdare.arrays.passes import RowPart
 from skdare.fitting.domain_fit import domain_fit_of
 from skdare.fitting.guard import AdaptationGuard, covariance_within, log_separation
@@ -84,6 +84,25 @@ def test_rows_without_classes_are_declined_and_the_head_predicts_as_before(head)
     with pytest.warns(UserWarning, match="adapting was declined, and this head predicts as before"):
         kept = head.adapt(X)
     assert_same_bits(kept, head)
+
+
+def test_adapting_can_be_forced_and_what_was_declined_says_so(head, tmp_path):
+    X = 6.0 * np.random.default_rng(5).normal(size=(300, 5))
+    with pytest.warns(UserWarning, match="to adapt all the same, set force=True"):
+        kept = head.adapt(X)
+    assert kept.adapted_rows_ is None
+    assert kept.declined_ in kept._repr_html_()
+    kept.save(tmp_path / "kept.safetensors")
+    assert inspect_file(tmp_path / "kept.safetensors")["declined"] == kept.declined_
+    forced = head.adapt(X, force=True)
+    assert forced.adapted_rows_ == 300
+    assert forced.declined_ is None
+    assert "Adapted to 300 rows of a new domain" in forced._repr_html_()
+    adapter = head.adapter(force=True).partial_fit(X)
+    adapter.save(tmp_path / "stream.safetensors")
+    assert inspect_file(tmp_path / "stream.safetensors")["options"]["force"] is True
+    resumed = head.resume(tmp_path / "stream.safetensors")
+    assert_same_bits(resumed.head_, forced)
 
 
 @pytest.mark.parametrize(("share", "objects"), [(0.5, False), (0.95, True)])

@@ -331,3 +331,15 @@ def test_predict_writes_for_spreadsheets(tmp_path, monkeypatch):
     assert refused.exit_code == 2
     assert "is for CSV" in refused.stderr
     assert not Path("p.jsonl").exists()
+
+
+def test_a_pipe_is_told_now_and_then_how_far_work_has_come(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr("skdare.cli._progress.time.monotonic", lambda: now[0])
+    with ProgressBar("fitting", 1000) as bar:
+        for _ in range(1000):
+            now[0] += 1.0
+            bar()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "fitting: 10 of 1,000 done, about 990 s left"
+    assert 5 <= len(lines) <= 15

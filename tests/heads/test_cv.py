@@ -353,7 +353,8 @@ def test_a_verbose_search_prints_a_line_a_strategy_with_its_best_score(
     three_classes, capsys, options
 ):
     head = three_classes.fit(DAREClassifierCV(verbose=1, **options))
-    first, *lines = capsys.readouterr().out.splitlines()
+    first, *lines, last = capsys.readouterr().out.splitlines()
+    assert last == head.choice_
     assert first == "Leaving 3 domains out in 3 folds for each of 19 candidates"
     results = head.cv_results_
     for name, line in zip(BY_DEFAULT, lines, strict=True):

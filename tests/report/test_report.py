@@ -467,8 +467,10 @@ def test_every_figure_has_a_title_a_caption_and_names_of_its_own(mixed_report):
 
 
 @pytest.mark.parametrize("run", ["whole", "mixed"])
-def test_headings_never_skip_a_level(run, tmp_path):
-    [path] = write_report(run_folder(RUNS[run](), tmp_path), formats=["html"])
+def test_headings_never_skip_a_level(run, mixed_report, tmp_path):
+    if run == "whole":
+        write_report(run_folder(RUNS[run](), tmp_path), formats=["html"])
+    path = (tmp_path if run == "whole" else mixed_report) / "report.html"
     levels = Page(path.read_text(encoding="utf-8")).headings
     assert levels[0] == 1
     assert len(levels) > 10
@@ -571,6 +573,31 @@ def test_the_page_opens_in_a_browser(browser, mixed_report, width, scheme):
     asked = [e["request"]["url"] for e in sent if e["documentURL"].startswith("file:")]
     assert asked
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 800)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_first_screen_holds_the_advice_and_its_picture(
+    browser, tmp_path, width, height, scheme
+):
+    [path] = write_report(run_folder(list(pacs().main()), tmp_path), formats=["html"])
+    show(browser, path, width, scheme)
+    ends = browser.execute_script(
+        "return ['.verdict', '.picture svg'].map("
+        "name => document.querySelector(name).getBoundingClientRect().bottom)"
+    )
+    assert 0 < ends[0] < ends[1] <= height
+
+
+def test_a_table_that_is_cut_off_shows_that_there_is_more(browser, mixed_report):
+    show(browser, mixed_report / "report.html", 390, "light")
+    wide = browser.execute_script(
+        "return [...document.querySelectorAll('.scroll')]"
+        ".filter(e => e.scrollWidth > e.clientWidth + 1)"
+        ".map(e => getComputedStyle(e).backgroundImage)"
+    )
+    assert wide
+    assert all("gradient" in image for image in wide)
 
 
 @pytest.mark.parametrize("width", [320, 390, 800, 1280])

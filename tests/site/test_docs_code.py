@@ -34,7 +34,11 @@ from click.testing import CliRunner
 from skdare.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs/tutorial.md", *sorted((ROOT / "docs/howto").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("install", "tutorial", "when-to-use")),
+    *sorted((ROOT / "docs/howto").glob("*.md")),
+]
 WHOLE_STUDIES = ("batch-effects", "reproduce-the-paper")
 FENCE = re.compile(
     r"^<!--\s*(?P<word>setup|file|needs|warns|not run)\b:?\s*(?P<rest>.*?)\s*-->$"
@@ -168,11 +172,35 @@ def test_every_block_of_a_page_has_a_language(page):
     assert all(block.language for block in blocks(page)), "what is not code is `text`"
 
 
-def test_the_picture_of_the_readme_says_what_its_script_computes():
-    drawn = runpy.run_path(str(ROOT / "docs/picture.py"))["picture"]()
-    kept = (ROOT / "docs/picture.svg").read_text(encoding="utf-8")
-    words = re.findall(r"<text[^>]*>(.*?)</text>", drawn)
-    assert re.findall(r"<text[^>]*>(.*?)</text>", kept) == words
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for head, percent in re.findall(r"\b(ERM|DARE) (\d+)%", " ".join(words)):
-        assert f"{percent} %" in readme, head
+HELD_OUT = runpy.run_path(str(ROOT / "docs/held_out.py"))
+
+
+def test_pictures_are_drawn_from_the_scores_that_are_kept():
+    drawn = HELD_OUT["pictures"]()
+    kept = {path.stem: path.read_text("utf-8") for path in (ROOT / "docs/figures").iterdir()}
+    assert kept == drawn
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/when-to-use.md"])
+def test_what_to_expect_is_what_the_scores_say(page):
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    shown = [line for line in lines if line.startswith("|") and " of " in line.split("|")[-2]]
+    assert shown
+    assert set(shown) <= set(HELD_OUT["summaries"]())
+
+
+def test_the_page_of_expectations_has_every_set():
+    page = (ROOT / "docs/when-to-use.md").read_text(encoding="utf-8")
+    assert all(line in page for line in HELD_OUT["summaries"]())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_picture_is_described_by_the_means_that_it_shows(page):
+    text = page.read_text(encoding="utf-8")
+    figures = re.findall(r"!\[([^\]]*)\]\([^)]*figures/([\w-]+)\.svg\)", text)
+    figures += [(a, n) for n, a in re.findall(r'figures/([\w-]+)\.svg"[^>]* alt="([^"]*)"', text)]
+    for described, name in figures:
+        drawn = HELD_OUT["pictures"]()[name]
+        before, after = re.search(r"mean (\S+) → ([\d.]+)", drawn).groups()
+        assert before in described
+        assert after in described

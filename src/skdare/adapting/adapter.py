@@ -9,7 +9,8 @@ from typing import Any, Self
 
 from sklearn.exceptions import NotFittedError
 
-from skdare._validation import check_count, check_number, warn
+from skdare._logger import tell
+from skdare._validation import InputError, check_choice, check_count, check_number, warn
 from skdare.adapting import row_sample
 from skdare.adapting.label_shift import PredictedClasses, n_classes
 from skdare.adapting.row_sample import RowSample
@@ -63,6 +64,8 @@ class Adapter:
         the rows seen (Frobenius norm, intercept apart), to first order in what changed. The
         share of the averaged guess and the subtracted mean are always those of all rows. 0: a
         new root for every ``head_``.
+    force : bool, default=False
+        True: adapt even where the rows speak against it.
 
     Attributes
     ----------
@@ -96,7 +99,9 @@ class Adapter:
         min_rows: int = 2,
         half_life: float | None = None,
         staleness: float = 0.0,
+        force: bool = False,
     ) -> None:
+        check_choice("force", force, (True, False))
         check_number("prior_rows", prior_rows, also=(None,))
         check_count("min_rows", min_rows, 2)
         forgetting = Forgetting(half_life)
@@ -105,6 +110,13 @@ class Adapter:
         self._head = head
         fit = domain_fit_of(head)
         self._declined = fit.declined
+        if force and self._declined is not None:
+            raise InputError(
+                f"force is True, and this head has learnt no way of adapting. {self._declined}",
+                "fit with strategies that all adapt, such as ('standardize',)",
+                argument="force",
+            )
+        self._force = bool(force)
         if staleness and self._declined is None and self._prepared.guess.common is not None:
             raise ValueError(
                 "staleness needs shrinkage towards a multiple of the identity, and this head "
@@ -165,7 +177,7 @@ class Adapter:
                 f"adapting changed nothing. {self._declined} To adapt all the same, fit with "
                 "strategies=('standardize',)"
             )
-            return copy.copy(self._head)
+            return self._head_as_it_is(self._declined)
         moments = self._stream.moments()
         if self.n_seen_ > 1 and not moments.varies():
             raise RowsAlike(
@@ -178,20 +190,27 @@ class Adapter:
         objection = self._objection(adjustment, weights, moments, trust)
         if objection is not None:
             warn(
-                f"adapting was declined, and this head predicts as before: {objection}. To adapt "
-                "all the same, fit with strategies that all adapt, such as ('standardize',)"
+                f"adapting was declined, and this head predicts as before: {objection}; to adapt "
+                "all the same, set force=True"
             )
-            return copy.copy(self._head)
+            return self._head_as_it_is(objection)
         head = self._head._adapted(adjustment, weights, moments.mean, trust, self.n_seen_)
         warn_of_outliers({"(new)": moments})
         self._classes.warn_of_shift()
+        return head
+
+    def _head_as_it_is(self, reason: str) -> Any:
+        """A copy of the head that says why it was not adapted to these rows."""
+        tell(f"adapting to {self.n_seen_} rows was declined: {reason}")
+        head = copy.copy(self._head)
+        head.declined_ = reason
         return head
 
     def _objection(
         self, adjustment: Adjustment, weights: CanonicalWeights, moments: Moments, trust: Trust
     ) -> str | None:
         """What the rows seen have against these weights for them, if anything."""
-        if self._guard is None or self._sample is None or trust.head < _GUARDED:
+        if self._force or self._guard is None or self._sample is None or trust.head < _GUARDED:
             return None
         X, weight = self._sample.weighted_rows()
         V, b = raw_weights(weights, adjustment, self._prepared.shift(moments.mean, trust))
@@ -245,6 +264,7 @@ class Adapter:
             "min_rows": int(self._min_rows),
             "half_life": self._stream.forgetting.half_life,
             "staleness": float(self._staleness),
+            "force": self._force,
         }
         numbers["squares"] = float(self._classes.squares)
         numbers |= {"n_seen": self.n_seen_, "n_refreshes": self.n_refreshes_}

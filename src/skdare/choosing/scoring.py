@@ -86,9 +86,9 @@ class HeldOutScore:
             predictor = _Classifier(self.targets.classes)
             y = self.targets.classes[T]
         try:
-            return float(scorer_of(self.scoring)(predictor, F, y, **self._weights(part)))
+            score = float(scorer_of(self.scoring)(predictor, F, y, **self._weights(part)))
         except (AttributeError, ValueError, TypeError) as error:
-            if isinstance(self.targets, Classes) and len(np.unique(T)) < len(self.targets.classes):
+            if self._lacks_rows(T):
                 return float("nan")
             what = "a classifier" if isinstance(self.targets, Classes) else "a regressor"
             raise InputError(
@@ -96,6 +96,19 @@ class HeldOutScore:
                 "choose another of scikit-learn's scorers",
                 argument="scoring",
             ) from error
+        if np.isnan(score) and not self._lacks_rows(T):
+            raise InputError(
+                f"scoring={_name(self.scoring)} gave NaN on a domain of {len(T)} rows",
+                "return a number for every domain that has rows of every class",
+                argument="scoring",
+            )
+        return score
+
+    def _lacks_rows(self, T: np.ndarray) -> bool:
+        """Whether a domain lacks a class, or a second row, without which scores may be NaN."""
+        if isinstance(self.targets, Classes):
+            return len(np.unique(T)) < len(self.targets.classes)
+        return len(T) < 2
 
     def _weights(self, part: RowPart) -> dict[str, np.ndarray]:
         """Weights of the rows, for scorers of scikit-learn; a callable of one's own gets none."""
@@ -103,6 +116,10 @@ class HeldOutScore:
         if callable(self.scoring) or np.all(weight == weight[0]):
             return {}
         return {"sample_weight": weight}
+
+
+def _name(scoring: Scoring) -> str:
+    return repr(scoring) if isinstance(scoring, str) else getattr(scoring, "__name__", "callable")
 
 
 def check_scoring(scoring: Scoring, *, of_numbers: bool) -> None:

@@ -75,6 +75,9 @@ class _Parts:
             units = [float(statistics.variances(self._others(fold)).mean()) for fold in folds]
             self._shared = [SearchPart(*rows, some) for some in alike(folds, units)]
 
+    def __len__(self) -> int:
+        return len(self._shared) if self.problem.refitted is None else len(self.folds)
+
     def __iter__(self) -> Iterator[SearchPart]:
         yield from self._shared
         if self.problem.refitted is None:
@@ -160,8 +163,10 @@ def try_all(problem: Problem, statistics: ProblemStatistics, options: SearchOpti
     elif len(sizes) > 1:
         folds = folds_by(options.cv, problem.T, problem.labels, problem.index, problem.units)
     parts = _Parts(problem, statistics, folds)
-    log = SearchLog(options.verbose if folds else 0)
-    log.begin(len(folds), len(sizes), len(candidates) + len(mixtures))
+    timed = {(candidate.strategy, candidate.shrinkage) for candidate in candidates}
+    log = SearchLog(options.verbose if folds else 0, len(parts) * (len(timed) + len(mixtures)))
+    if folds:
+        log.begin(len(folds), len(sizes), len(candidates) + len(mixtures))
 
     def tried(part: SearchPart) -> SearchResult:
         return search(
@@ -204,7 +209,8 @@ def try_all(problem: Problem, statistics: ProblemStatistics, options: SearchOpti
         fits + moved.fits,
         parts,
     )
-    log.end(trials.candidates, mean_scores(trials.scores))
+    if folds:
+        log.end(trials.candidates, mean_scores(trials.scores))
     return trials
 
 

@@ -24,7 +24,7 @@ from skdare.cli._saved_model import (
 )
 from skdare.cli._tables import FEATURE_KEY
 
-_STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
+_STREAM = ("prior_rows", "half_life", "staleness", "min_rows", "force")
 
 
 @click.command()
@@ -59,6 +59,7 @@ _STREAM = ("prior_rows", "half_life", "staleness", "min_rows")
     show_default=True,
     help="Refuse to give a head for fewer rows.",
 )
+@click.option("--force", is_flag=True, help="Adapt even where the rows speak against it.")
 @JSON
 @click.option("--quiet", is_flag=True, help="No notes on stderr.")
 def adapt(

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import click
 
 from skdare._input_error import InputError
+from skdare._logger import PROGRESS
 from skdare.cli._output import say
 
 # Failures of the machine, which other arguments would not mend.
@@ -103,14 +105,31 @@ def _options() -> dict[str, click.Option]:
 
 
 @contextmanager
+def _progress_shown() -> Iterator[None]:
+    """Lines of the library on how far work has come, as notes on stderr."""
+    handler = logging.Handler(logging.INFO)
+    handler.emit = lambda record: say(record.getMessage(), err=True)  # type: ignore[method-assign]
+    level = PROGRESS.level
+    PROGRESS.addHandler(handler)
+    PROGRESS.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        PROGRESS.removeHandler(handler)
+        PROGRESS.setLevel(level)
+
+
+@contextmanager
 def notes(quiet: bool = False) -> Iterator[None]:
     """Warnings of the library as notes on stderr, each once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         # Commands pass arrays whose columns they have put in the order of the names.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        shown = nullcontext() if quiet else _progress_shown()
         try:
-            yield
+            with shown:
+                yield
         finally:
             if not quiet:
                 for message in dict.fromkeys(str(warning.message) for warning in caught):

@@ -49,7 +49,7 @@ def _fields(path: str) -> dict[str, Any]:
     pairs = zip(header["domains"], header["rows"], strict=True)
     names = (
         *("features", "feature_names", "target_name", "domain_name"),
-        *("rehearsed", "adapted_rows", "choice", "versions"),
+        *("rehearsed", "adapted_rows", "declined", "choice", "versions"),
     )
     return about | {
         "class": header["class"],
@@ -107,6 +107,8 @@ def _text(fields: dict[str, Any]) -> list[str]:
     }
     if fields["adapted_rows"]:
         facts["adapts"] = f"was adapted to {number(fields['adapted_rows'])} rows"
+    elif fields["declined"]:
+        facts["adapts"] = f"adapting was declined: {fields['declined']}"
     if fields["choice"]:
         facts["chosen"] = fields["choice"]
     return _lines(facts)

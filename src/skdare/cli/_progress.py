@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
+from skdare._logger import FIRST_PAUSE, LONGER
 from skdare._safe_text import terminal_safe
 from skdare.cli._commands import exit_code
 from skdare.cli._output import say
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ProgressBar:
-    """A progress bar on stderr with the time left; nothing where stderr is not a terminal.
+    """A progress bar on stderr with the time left; a plain line now and then without a terminal.
 
     Parameters
     ----------
@@ -34,7 +36,11 @@ class ProgressBar:
         self, what: str, total: int, *, done: int = 0, unit: str | None = None, quiet: bool = False
     ) -> None:
         self.progress: Any = None
-        if quiet or not sys.stderr.isatty():
+        self._lines: _PlainLines | None = None
+        if quiet:
+            return
+        if not sys.stderr.isatty():
+            self._lines = _PlainLines(what, total, done)
             return
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -69,6 +75,8 @@ class ProgressBar:
         """Count this many more as done."""
         if self.progress is not None:
             self.progress.advance(self._task, count)
+        if self._lines is not None:
+            self._lines.reached(self._lines.done + count, self._lines.total)
 
     def reached(self, done: int, total: int) -> None:
         """Set how many are done of how many in all."""
@@ -76,16 +84,47 @@ class ProgressBar:
             # Set by itself: an update of the total forgets the moments that a rate is taken of.
             self.progress.tasks[0].total = total
             self.progress.update(self._task, completed=done)
+        if self._lines is not None:
+            self._lines.reached(done, total)
 
     def describe(self, what: str) -> None:
         """Change the text in front of the bar."""
         if self.progress is not None:
             self.progress.update(self._task, description=terminal_safe(what))
+        if self._lines is not None:
+            self._lines.what = what
 
     def stop(self) -> None:
         """Take the bar away."""
         if self.progress is not None:
             self.progress.stop()
+
+
+class _PlainLines:
+    """Lines that say how far work has come, the first after some seconds, each later one rarer."""
+
+    def __init__(self, what: str, total: int, done: int) -> None:
+        self.what = what
+        self.total = total
+        self.done = done
+        self._done_before = done
+        self._begin = time.monotonic()
+        self._pause = FIRST_PAUSE
+        self._next = self._begin + self._pause
+
+    def reached(self, done: int, total: int) -> None:
+        """Note how many are done of how many, and say so if it is time."""
+        self.done = done
+        self.total = total
+        now = time.monotonic()
+        if now < self._next or done >= total:
+            return
+        self._pause *= LONGER
+        self._next = now + self._pause
+        new = done - self._done_before
+        left = (now - self._begin) / new * (total - done) if new > 0 else 0.0
+        about = f", about {left:,.0f} s left" if left else ""
+        say(f"{self.what}: {done:,} of {total:,} done{about}", err=True)
 
 
 def _rate_column(unit: str) -> Any:

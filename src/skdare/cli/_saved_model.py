@@ -80,9 +80,7 @@ class SavedModel:
         """The same model with another head."""
         if self.model is self.head:
             return head
-        from sklearn.pipeline import Pipeline
-
-        return Pipeline([*self.steps[:-1], (self.steps[-1][0], head)])
+        return type(self.model)([*self.steps[:-1], (self.steps[-1][0], head)])
 
     def prepared(self, X: np.ndarray) -> np.ndarray:
         """Rows as the head takes them."""

@@ -15,9 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, column_or_1d
 
+from skdare._logger import Progress, tell
 from skdare._validation import (
     DomainRows,
+    InputError,
     Labels,
+    check_count,
     check_domains,
     check_features,
     check_finite_targets,
@@ -58,6 +61,7 @@ def rehearse(
     *,
     groups: Labels | None = None,
     progress: Callable[[str], object] | None = None,
+    verbose: int = 0,
 ) -> Rehearsal:
     """Hold each training domain of a fitted head out in turn; see `DAREClassifier.rehearse`.
 
@@ -73,18 +77,29 @@ def rehearse(
         The patient, song or specimen that each row is of, whose rows are never on both sides.
     progress : callable, optional
         Called with the name of each domain before it is held out.
+    verbose : int, default=0
+        1 prints a line now and then.
 
     Returns
     -------
     Rehearsal
     """
+    check_count("verbose", verbose, 0)
     steps, head = steps_and_head(model)
     check_diagnosable(head)
     if head.get_params() != head._fitted_params:
         raise ValueError("parameters were changed since fit; fit again, then rehearse")
+    if groups is None and head._had_groups:
+        raise InputError(
+            "groups is None, and fit was given groups: their rows would be on both sides",
+            "pass the same groups to rehearse",
+            argument="groups",
+        )
+    counted = Progress("rehearsing", len(head.domains_), shown=verbose > 0)
     with Placement(head.engine) as placement:
         if steps is None and head.preparation_ is None:
-            X = check_features(head, placement.from_disk(X), reset=False)
+            X = placement.from_disk(head._without_names(X))
+            X = check_features(head, X, reset=False)
             X = placement.from_memory(X)
         else:
             X = X if hasattr(X, "shape") else np.asarray(X)
@@ -95,8 +110,13 @@ def rehearse(
         training = TrainingDomains.of(head)
         numbers = _rows_by_domain(check_domains(domains, len(y), weight), training, len(y))
         together = None if groups is None else _Groups.of(groups, len(y), numbers, training)
-        rehearsal = Rehearsing(head, training, X, y, weight, numbers, progress, steps, together)()
+        rehearsing = Rehearsing(
+            head, training, X, y, weight, numbers, progress, steps, together, counted.done
+        )
+        rehearsal = rehearsing()
     head.rehearsal_ = rehearsal
+    count = len(rehearsal.domains)
+    tell(f"rehearsed on {count} domains in {counted.seconds:.0f} s", shown=verbose > 0)
     return rehearsal
 
 
@@ -176,6 +196,8 @@ class Rehearsing:
         What rows go through before the head: fitted as the head was, and cloned.
     groups : _Groups, optional
         Rows that are never on both sides.
+    done : callable
+        Called with the name of each domain once it was held out.
     """
 
     head: Any
@@ -187,6 +209,7 @@ class Rehearsing:
     progress: Callable[[str], object] | None = None
     steps: Pipeline | None = None
     groups: _Groups | None = None
+    done: Callable[[str], object] = str
     # Of the rows that are trained on, which are the same whoever is held out.
     _shared: SharedCaches = field(default_factory=dict)
 
@@ -245,6 +268,7 @@ class Rehearsing:
                     self.progress(self.training.names[e])
                 with suppress(RowsAlike):  # without this domain no feature varies
                     yield self._one(e, others)
+                self.done(self.training.names[e])
 
     def _train(self, e: int) -> np.ndarray:
         return self.numbers[e][~self._aside[e]]

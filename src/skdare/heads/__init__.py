@@ -7,6 +7,7 @@ from skdare.heads._erm import ERMClassifier, ERMRegressor, ReweightedClassifier,
 from skdare.heads._estimator import fit_sharing as fit_sharing
 from skdare.heads._groupdro import GroupDROClassifier, GroupDRORegressor
 from skdare.heads._irm import IRMClassifier, IRMRegressor
+from skdare.heads._pipeline import DomainAdjusted, make_domain_adjusted
 from skdare.heads._split import LeaveOneDomainOut
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "DAREClassifierCV",
     "DARERegressor",
     "DARERegressorCV",
+    "DomainAdjusted",
     "ERMClassifier",
     "ERMRegressor",
     "GroupDROClassifier",
@@ -24,4 +26,5 @@ __all__ = [
     "LeaveOneDomainOut",
     "ReweightedClassifier",
     "ReweightedRegressor",
+    "make_domain_adjusted",
 ]

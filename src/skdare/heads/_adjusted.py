@@ -6,6 +6,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import replace
+from html import escape
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -148,6 +149,7 @@ class AdjustedHead(Head):
             class_shares=shares,
         )
         self.adapted_rows_: int | None = None
+        self.declined_: str | None = None
         self.rehearsal_: Rehearsal | None = None
         self._fitted_params = self.get_params()
         warn_of_outliers(self._domain_fit.moments)
@@ -171,8 +173,20 @@ class AdjustedHead(Head):
 
     def _inner_rows(self, X: Array) -> Array:
         """Rows as `_inner` takes them."""
-        X = self._checked_rows(X)
+        X = self._checked_rows(self._without_names(X))
         return X if self._standardization is None else self._standardization.rows(X)
+
+    def _without_names(self, X: Array) -> Array:
+        """Say when rows look like those that a pipeline takes, and its last step does not."""
+        named = hasattr(X, "columns") and hasattr(X, "to_numpy")
+        if not named or self.preparation_ is not None or hasattr(self, "feature_names_in_"):
+            return X
+        warn(
+            f"X has column names, and this {type(self).__name__} was fitted to rows without; if it "
+            "is the last step of a pipeline, these rows must go through the other steps: make it a "
+            "DomainAdjusted, and call its methods. Else pass X as an array"
+        )
+        return X.to_numpy()
 
     def _fit_adaptation(
         self,
@@ -230,22 +244,33 @@ class AdjustedHead(Head):
         head.intercept_ = trust.head * intercept + (1.0 - trust.head) * before[1]
         head.solution_ = adaptation.solution
         head.adapted_rows_ = rows
+        head.declined_ = None
         return head
 
-    def adapt(self, X: Array, *, prior_rows: float | None = None, min_rows: int = 2) -> Self:
+    def adapt(
+        self,
+        X: Array,
+        *,
+        prior_rows: float | None = None,
+        min_rows: int = 2,
+        force: bool = False,
+    ) -> Self:
         """A new head for the domain these unlabelled rows come from; this one is untouched.
 
         Parameters
         ----------
         X : array of shape (m, d)
-        prior_rows, min_rows
+        prior_rows, min_rows, force
             See `adapter`.
 
         Returns
         -------
         head of the same class
+            Its ``adapted_rows_`` says by how many rows it was adapted; where that was declined,
+            ``declined_`` says why, and it predicts as this one.
         """
-        return self.adapter(prior_rows=prior_rows, min_rows=min_rows).partial_fit(X).head_
+        adapter = self.adapter(prior_rows=prior_rows, min_rows=min_rows, force=force)
+        return adapter.partial_fit(X).head_
 
     def adapter(
         self,
@@ -254,6 +279,7 @@ class AdjustedHead(Head):
         min_rows: int = 2,
         half_life: float | None = None,
         staleness: float = 0.0,
+        force: bool = False,
     ) -> Adapter:
         """An object that takes the unlabelled rows of a new domain in chunks.
 
@@ -271,6 +297,9 @@ class AdjustedHead(Head):
         staleness : float in [0, 0.1], default=0.0
             How far scores may be, relative, from those of all rows seen, so that the inverse root
             need not be computed for every head.
+        force : bool, default=False
+            True: adapt even where the rows speak against it. A choosing head that found no way of
+            adapting worth its while has none to force.
 
         Returns
         -------
@@ -282,6 +311,7 @@ class AdjustedHead(Head):
             min_rows=min_rows,
             half_life=half_life,
             staleness=staleness,
+            force=force,
         )
 
     def fleet(
@@ -355,6 +385,7 @@ class AdjustedHead(Head):
         *,
         groups: Labels | None = None,
         progress: Callable[[str], object] | None = None,
+        verbose: int = 0,
     ) -> Self:
         """Hold each training domain out in turn, and keep what came of it for `diagnose`.
 
@@ -373,6 +404,8 @@ class AdjustedHead(Head):
             aside whole.
         progress : callable, optional
             Called with the name of each domain before it is held out.
+        verbose : int, default=0
+            1 prints a line now and then.
 
         Returns
         -------
@@ -380,7 +413,9 @@ class AdjustedHead(Head):
         """
         from skdare.diagnosis import rehearse
 
-        rehearse(self, X, y, domains, sample_weight, groups=groups, progress=progress)
+        rehearse(
+            self, X, y, domains, sample_weight, groups=groups, progress=progress, verbose=verbose
+        )
         return self
 
     def diagnose(
@@ -407,6 +442,25 @@ class AdjustedHead(Head):
         from skdare.diagnosis import diagnose
 
         return diagnose(self, X, label_cost=label_cost, acceptable=acceptable)
+
+    def _repr_html_inner(self) -> str:
+        """scikit-learn's diagram, and below it what there is to say of a fitted head."""
+        return super()._repr_html_inner() + self._html_below()
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._html_below()
+        return bundle
+
+    def _html_below(self) -> str:
+        """Whether the head was adapted, and by how many rows."""
+        text = ""
+        if getattr(self, "adapted_rows_", None) is not None:
+            text = f"Adapted to {self.adapted_rows_:,} rows of a new domain."
+        elif getattr(self, "declined_", None) is not None:
+            text = f"Adapting was declined, and it predicts as before: {self.declined_}"
+        return f'<p class="skdare-adapted">{escape(text)}</p>' if text else ""
 
     @abstractmethod
     def _rehearsal_copy(self) -> Self:

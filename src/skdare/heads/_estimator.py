@@ -57,6 +57,7 @@ class Head(BaseEstimator, ABC):
     preparation_: Any = None
     target_name_: str
     domain_name_: str
+    _had_groups = False
     _standardization: Standardization | None = None
     _targets: Targets
     _canonical: CanonicalWeights | None
@@ -178,6 +179,7 @@ class Head(BaseEstimator, ABC):
         if not self._needs_domains:
             rows = check_domains(None, n, weight)
         units = None
+        self._had_groups = groups is not None
         if groups is not None:
             names, codes = check_groups(groups, n)
             units = units_of(rows.index, codes, rows.labels, names)
@@ -222,6 +224,8 @@ class Head(BaseEstimator, ABC):
 
     def _warn_of_scales(self, variances: np.ndarray) -> None:
         """Say when one feature sets the unit in which all others are penalised."""
+        if not np.any(self.l2):
+            return
         top = int(variances.argmax())
         share = variances[top] / variances.sum()
         if share > 0.5 and variances[top] > 25 * np.median(variances):

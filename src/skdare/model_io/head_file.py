@@ -35,7 +35,7 @@ _PLAIN = {
 _OTHERS = {
     *("classes_", "domains_", "n_features_in_", "feature_names_in_", "adapted_rows_"),
     *LABEL_NAMES,
-    *("preparation_", "_standardization"),
+    *("preparation_", "_standardization", "_had_groups", "declined_"),
     *("rehearsal_", "_canonical", "_targets", "_domain_fit", "_fitted_params", "_metadata_request"),
 }
 
@@ -108,6 +108,10 @@ def _composed_state(head: Head, adaptable: bool) -> dict[str, Any]:
         state |= {"_centre": head._targets.centre, "_spread": head._targets.spread}
     if isinstance(head, AdjustedHead) and head.adapted_rows_ is not None:
         state["adapted_rows_"] = head.adapted_rows_
+    if isinstance(head, AdjustedHead) and head.declined_ is not None:
+        state["declined_"] = head.declined_
+    if head._had_groups:
+        state["_had_groups"] = True
     if not adaptable:
         return state
     if head._standardization is not None:
@@ -278,12 +282,14 @@ def _set_state(head: Head, values: Mapping[str, Any]) -> None:
         setattr(head, name, values[name])
     head._canonical = values.get("_canonical")
     head._standardization = values.get("_standardization")
+    head._had_groups = values.get("_had_groups", False)
     if isinstance(head, ClassifierHead):
         head._targets = Classes(head.classes_)
     else:
         head._targets = Numbers(values["_centre"], values["_spread"])
     if isinstance(head, AdjustedHead):
         head.adapted_rows_ = values.get("adapted_rows_")
+        head.declined_ = values.get("declined_")
         head.rehearsal_ = values.get("rehearsal_")
         head._domain_fit = _domain_fit(head, values) if "moments_" in values else None
 

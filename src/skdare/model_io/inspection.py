@@ -42,8 +42,9 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
         ``parameters``, ``features``, ``feature_names``, ``classes``, ``domains``, ``target_name``
         and ``domain_name`` (of their columns), ``rows`` (of each domain, where they are weights),
         ``steps`` before it, ``adaptable`` (whether it keeps what `adapt` and `diagnose` need),
-        ``adapts`` (whether `adapt` changes anything), ``rehearsed``, ``adapted_rows``, ``choice``
-        and ``versions``. Of a stream: ``options``, and ``rows`` seen or ``devices``.
+        ``adapts`` (whether `adapt` changes anything), ``rehearsed``, ``adapted_rows``, ``declined``
+        (why adapting was), ``choice`` and ``versions``. Of a stream: ``options``, and ``rows`` seen
+        or ``devices``.
 
     Examples
     --------
@@ -86,6 +87,7 @@ def _of_head(header: Mapping[str, Any]) -> dict[str, Any]:
         "adapts": adaptation and _maybe(FLAG, state, "adapts_") is not False,
         "rehearsed": state.get("rehearsal_") is not None,
         "adapted_rows": _maybe(INTEGER, state, "adapted_rows_"),
+        "declined": _maybe(TEXT, state, "declined_"),
         "choice": _maybe(TEXT, state, "choice_"),
         "versions": {
             str(name): TEXT.read(node, _NO_ARRAYS.inside("versions"))
@@ -99,7 +101,7 @@ def _of_stream(file: TensorFile) -> dict[str, Any]:
     numbers = file.header.get("numbers") or {}
     options = header_entry(header, "options", dict)
     about: dict[str, Any] = {
-        "options": {name: Nullable(NUMBER).read(node, _NO_ARRAYS) for name, node in options.items()}
+        "options": {name: _option(name).read(node, _NO_ARRAYS) for name, node in options.items()}
     }
     if file.kind == "fleet":
         return {
@@ -109,6 +111,10 @@ def _of_stream(file: TensorFile) -> dict[str, Any]:
     if type(numbers) is not dict:
         raise FieldError("its numbers are not valid")
     return {**about, "rows": INTEGER.read(numbers.get("n_seen"), _NO_ARRAYS.inside("n_seen"))}
+
+
+def _option(name: str) -> Field:
+    return FLAG if name == "force" else Nullable(NUMBER)
 
 
 def _maybe(field: Field, state: Mapping[str, Any], name: str) -> Any:

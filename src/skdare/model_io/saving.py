@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skdare.adapting.stream_file import STREAMS
+from skdare.heads import DomainAdjusted
 from skdare.heads._estimator import Head
 from skdare.model_io.head_file import read_head, write_head
 from skdare.model_io.steps import described_step, restored_step
@@ -25,7 +26,7 @@ def save(model: Any, path: str | PathLike[str], *, adaptable: bool = True) -> No
 
     Parameters
     ----------
-    model : head or Pipeline
+    model : head, Pipeline or DomainAdjusted
         Before the head a pipeline may have ``SimpleImputer`` (mean or median),
         ``StandardScaler``, and ``FunctionTransformer(np.clip, kw_args=...)``. Requests made by
         ``set_fit_request`` are not kept.
@@ -54,6 +55,7 @@ def save(model: Any, path: str | PathLike[str], *, adaptable: bool = True) -> No
     if isinstance(model, Pipeline):
         header["steps"] = [described_step(name, step, arrays) for name, step in steps]
         header["name"] = model.steps[-1][0]
+        header["domain_adjusted"] = isinstance(model, DomainAdjusted)
     TensorFile("head", header, arrays.named).write(path, check=partial(_check_readable, path=path))
 
 
@@ -69,7 +71,7 @@ def load(path: str | PathLike[str]) -> Any:
 
     Returns
     -------
-    head or Pipeline
+    head, Pipeline or DomainAdjusted
         With predictions equal to the bit.
     """
     file = TensorFile.read(path)
@@ -142,4 +144,5 @@ def _pipeline(header: Mapping[str, Any], head: Head, arrays: Mapping[str, Any]) 
     names = [step for step, _ in before] + [name]
     if len(set(names)) < len(names) or any("__" in step for step in names):
         raise FieldError("its steps do not have names of their own")
-    return Pipeline([*before, (name, head)])
+    kind = DomainAdjusted if header.get("domain_adjusted") is True else Pipeline
+    return kind([*before, (name, head)])

@@ -288,6 +288,8 @@ SMALL: dict[str, Field] = {
     "predicted_shares_": ArrayOf("k"),
     "predicted_share_range_": NUMBER,
     "adapted_rows_": INTEGER,
+    "declined_": TEXT,
+    "_had_groups": FLAG,
     "adapted_mean_": ArrayOf("d"),
     "guard_": _GUARD,
     "_standardization": _STANDARDIZATION,

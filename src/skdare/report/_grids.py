@@ -113,13 +113,19 @@ def domain_tables(
     scale = scale_of(columns[0].grid.metric, scores)
     names = [label(column.line) for column in columns]
     notes = ["Lower is better."] if scale.name == "RMSE" else []
-    whole = domain_table(name, f"{scale.title} {where}", columns, names, notes, scale, worst=True)
-    if len(whole.rows) <= LONG_TABLE + 2:
-        return (whole,)
-    folded = replace(whole, name=f"{name}-by-domain", detail=True)
-    domains = f"{len(whole.rows) - 2} held-out domains"
-    caption = f"{scale.title} {where.replace('the held-out domain', domains)}"
-    return replace(whole, caption=caption, rows=whole.rows[-2:], foot=0), folded
+    return shortened(
+        domain_table(name, f"{scale.title} {where}", columns, names, notes, scale, worst=True)
+    )
+
+
+def shortened(table: Table) -> tuple[Table, ...]:
+    """A table by held-out domain; of many domains the average and the worst, the rest folded."""
+    domains = len(table.rows) - 2
+    if domains <= LONG_TABLE:
+        return (table,)
+    caption = table.caption.replace("the held-out domain", f"{domains} held-out domains")
+    short = replace(table, caption=caption, rows=table.rows[-2:], foot=0)
+    return short, replace(table, name=f"{table.name}-by-domain", detail=True)
 
 
 def domain_plot(

@@ -34,4 +34,5 @@ def _figure(plot: Plot) -> Markup:
 
 
 def _notes(table: Table) -> str:
-    return " ".join(notes(table, "Bold", "Underlined"))
+    # The paper's interval is for those who print its table: LaTeX, Markdown and CSV have it.
+    return " ".join(notes(table, "Bold", "Underlined", parts=2))

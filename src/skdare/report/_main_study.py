@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from skdare.bench._record import NOTHING
 from skdare.report._document import SectionPart
-from skdare.report._grids import domain_rows, domain_tables, kind_of_trials
+from skdare.report._grids import domain_rows, domain_tables, kind_of_trials, shortened
 from skdare.report._names import ROWS, Naming
 from skdare.report._numbers import NONE, Scale, count, p_value, scale_of
 from skdare.report._plot import Gain, Gains, Plot
@@ -34,7 +35,17 @@ def scores_part(group: SummaryGroup, main: MainStudy, label: Naming) -> SectionP
     rows = [ROWS.get(name, name) for name in group.conditions.tested_on]
     where = f", scored on {' or '.join(rows)}" if rows else ""
     text = f"Each domain in turn is held out of training and then predicted{where}."
-    return SectionPart("Scores on held-out domains", text, (), (_scores_table(main, label),))
+    return SectionPart(
+        "Scores on held-out domains", text, (), shortened(_scores_table(main, label))
+    )
+
+
+def further_part(main: MainStudy, label: Naming) -> SectionPart:
+    """Metrics beside that by which heads are compared."""
+    tables: list[Table] = []
+    for metric, grid in main.further.items():
+        tables += domain_tables(metric, grid.columns, label, "on the held-out domain")
+    return SectionPart("Further metrics", "The same predictions.", (), tuple(tables))
 
 
 def rmse_part(rmse: Grid, label: Naming) -> SectionPart:
@@ -52,6 +63,7 @@ def _scores_table(main: MainStudy, label: Naming) -> Table:
     notes = []
     for use in dict.fromkeys(use for use in main.uses.values() if use != NOTHING):
         notes.append(f"† uses {use} of the held-out domain, so it is not marked.")
+    notes += choice_sentences(main, label)
     two = len(grid.lines) == 2 and bool(main.comparison.across_domains)
     if two:
         rows = [(*cells, *gain) for cells, gain in zip(rows, _gain_cells(main), strict=True)]
@@ -70,6 +82,24 @@ def _scores_table(main: MainStudy, label: Naming) -> Table:
         trials=len(grid.trials),
         kind=kind_of_trials(grid.columns),
     )
+
+
+def choice_sentences(main: MainStudy, label: Naming) -> list[str]:
+    """What heads that choose chose, a sentence each, the most frequent first."""
+    sentences = []
+    for head, by_domain in main.chosen.items():
+        counts = Counter[str]()
+        for strategies in by_domain.values():
+            counts.update(strategies)
+        alike = all(len(strategies) == 1 for strategies in by_domain.values())
+        if alike:  # the same in every trial of a domain
+            counts = Counter(name for strategies in by_domain.values() for name in strategies)
+        noun = "domain" if alike else "trial"
+        (first, n), *rest = counts.most_common()
+        others = "".join(f", {name} in {m:,}" for name, m in rest)
+        total = count(counts.total(), noun)
+        sentences.append(f"{label(head)} chose {first} in {n:,} of {total}{others}.")
+    return sentences
 
 
 def _p_note(main: MainStudy) -> str:

@@ -30,7 +30,9 @@ def _section(section: Section, width: int, details: bool) -> str:
     for part in section.parts:
         if part.folded and not details:
             continue
-        tables = [table for table in part.tables if not table.detail]
+        # With details, also tables that are folded in a part that is not.
+        whole = details and not part.folded
+        tables = [table for table in part.tables if whole or not table.detail]
         if tables and (details or part.below):
             blocks.append(
                 _wrapped(f"{part.heading}. {part.text}" if details else part.heading, width)

@@ -160,8 +160,8 @@ def _remarks(group: SummaryGroup, main: MainStudy, label: Naming) -> Iterator[st
     n = len(main.grid.domains)
     if n > 1 and advise(main).best is not None:
         yield (
-            "In brackets: where one more domain like these would fall four times in five (t "
-            f"interval over {n} domains)."
+            "In brackets after a score: where one more domain like these would fall four times in "
+            f"five (t interval over {n} domains)."
         )
     if len(main.grid.trials) == 1:
         other = "another split or network" if main.grid.fresh else "another split"

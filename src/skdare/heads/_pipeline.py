@@ -1,0 +1,253 @@
+"""Pipelines that end in a head: what the head does with rows, on rows as they are recorded."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from sklearn import config_context
+from sklearn.pipeline import Pipeline, _name_estimators
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.metaestimators import available_if
+
+from skdare._validation import InputError, Labels
+from skdare.arrays import Array
+from skdare.fitting.preparation import check_preparation
+from skdare.heads._adjusted import AdjustedHead
+from skdare.heads._estimator import Head
+
+if TYPE_CHECKING:
+    from skdare.diagnosis import Diagnosis
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _can_adapt(pipeline: DomainAdjusted) -> bool:
+    """Whether the last step has what `adapt`, `rehearse` and `diagnose` need."""
+    return isinstance(pipeline.steps[-1][1], AdjustedHead)
+
+
+def _of_adjusted_heads(method: Method) -> Method:
+    return available_if(_can_adapt)(method)
+
+
+class DomainAdjusted(Pipeline):
+    """A pipeline of transformers and a head, which adapts and diagnoses on rows as recorded.
+
+    ``domains``, ``groups`` and ``sample_weight`` go to the head alone, and metadata routing need
+    not be set up for that. Whatever leaves domains out, the search of a choosing head as much as
+    `rehearse`, fits the transformers anew to the other domains, so that none of them has seen the
+    domain that stands for a new one.
+
+    Parameters
+    ----------
+    steps : list of (name, estimator)
+        Transformers that do not look at targets, and a head.
+    memory, verbose
+        As of scikit-learn's ``Pipeline``.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skdare import DARERegressor, DomainAdjusted
+    >>> from skdare.datasets import make_latent_domains
+    >>> data = make_latent_domains(task="regression", random_state=0)
+    >>> train, new = data.domains != 3, data.X[data.domains == 3]
+    >>> model = DomainAdjusted([("scale", StandardScaler()), ("head", DARERegressor())])
+    >>> model = model.fit(data.X[train], data.y[train], domains=data.domains[train])
+    >>> model.adapt(new)[-1].adapted_rows_
+    300
+    """
+
+    steps: list[tuple[str, Any]]
+    # What fit takes besides X and y is the head's, which asks for it itself.
+    __metadata_request__fit = dict.fromkeys(("domains", "sample_weight", "groups"), UNUSED)
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        domains: Labels | None = None,
+        sample_weight: Array | None = None,
+        groups: Labels | None = None,
+        **params: Any,
+    ) -> Self:
+        """Fit the transformers, and the head to what they give.
+
+        Parameters
+        ----------
+        X : rows that the first step takes
+        y : array of shape (n,)
+        domains, sample_weight
+            As of `DAREClassifier.fit`.
+        groups
+            As of `DAREClassifierCV.fit`, for heads that take them.
+        **params
+            Arguments of a step, as ``name__argument``.
+
+        Returns
+        -------
+        self
+        """
+        name, head = self.steps[-1]
+        if not isinstance(head, Head):
+            raise InputError(
+                f"the last step is {head!r}", "end with a head of skdare", argument="steps"
+            )
+        check_preparation(self[:-1] if len(self.steps) > 1 else None, "the pipeline")
+        beside = {"domains": domains, "sample_weight": sample_weight, "groups": groups}
+        beside = {key: value for key, value in beside.items() if value is not None}
+        if len(self.steps) > 1 and not params and self._head_leaves_domains_out():
+            return self._fit_choosing(X, y, beside)
+        # The names of the steps say where arguments go, whether or not routing is on.
+        with config_context(enable_metadata_routing=False):
+            return super().fit(X, y, **{f"{name}__{key}": beside[key] for key in beside}, **params)
+
+    def _head_leaves_domains_out(self) -> bool:
+        parameters = self.steps[-1][1].get_params(deep=False)
+        return "preparation" in parameters and parameters["preparation"] is None
+
+    def _fit_choosing(self, X: Any, y: Any, beside: dict[str, Any]) -> Self:
+        """Fit a head that leaves domains out, with the steps as its own preparation."""
+        name, head = self.steps[-1]
+        before = [step for step, _ in self.steps[:-1]]
+        # Steps are fitted as clones, and put in the places of those that were given.
+        searched = copy.copy(head).set_params(preparation=self[:-1]).fit(X, y, **beside)
+        prepares = searched.preparation_
+        head.__dict__.clear()
+        head.__dict__.update(vars(searched._without_preparation()))
+        fitted = [(step, prepares.named_steps[step]) for step in before]
+        self.steps = [*fitted, (name, head)]
+        return self
+
+    def __getitem__(self, ind: Any) -> Any:
+        """A step, or a pipeline of some; without the head it is a plain one."""
+        part = super().__getitem__(ind)
+        if not isinstance(ind, slice) or isinstance(part.steps[-1][1], Head):
+            return part
+        return Pipeline(part.steps, memory=self.memory, verbose=self.verbose)
+
+    def _rows(self, X: Any) -> Any:
+        """Rows as the head takes them."""
+        return self[:-1].transform(X) if len(self.steps) > 1 else X
+
+    @_of_adjusted_heads
+    def adapt(
+        self,
+        X: Any,
+        *,
+        prior_rows: float | None = None,
+        min_rows: int = 2,
+        force: bool = False,
+    ) -> Self:
+        """A new pipeline for the domain these unlabelled rows come from; this one is untouched.
+
+        Parameters
+        ----------
+        X : rows that the first step takes
+        prior_rows, min_rows, force
+            As of `DAREClassifier.adapter`.
+
+        Returns
+        -------
+        DomainAdjusted
+            Its last step is the adapted head.
+        """
+        name, head = self.steps[-1]
+        adapted = head.adapt(self._rows(X), prior_rows=prior_rows, min_rows=min_rows, force=force)
+        model = copy.copy(self)
+        # Copies, which a later fit of either pipeline does not change in the other.
+        model.steps = [*copy.deepcopy(self.steps[:-1]), (name, adapted)]
+        return model
+
+    @_of_adjusted_heads
+    def rehearse(
+        self,
+        X: Any,
+        y: Array,
+        domains: Labels | None = None,
+        sample_weight: Array | None = None,
+        *,
+        groups: Labels | None = None,
+        progress: Callable[[str], object] | None = None,
+        verbose: int = 0,
+    ) -> Self:
+        """Hold each training domain out in turn, and keep what came of it for `diagnose`.
+
+        The transformers are fitted anew to the other domains whenever one is held out.
+
+        Parameters
+        ----------
+        X, y, domains, sample_weight
+            The training rows, as given to `fit`.
+        groups, progress, verbose
+            As of `DAREClassifier.rehearse`.
+
+        Returns
+        -------
+        self
+        """
+        from skdare.diagnosis import rehearse
+
+        rehearse(
+            self, X, y, domains, sample_weight, groups=groups, progress=progress, verbose=verbose
+        )
+        return self
+
+    @_of_adjusted_heads
+    def diagnose(self, X: Any, **options: Any) -> Diagnosis:
+        """Whether this pipeline can be trusted on the domain these unlabelled rows come from.
+
+        Parameters
+        ----------
+        X : rows that the first step takes
+            Rows of the new domain.
+        **options
+            As of `DAREClassifier.diagnose`.
+
+        Returns
+        -------
+        Diagnosis
+        """
+        from skdare.diagnosis import diagnose
+
+        return diagnose(self, X, **options)
+
+    def save(self, path: str | PathLike[str], *, adaptable: bool = True) -> None:
+        """Write the pipeline to a safetensors file, which `skdare.load` reads; see `skdare.save`.
+
+        Parameters
+        ----------
+        path : str or path
+        adaptable : bool, default=True
+            False leaves out what only adapting and diagnosing need.
+        """
+        from skdare.model_io import save
+
+        save(self, path, adaptable=adaptable)
+
+
+def make_domain_adjusted(*steps: Any, memory: Any = None, verbose: bool = False) -> DomainAdjusted:
+    """A `DomainAdjusted` pipeline whose steps are named after their classes.
+
+    Parameters
+    ----------
+    *steps : estimators
+        Transformers, and a head at the end.
+    memory, verbose
+        As of scikit-learn's ``Pipeline``.
+
+    Returns
+    -------
+    DomainAdjusted
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skdare import DARERegressorCV, make_domain_adjusted
+    >>> list(make_domain_adjusted(StandardScaler(), DARERegressorCV()).named_steps)
+    ['standardscaler', 'dareregressorcv']
+    """
+    return DomainAdjusted(_name_estimators(steps), memory=memory, verbose=verbose)
