@@ -13,7 +13,7 @@ def test_the_demo_is_one_screen_and_names_its_report_and_the_next_command(tmp_pa
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["demo", "--trials", "1", "--jobs", "1"])
     assert result.exit_code == 0
-    lines = result.output.strip().splitlines()
+    lines = result.stdout.strip().splitlines()
     assert len(lines) <= 25
     assert max(map(len, lines[:-2])) <= 100
     assert "Adapt DARE-CV" in lines[1]
