@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
 import skdare
+from free_domains import free_domains
 from skdare import DAREClassifier, DARERegressor, ERMClassifier
 from skdare.datasets import make_latent_domains
 from skdare.engines import DaskEngine
@@ -342,24 +343,11 @@ def test_the_header_is_read_without_the_arrays(tmp_path):
 # Files as earlier versions wrote them: never written again, always to be read.
 
 
-def rows_of_earlier_versions():
-    """The domain that the heads on file were not fitted on, as it was drawn at the time."""
-    rng = np.random.default_rng(0)
-    beta = rng.normal(size=8) * 2.0
-    span = np.linalg.qr(rng.normal(size=(8, 2)))[0]
-    for _ in range(4):
-        U = np.linalg.qr(rng.normal(size=(8, 8)))[0]
-        A = (U * np.exp(rng.uniform(-1, 1, 8))) @ U.T
-        b = (span @ rng.normal(size=2)) * 1.5
-        latent = rng.normal(size=(300, 8)) + b
-        y = (latent @ beta + rng.logistic(size=300) > 0).astype(int)
-    return latent @ A, y
-
-
 def test_files_of_every_earlier_version_load():
     head = skdare.load(FILES / "head-2.safetensors")
-    new, y = rows_of_earlier_versions()
-    expected = np.array(["no", "yes"])[y]
+    data = free_domains()
+    new = data.X[data.domains == 3]
+    expected = np.array(["no", "yes"])[data.y[data.domains == 3]]
     assert np.mean(head.predict(new) == expected) > 0.7
     assert head.diagnose(new).recommendation
     model = skdare.load(FILES / "pipeline-2.safetensors")
