@@ -298,7 +298,7 @@ FIELDS = {
         "preparation adaptable rehearsed adapted_rows declined choice versions"
     ),
     "bench features.npz --heads erm,dare --l2 0.01 --jobs 1 --trials 2 --with none": (
-        "folder trials failed statistics"
+        "folder trials failed advice statistics"
     ),
     "report features.bench --formats md": "files",
     "features info features": (

@@ -71,7 +71,8 @@ def bench(
     Hugging Face's save_to_disk wrote; or several DOMAIN=PATH, one for each held-out domain, where
     features were fine-tuned without it; or a folder of feature stores, one for each held-out
     domain and trial. Records go to a folder as they finish: run the same command again to go on,
-    `skdare report` to read. With --json: folder, trials, failed, and statistics, each with data,
+    `skdare report` to read. With --json: folder, trials, failed, advice (data, protocol, the head
+    to use, that to use without_rows of the new domain, and text), and statistics, each with data,
     protocol, study, metric, x, head, held_out, statistic and value, as in the report's CSV.
 
     \b

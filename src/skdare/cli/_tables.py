@@ -32,6 +32,14 @@ TABLE = [
 ]
 # Where all rows are used, and a split is named only so that it is not taken for a feature.
 WITHOUT_SPLIT = [*TABLE[:-1], click.option("--split", help="Key or column to leave unused.")]
+DROP_MISSING = click.option(
+    "--drop-missing", is_flag=True, help="Leave out rows without a label or a domain."
+)
+# Names of columns that say what rows are of.
+_OF_GROUPS = (
+    *("unit", "patient", "patient_id", "subject", "subject_id", "participant", "person", "user"),
+    *("animal", "specimen", "sample_id", "song", "recording", "speaker"),
+)
 
 
 def option_name(key: str) -> str:
@@ -47,9 +55,28 @@ def table_keys(options: dict[str, Any]) -> dict[str, str | None]:
     return {"features": options["feature_key"], **keys}
 
 
-def read_table(path: str, keys: dict[str, str | None], *, streamed: bool = False) -> DomainData:
+def column_of_groups(path: str, keys: dict[str, str | None]) -> str | None:
+    """The column that by its name says which patient or specimen a row is of, if there is one.
+
+    In a table of columns only text is taken for it: numbers there are features.
+    """
+    from skdare.datasets._formats import open_stream
+
+    contents = open_stream(path, lambda name: False)
+    for name, entry in contents.entries.items():
+        free = name not in keys.values() and len(entry.shape) == 1
+        if free and name.lower() in _OF_GROUPS and not (contents.tabular and entry.numeric):
+            return name
+    return None
+
+
+def read_table(
+    path: str, keys: dict[str, str | None], *, streamed: bool = False, missing: str = "refuse"
+) -> DomainData:
     """Table of features in a file, or a stream over it; warnings become notes."""
     from skdare.datasets import read, stream_table
 
     with notes():
-        return (stream_table if streamed else read)(path, **keys)
+        if streamed:
+            return stream_table(path, **keys)
+        return read(path, **keys, missing=missing)
