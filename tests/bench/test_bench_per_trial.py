@@ -227,7 +227,7 @@ def test_a_run_takes_further_trials_and_refuses_other_features_of_the_same(tmp_p
     assert len(list(run(small_plan(later, **asked), Log(tmp_path)))) == 1
     stores["b", 1] = replace(stores["b", 1], X=stores["b", 1].X + 1.0)
     for other in (stores, table(), {"a": table(seed=1)}):
-        with pytest.raises(ValueError, match="with other settings, options or features"):
+        with pytest.raises(ValueError, match="with other features, labels, domains"):
             list(run(small_plan(other, heads=["dare"]), Log(tmp_path)))
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from interrupts import PATIENCE, stopped_command
 from skdare.bench import Log, Record, bench_plan, run
-from skdare.bench._feature_set import TASKS
 from skdare.bench._plan import EXTRAS
+from skdare.bench._record import TASKS
 from skdare.bench._run import Schedule, TrialRunner
 from skdare.datasets import read
 from small_bench import FAST, results, small_plan, table
@@ -201,20 +201,31 @@ def finished_run(tmp_path_factory):
     return folder
 
 
+OTHER_TABLE = "other features, labels, domains, groups or split"
+
+
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "difference"),
     [
-        {"settings": replace(FAST, l2=0.1)},
-        {"options": {"dare": {"shrinkage": 0.5}}},
-        {"data": table(seed=1)},
-        {"end_to_end": {"a": 0.8}},
-        {"data": replace(table(), domains=np.char.add("other ", table().domains))},
+        (
+            {"settings": replace(FAST, l2=0.1, standardize=True)},
+            r"other settings \(l2 was 0.01 and is 0.1 now, standardize was False and is True now\)",
+        ),
+        ({"settings": replace(FAST, metrics=("roc_auc",))}, "metrics was None and is roc_auc now"),
+        (
+            {"options": {"dare": {"shrinkage": 0.5}}},
+            r"other options of dare \(shrinkage was 0.9 and is 0.5 now\)",
+        ),
+        ({"data": table(seed=1)}, OTHER_TABLE),
+        ({"data": replace(table(), groups=np.arange(240))}, OTHER_TABLE),
+        ({"end_to_end": {"a": 0.8}}, r"another score of end-to-end \(0.9\)"),
+        ({"data": replace(table(), domains=np.char.add("other ", table().domains))}, OTHER_TABLE),
     ],
-    ids=["settings", "options", "features", "score of a network", "domains"],
+    ids=["settings", "metric", "options", "features", "groups", "score of a network", "domains"],
 )
-def test_a_run_refuses_records_that_were_not_made_alike(finished_run, changes):
+def test_a_run_refuses_records_that_were_not_made_alike(finished_run, changes, difference):
     plan = small_plan(**{"trials": 1, "heads": ["dare"], **changes})
-    with pytest.raises(ValueError, match="with other settings, options or features"):
+    with pytest.raises(ValueError, match=f"the run has records of 't' with .*{difference}"):
         list(run(plan, Log(finished_run)))
 
 

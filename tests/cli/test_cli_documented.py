@@ -18,8 +18,8 @@ import pytest
 
 from command_line import run
 from skdare import DAREClassifier, report
-from skdare.bench import Settings, _ablations, _feature_set, _plan, _preparation, _record, _settings
-from skdare.bench._heads import HEADS
+from skdare.bench import Settings, _ablations, _metrics, _plan, _preparation, _record, _settings
+from skdare.bench._heads import DEFAULT_HEADS, HEADS
 from skdare.cli import GROUPS, _bench_choices, main
 from skdare.datasets import DomainData, make_latent_domains, write, write_store
 
@@ -129,13 +129,16 @@ def test_the_list_of_commands_names_each_of_them_once():
 def test_help_offers_what_the_bench_has():
     assert _bench_choices.PROTOCOLS == _settings.PROTOCOLS
     assert _bench_choices.VALIDATE_WITH == _settings.VALIDATE_WITH
-    assert _bench_choices.TASKS == _feature_set.TASKS
+    assert _bench_choices.TASKS == _record.TASKS
     assert _bench_choices.TESTED_ON == _record.TESTED_ON
     assert _bench_choices.EXTRAS == _plan.EXTRAS
     assert _bench_choices.DEFAULT_EXTRAS == _plan.DEFAULT_EXTRAS
     assert _bench_choices.TRIALS == _plan.TRIALS
     assert _bench_choices.PROJECTIONS == _preparation.PROJECTIONS
     assert tuple(_ablations.ABLATIONS) == _bench_choices.ABLATIONS
+    assert tuple(HEADS) == _bench_choices.HEADS
+    assert DEFAULT_HEADS["default"] == _bench_choices.DEFAULT_HEADS
+    assert tuple(_metrics.METRICS) == _bench_choices.METRICS
     assert _bench_choices.FORMATS == report.FORMATS
     for name, value in _bench_choices.SETTINGS.items():
         assert value == getattr(Settings(), name), name
@@ -295,7 +298,7 @@ FIELDS = {
         "preparation adaptable rehearsed adapted_rows declined choice versions"
     ),
     "bench features.npz --heads erm,dare --l2 0.01 --jobs 1 --trials 2 --with none": (
-        "folder trials failed statistics"
+        "folder trials failed advice statistics"
     ),
     "report features.bench --formats md": "files",
     "features info features": (

@@ -22,6 +22,7 @@ from interrupts import PATIENCE
 from made_records import record
 from skdare._safe_text import spreadsheet_safe, terminal_safe
 from skdare.bench import Log
+from skdare.cli._output import say
 from skdare.cli._progress import ProgressBar
 from skdare.datasets import make_latent_domains, rows_to
 from skdare.report import summarise, text, write_report
@@ -72,6 +73,7 @@ MACHINE_READABLE = ["predict"]
 SCRIPT = """
 import json, sys
 from skdare.cli import main
+from skdare.cli._output import say
 from skdare.cli._progress import ProgressBar
 
 for arguments in json.loads(sys.argv[1]):
@@ -343,3 +345,12 @@ def test_a_pipe_is_told_now_and_then_how_far_work_has_come(monkeypatch, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "fitting: 10 of 1,000 done, about 990 s left"
     assert 5 <= len(lines) <= 15
+
+
+def test_a_terminal_without_the_signs_gets_plainer_ones(monkeypatch):
+    for encoding, shown in (("ascii", "o-#|  -1.5 ~ 0.2"), ("utf-8", "○─●│  −1.5 ± 0.2")):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", stream)
+        say("○─●│  −1.5 ± 0.2")
+        stream.flush()
+        assert stream.buffer.getvalue().decode(encoding).rstrip() == shown

@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 from scipy import linalg
 
-from skdare.bench._default_protocol import common_ridge
+from skdare.bench._default_protocol import common_ridge, make
 from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS
 from skdare.bench._paper_protocol import Linear
@@ -33,7 +33,7 @@ def fit_ceiling(fold: Fold, name: str, settings: Settings) -> Fit:
         return _fit_by_descent(fold, settings)
     rows = fold.train_with_held_out()
     l2 = common_ridge(fold, settings)
-    head = HEADS["erm"].make(fold.task, l2=l2).fit(rows.X, rows.y)
+    head = make(fold, HEADS["erm"], {"l2": l2}, settings).fit(rows.X, rows.y)
     return Fit(head, {"option:l2": l2, "n_iter": int(head.n_iter_)})
 
 
@@ -99,10 +99,10 @@ def fit_retrained(fold: Fold, name: str, m: int, seed: int, settings: Settings) 
     y = rows.y[labelled]
     l2 = common_ridge(fold, settings)
     if name == "retrain":
-        head = HEADS["erm"].make(fold.task, l2=l2).fit(X, y)
+        head = make(fold, HEADS["erm"], {"l2": l2}, settings).fit(X, y)
     else:
         train = fold.train
-        head = HEADS["reweighted"].make(fold.task, l2=l2)
+        head = make(fold, HEADS["reweighted"], {"l2": l2}, settings)
         head.fit(
             np.concatenate([train.X, X]),
             np.concatenate([train.y, y]),

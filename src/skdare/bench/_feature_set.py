@@ -11,12 +11,12 @@ import numpy as np
 from skdare._input_error import InputError
 from skdare._validation import check_choice, check_count, check_finite_targets
 from skdare.arrays import RowReader
+from skdare.bench._record import TASKS
 from skdare.datasets import DomainData, guess_task
 from skdare.datasets._domain_data import fingerprint
 from skdare.datasets._lazy_rows import PreparedRows
 from skdare.datasets._natural import natural
 
-TASKS = ("classification", "regression")
 Data = DomainData | Mapping[str, DomainData] | Mapping[tuple[str, int], DomainData]
 Place = tuple[str, int | None]  # held-out domain, and the trial where each has its own table
 
@@ -208,8 +208,12 @@ def some_rows(table: DomainData, rows: np.ndarray) -> DomainData:
     X: Any = table.X
     on_disk = isinstance(X, RowReader)
     X = PreparedRows(X, np.asarray, X.dtype, rows) if on_disk else X[rows]
-    split = None if table.split is None else table.split[rows]
-    return replace(table, X=X, y=table.y[rows], domains=table.domains[rows], split=split)
+    split, groups = (
+        None if labels is None else labels[rows] for labels in (table.split, table.groups)
+    )
+    return replace(
+        table, X=X, y=table.y[rows], domains=table.domains[rows], split=split, groups=groups
+    )
 
 
 def _check_held_out(table: DomainData, held_out: str) -> None:
@@ -244,6 +248,8 @@ def _check_table(table: DomainData, task: str) -> None:
             f"X has {n} rows, y {len(table.y)} and domains {len(table.domains)}; "
             "every row needs all of them"
         )
+    if table.groups is not None and len(table.groups) != n:
+        raise ValueError(f"X has {n} rows and groups {len(table.groups)}; pass one group per row")
     check_finite_targets(np.asarray(table.y))
     if np.all(table.y == table.y[0]):
         what = "class" if task == "classification" else "value"

@@ -60,6 +60,10 @@ class Fold:
         Which of the test rows were set aside.
     split : str
         How rows were set aside, in words.
+    left_out_rows : int
+        Training rows that were left out because rows of their group are scored.
+    unprepared : array of shape (n, d), optional
+        The rows that train before they were prepared, where that was fitted to them.
     shared : mutable mapping from domain to DomainCache
     once : Once
         Choices made for this fold.
@@ -73,6 +77,8 @@ class Fold:
     test: DomainData
     reserved: np.ndarray
     split: str
+    left_out_rows: int
+    unprepared: np.ndarray | None
     shared: SharedCaches
     once: Once = field(default_factory=Once)
 
@@ -81,8 +87,17 @@ class Fold:
         return self.shared[domain]
 
     def without(self, domain: str) -> DomainData:
-        """The training rows of every other training domain."""
-        return _rows(self.train, self.train.domains != domain)
+        """The training rows of every other training domain, and of other groups if there are any.
+
+        Where all groups are in the domain, they are trained on all the same: a choice by rows of
+        groups that were seen is better than none.
+        """
+        others = self.train.domains != domain
+        groups = self.train.groups
+        if groups is not None:
+            apart = others & ~np.isin(groups, groups[~others])
+            others = apart if apart.any() else others
+        return _rows(self.train, others)
 
     def training_rows(self, domain: str) -> DomainData:
         """The rows of one domain that were not set aside, the held-out domain included."""
@@ -129,7 +144,8 @@ class Folds:
         features, held_out, number, projection, training_domains = trial.fold_key
         table = id(self.feature_sets[features].table(held_out, number))
         fitted = self.settings.preparation.is_fitted
-        if fitted or (projection is not None and projection.kind == "pca"):
+        grouped = self.feature_sets[features].table(held_out, number).groups is not None
+        if fitted or grouped or (projection is not None and projection.kind == "pca"):
             return features, table, number, projection, held_out, training_domains
         return features, table, number, projection
 
@@ -144,8 +160,14 @@ class Folds:
         aside, split = self._set_aside(feature_set, trial)
         in_training_domain = np.isin(domains, training_domains)
         in_test = domains == held_out
-        train = in_training_domain & ~aside
-        X = self.settings.preparation(table.X, train)
+        tied = _tied(table, held_out, aside, self.settings.tested_on)
+        train = in_training_domain & ~aside & ~tied
+        valid = in_training_domain & _unseen(table, aside) & ~tied
+        if table.groups is not None:
+            valid &= ~np.isin(table.groups, table.groups[train])
+            training_domains = [d for d in training_domains if np.any(train & (domains == d))]
+        preparation = self.settings.preparation
+        X = preparation(table.X, train)
         prepared = replace(table, X=project(X, trial.projection, train, trial.number))
         # Domain after domain: their rows are then slices, which no pass has to gather.
         order = np.concatenate([np.flatnonzero(train & (domains == d)) for d in training_domains])
@@ -154,11 +176,15 @@ class Folds:
             held_out,
             training_domains,
             train=_rows(prepared, order),
-            valid=_rows(prepared, in_training_domain & _unseen(table, aside)),
+            valid=_rows(prepared, valid),
             test=_rows(prepared, in_test),
             reserved=aside[in_test],
             split=split,
-            shared=self._caches(self._caches_key(trial), lambda: _domain_caches(prepared, aside)),
+            left_out_rows=int(np.sum(in_training_domain & ~aside & tied)),
+            unprepared=np.asarray(table.X[order]) if preparation.is_fitted else None,
+            shared=self._caches(
+                self._caches_key(trial), lambda: _domain_caches(prepared, aside | tied)
+            ),
         )
 
     def _set_aside(self, feature_set: FeatureSet, trial: Trial) -> tuple[np.ndarray, str]:
@@ -170,8 +196,10 @@ class Folds:
             split = self._split_of_given(feature_set, trial)
         if split is not None:
             return np.asarray(split, dtype=bool), "of the file"
-        drawn = reserve(feature_set.table(trial.held_out, number).domains, number, share)
-        return drawn, f"{share:.0%} of each domain by seed ({number}, domain)"
+        table = feature_set.table(trial.held_out, number)
+        drawn = reserve(table.domains, number, share, groups=table.groups)
+        what = "each domain by seed ({}, domain)" if table.groups is None else "groups by seed {}"
+        return drawn, f"{share:.0%} of {what.format(number)}"
 
     def _split_of_given(self, feature_set: FeatureSet, trial: Trial) -> np.ndarray | None:
         """The split of the features to compare heads on, for other features of the same rows."""
@@ -182,6 +210,15 @@ class Folds:
         domains = features.table(trial.held_out, trial.number).domains
         other = feature_set.table(trial.held_out, trial.number).domains
         return split if np.array_equal(domains, other) else None
+
+
+def _tied(table: DomainData, held_out: str, aside: np.ndarray, tested_on: str) -> np.ndarray:
+    """Rows of other domains whose group has rows that are scored in the held-out domain."""
+    if table.groups is None:
+        return np.zeros(len(table.domains), dtype=bool)
+    inside = table.domains == held_out
+    scored = inside & aside if tested_on == "reserved" else inside
+    return ~inside & np.isin(table.groups, table.groups[scored])
 
 
 def _unseen(table: DomainData, aside: np.ndarray) -> np.ndarray:
@@ -195,25 +232,43 @@ def _unseen(table: DomainData, aside: np.ndarray) -> np.ndarray:
     return aside & table.split
 
 
+@dataclass(frozen=True)
+class RowCounts:
+    """How many rows a domain has in a trial: all, those set aside, and those that train."""
+
+    rows: int
+    reserved: int
+    train: int
+
+
 def count_rows(
-    feature_set: FeatureSet, held_out: str, number: int, domain: str, share: float
-) -> tuple[int, int]:
-    """How many rows a domain has, and how many of them a trial sets aside."""
-    in_domain = feature_set.table(held_out, number).domains == domain
+    feature_set: FeatureSet, held_out: str, number: int, domain: str, settings: Settings
+) -> RowCounts:
+    """Rows of a domain in the trial of a held-out domain."""
+    table = feature_set.table(held_out, number)
+    in_domain = table.domains == domain
     split = feature_set.split(held_out, number)
     n = int(np.sum(in_domain))
-    return n, reserved_rows(n, share) if split is None else int(np.sum(split[in_domain]))
+    if table.groups is not None:
+        if split is None:
+            split = reserve(table.domains, number, settings.aside, groups=table.groups)
+        tied = _tied(table, held_out, split, settings.tested_on)
+        train = int(np.sum(in_domain & ~split & ~tied))
+        return RowCounts(n, int(np.sum(split[in_domain])), train)
+    reserved = reserved_rows(n, settings.aside) if split is None else int(np.sum(split[in_domain]))
+    return RowCounts(n, reserved, n - reserved)
 
 
-def _domain_caches(table: DomainData, aside: np.ndarray) -> dict[Hashable, DomainCache]:
+def _domain_caches(table: DomainData, unused: np.ndarray) -> dict[Hashable, DomainCache]:
     """Caches of every domain's training rows, whose statistics are computed when first used."""
     caches: dict[Hashable, DomainCache] = {}
     for domain in sorted_domains(table.domains):
-        rows = np.flatnonzero((table.domains == domain) & ~aside)
+        rows = np.flatnonzero((table.domains == domain) & ~unused)
         caches[domain] = DomainCache(table.X, compact(rows), np.ones(len(rows)))
     return caches
 
 
 def _rows(data: DomainData, chosen: np.ndarray) -> DomainData:
     """Chosen rows, a copy."""
-    return DomainData(data.X[chosen], data.y[chosen], data.domains[chosen])
+    groups = None if data.groups is None else data.groups[chosen]
+    return DomainData(data.X[chosen], data.y[chosen], data.domains[chosen], groups=groups)

@@ -27,7 +27,7 @@ from skdare.objective.coordinates import Coordinates
 from skdare.objective.invariant_risk import InvariantRisk
 from skdare.objective.objective import Objective
 from skdare.objective.rows import DomainBlock
-from skdare.objective.scores import class_numbers, linear_scores
+from skdare.objective.scores import class_numbers, linear_scores, probabilities
 from skdare.solvers import Function
 from skdare.whitening.adjustment import Adjustment, average
 from skdare.whitening.whitening import Whitening
@@ -44,14 +44,21 @@ class Linear:
 
     V: np.ndarray
     b: np.ndarray
-    classes: np.ndarray | None
+    classes_: np.ndarray | None
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Class labels, or numbers."""
-        F = linear_scores(X, slice(0, len(X)), self.V, self.b)
-        if self.classes is None:
+        F = self._scores(X)
+        if self.classes_ is None:
             return F[:, 0]
-        return self.classes[class_numbers(F)]
+        return self.classes_[class_numbers(F)]
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Class probabilities."""
+        return probabilities(self._scores(X))
+
+    def _scores(self, X: np.ndarray) -> np.ndarray:
+        return linear_scores(X, slice(0, len(X)), self.V, self.b)
 
 
 @dataclass(frozen=True, eq=False)

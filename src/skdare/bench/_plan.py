@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from skdare._validation import check_choice, check_count, check_number
+from skdare._validation import InputError, check_choice, check_count, check_number
 from skdare.bench._ceilings import CEILINGS, RETRAINED
 from skdare.bench._diagnostics import ALIGNMENTS, GUESSES
 from skdare.bench._feature_set import Data, FeatureSet, sorted_domains
-from skdare.bench._fold import count_rows
+from skdare.bench._fold import RowCounts, count_rows
 from skdare.bench._heads import DEFAULT_HEADS, HEADS, check_head, check_options
+from skdare.bench._metrics import check_metrics
 from skdare.bench._record import NETWORK, TESTED_ON
 from skdare.bench._settings import Settings
 from skdare.bench._trial import NetworkScore, Trial
@@ -109,10 +110,10 @@ def bench_plan(
         A table for each held-out domain where features were fine-tuned without it; by (held-out
         domain, trial) where they were fine-tuned anew in every trial, on that trial's split.
     heads : sequence of str, optional
-        Any of "erm", "reweighted", "groupdro", "irm", "anchor" (regression only), "dare",
-        "adapted", "dare-cv", "dare-cv-adapted", and the ablations of DARE "no-whitening",
-        "no-constraint", "exact-constraint" and "estimated-mean". Default: those of the paper, and
-        the adapted one.
+        Any of "erm", "dare-cv", "dare-cv-adapted", "reweighted", "groupdro", "irm", "anchor"
+        (regression only), "dare", "adapted", and the ablations of DARE "no-whitening",
+        "no-constraint", "exact-constraint" and "estimated-mean". Default: "erm", "dare-cv",
+        "dare-cv-adapted", "dare" and "adapted"; in the paper's protocol, its own.
     extras : sequence of "ceilings", "sgd", "curve", "diagnostics"
         Linear ceilings, solved exactly and by the paper's descent; retraining on labelled rows;
         the diagnostics of the paper's appendix.
@@ -203,9 +204,15 @@ class PlanBuilder:
                     f"held out are {', '.join(features.held_out)}"
                 )
             feature_sets["pretrained"] = other
-        names = list(dict.fromkeys(DEFAULT_HEADS[features.task] if heads is None else heads))
+        settings = settings or Settings()
+        check_metrics(settings.metrics, features.task)
+        if settings.class_weight is not None and features.task == "regression":
+            raise InputError(
+                "class_weight is for classes, and y is numbers", argument="class_weight"
+            )
+        names = list(dict.fromkeys(DEFAULT_HEADS[settings.protocol] if heads is None else heads))
         numbers = _numbers(features, trials)
-        builder = cls(feature_sets, settings or Settings(), numbers, names, options or {})
+        builder = cls(feature_sets, settings, numbers, names, options or {})
         builder._check_features()
         builder._check_heads()
         return builder
@@ -255,10 +262,13 @@ class PlanBuilder:
     ) -> Trial:
         """A trial with the options of its head, overruled by these.
 
-        A variant of DARE has the options given for DARE, but for those in which it differs.
+        A variant of DARE has the options given for DARE, but for those in which it differs; a
+        searching head has the same whether or not it adapts.
         """
+        searching = self.options.get("dare-cv", {}) if head == "dare-cv-adapted" else {}
         combined = {
             **self._options_of_dare(head),
+            **searching,
             **self.options.get(head, {}),
             **(options or {}),
         }
@@ -287,13 +297,31 @@ class PlanBuilder:
         ordered = sorted(trials, key=lambda trial: (trial.number, order(trial.held_out)))
         if not ordered:
             raise ValueError("there is nothing to run; ask for other values, heads or domains")
+        self._check_groups(ordered)
         self._check_reserved(ordered)
         self._check_whitened(ordered)
         return Plan(self.feature_sets, self.settings, ordered)
 
+    def _check_groups(self, trials: Sequence[Trial]) -> None:
+        """Refuse folds in which every training row is of a group that is scored."""
+        for held_out, number in dict.fromkeys((t.held_out, t.number) for t in trials):
+            table = self.features.table(held_out, number)
+            if table.groups is None:
+                continue
+            others = [d for d in sorted_domains(table.domains) if d != held_out]
+            place = held_out, number
+            counts = [count_rows(self.features, *place, d, self.settings) for d in others]
+            if not any(count.train for count in counts):
+                raise InputError(
+                    f"groups leaves nothing to train on: with `{held_out}` held out, every other "
+                    "row is of a group that is scored in it",
+                    "give test_on='reserved', which scores rows set aside alone",
+                    argument="groups",
+                )
+
     def _check_reserved(self, trials: Sequence[Trial]) -> None:
         """Refuse trials that are scored on rows set aside where a domain has none."""
-        counts: dict[tuple[str, int], tuple[int, int]] = {}
+        counts: dict[tuple[str, int], RowCounts] = {}
         for trial in trials:
             on_reserved = trial.head in (*CEILINGS, *RETRAINED) or (
                 trial.head in HEADS and self.settings.tested_on == "reserved"
@@ -302,15 +330,12 @@ class PlanBuilder:
                 continue
             place = trial.held_out, trial.number
             if place not in counts:
-                counts[place] = count_rows(
-                    self.features, *place, trial.held_out, self.settings.aside
-                )
-            rows, reserved = counts[place]
-            if not reserved:
+                counts[place] = count_rows(self.features, *place, trial.held_out, self.settings)
+            if not counts[place].reserved:
                 raise ValueError(
                     f"{trial.head} is scored on rows set aside, and domain `{trial.held_out}` of "
-                    f"{rows} rows has none; raise aside, hold out other domains, or leave out "
-                    f"{trial.head}"
+                    f"{counts[place].rows} rows has none; raise aside, hold out other domains, or "
+                    f"leave out {trial.head}"
                 )
 
     def _check_whitened(self, trials: Sequence[Trial]) -> None:
@@ -318,17 +343,21 @@ class PlanBuilder:
         if not any(t.head in HEADS and HEADS[t.head].whitens for t in trials):
             return
         # One table may serve many trials and domains: each is looked at once.
-        places = {
-            (id(self.features.table(t.held_out, t.number)), t.number): (t.held_out, t.number)
-            for t in trials
-        }
+        places = {}
+        for t in trials:
+            table = self.features.table(t.held_out, t.number)
+            own = t.held_out if table.groups is not None else None
+            places[id(table), t.number, own] = t.held_out, t.number
         for place in places.values():
             for domain in sorted_domains(self.features.table(*place).domains):
-                n, reserved = count_rows(self.features, *place, domain, self.settings.aside)
-                if n - reserved < 2:
+                count = count_rows(self.features, *place, domain, self.settings)
+                # A domain whose rows are all of groups that are set aside or scored is not fitted.
+                grouped = self.features.table(*place).groups is not None
+                if count.train < 2 and not (grouped and count.train == 0):
                     raise ValueError(
-                        f"domain `{domain}` has {n} rows, too few to whiten once {reserved} are "
-                        "set aside; leave small domains out with min_rows=5"
+                        f"domain `{domain}` has {count.rows} rows, too few to whiten once "
+                        f"{count.rows - count.train} are set aside; leave small domains out with "
+                        "min_rows=5"
                     )
 
 
@@ -398,7 +427,9 @@ def _scores_by_trial(
     Without a trial, a score belongs to the first one; a plain number was measured on ``rows``.
     """
     folds = list(builder.folds())
-    lowest = 0.0 if builder.features.task == "classification" else -np.inf
+    metric = check_metrics(builder.settings.metrics, builder.features.task)[0]
+    bounded = builder.features.task == "classification" and metric != "neg_log_loss"
+    lowest = 0.0 if bounded else -np.inf
     first = folds[0][1]
     checked: dict[tuple[str, int], NetworkScore] = {}
     for key, value in (scores or {}).items():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -91,6 +92,22 @@ class Preparation:
     def __call__(self, X: np.ndarray, train: np.ndarray) -> np.ndarray:
         """All rows, prepared by the training ones."""
         return transformed(self.fit(X[train]), X) if self.is_fitted else X
+
+
+class PreparationStep(TransformerMixin, BaseEstimator):
+    """A preparation as a transformer of scikit-learn, which heads clone and fit."""
+
+    def __init__(self, preparation: Preparation) -> None:
+        self.preparation = preparation
+
+    def fit(self, X: Any, y: Any = None) -> PreparationStep:
+        """Fit its steps to rows in memory."""
+        self.steps_ = self.preparation.fit(X)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Rows after the steps."""
+        return transformed(self.steps_, X)
 
 
 def _keep_constant_features(scaler: StandardScaler, X: Any) -> None:

@@ -11,10 +11,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from skdare.bench._metrics import METRICS
 from skdare.persist import check_shape, parse_json
 
 SCHEMA = 1
-METRICS = {"classification": "accuracy", "regression": "r2"}
+TASKS = ("classification", "regression")
+# Values with this prefix are metrics beside the one that the score is of.
+METRIC = "metric:"
 # Which rows of the held-out domain are scored: those set aside, the others, or both.
 TESTED_ON = ("reserved", "rest", "all")
 # What a head has used of the held-out domain.
@@ -33,13 +36,17 @@ _VALUE_TYPES: dict[str, Any] = {
     "n_test": int,
     "correct": str | None,
     "rmse": float | None,
+    "majority": float | None,
+    "left_out_rows": int,
+    "choice": str,
+    "chosen": str,
     **{f"score_{rows}": float | None for rows in TESTED_ON},
 }
 _WORDS = {
-    "task": tuple(METRICS),
+    "task": TASKS,
     "status": ("ok", "failed", "given"),
     "uses": (NOTHING, UNLABELLED, LABELS),
-    "metric": (*METRICS.values(), "error", "cosine"),
+    "metric": (*METRICS, "error", "cosine"),
 }
 
 
@@ -76,14 +83,18 @@ class Record:
     uses : str
         What was used of the held-out domain: "nothing", "unlabelled rows", or "labels".
     metric : str
-        "accuracy", "r2", "error" (normalised adjustment error) or "cosine".
+        That of the score, such as "accuracy" or "r2"; "error" (normalised adjustment error) or
+        "cosine".
     score : float or None
         The metric on the held-out domain.
     seconds : float
     values : dict
         Everything else, flat: ``score_reserved``, ``score_rest`` and ``score_all`` (held-out rows
-        that were set aside, the others, both), ``score:DOMAIN`` for every domain, ``rmse``,
-        ``n_train``, ``n_test``, ``option:NAME``, ``split``, ``tested_on``, ``warnings``,
+        that were set aside, the others, both), ``score:DOMAIN`` for every domain, ``metric:NAME``
+        for every further metric, ``rmse``, ``majority`` (accuracy of always naming the class that
+        most training rows have), ``left_out_rows`` (training rows of groups that are scored),
+        ``chosen`` and ``choice`` (of a head that chooses: the strategy it used, and why, in
+        words), ``n_train``, ``n_test``, ``option:NAME``, ``split``, ``tested_on``, ``warnings``,
         ``version:PACKAGE``, ``features_of`` ("data", "held-out domain" or "trial": what has
         features of its own) and, for classifiers, ``correct``: which test rows were right, packed.
     """
@@ -120,6 +131,9 @@ class Record:
         names = [f.name for f in fields(cls) if f.name != "values"]
         check_shape(values, {name: _TYPES.get(name, str) for name in names})
         check_shape(values, {name: kind for name, kind in _VALUE_TYPES.items() if name in values})
+        for name, value in values.items():
+            if name.startswith(METRIC):
+                check_shape({name: value}, {name: float | None})
         for name, words in _WORDS.items():
             if values[name] not in words:
                 raise ValueError(

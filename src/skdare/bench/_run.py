@@ -22,9 +22,10 @@ from skdare.bench._diagnostics import measure_adjustment, measure_alignment
 from skdare.bench._fold import Fold, Folds
 from skdare.bench._heads import HEADS
 from skdare.bench._log import Log, Writer, finished
+from skdare.bench._metrics import check_metrics
 from skdare.bench._paper_protocol import fit_paper
 from skdare.bench._plan import Plan
-from skdare.bench._record import LABELS, METRICS, NETWORK, NOTHING, UNLABELLED, Record
+from skdare.bench._record import LABELS, NETWORK, NOTHING, UNLABELLED, Record
 from skdare.bench._scores import TrialMeasurement, evaluate
 from skdare.bench._trial import FoldKey, NetworkScore, Trial
 from skdare.model_io.head_file import versions
@@ -72,9 +73,18 @@ def run(
         yield from _run(plan, trials, jobs, started, writer)
 
 
+def _settings_of(plan: Plan) -> dict[str, Any]:
+    """The settings of a plan as its records have them."""
+    return {
+        f"setting:{name}": _json_value(value)
+        for name, value in plan.settings.of_protocol().items()
+        if value is not None
+    }
+
+
 def _check_same_conditions(records: list[Record], plan: Plan) -> None:
     """Refuse to put trials into one table that were not run alike."""
-    keys = {trial.cell: plan.key(trial) for trial in plan.trials}
+    planned = {trial.cell: trial for trial in plan.trials}
     for record in records:
         if (record.data, record.protocol) != (plan.data, plan.settings.protocol):
             continue
@@ -82,15 +92,57 @@ def _check_same_conditions(records: list[Record], plan: Plan) -> None:
             str(record.values.get(name)) for name in ("conditions", "table", "cell")
         )
         fingerprint = plan.fingerprint(record.features, record.held_out, record.trial)
-        if (
-            conditions != plan.conditions
-            or table != (fingerprint or table)
-            or record.key != keys.get(cell, record.key)
-        ):
+        trial = planned.get(cell)
+        difference = ""
+        if conditions != plan.conditions:
+            difference = _other_settings(record, plan)
+        elif table != (fingerprint or table):
+            difference = "other features, labels, domains, groups or split"
+        elif trial is not None and record.key != plan.key(trial):
+            difference = _other_options(record, trial)
+        if difference:
             raise ValueError(
-                f"the run has records of {plan.data!r} with other settings, options or features; "
-                "choose another folder, or another name for the data"
+                f"the run has records of {plan.data!r} with {difference}; choose another folder, "
+                "or another name for the data"
             )
+
+
+def _other_settings(record: Record, plan: Plan) -> str:
+    """The settings in which a record differs from a plan, with both values."""
+    now = _settings_of(plan) | {"setting:task": plan.feature_sets["given"].task}
+    before = {name: value for name, value in record.values.items() if name.startswith("setting:")}
+    return _differences("settings", before | {"setting:task": record.task}, now)
+
+
+def _other_options(record: Record, trial: Trial) -> str:
+    """The options in which a record differs from a trial, with both values."""
+    if trial.network_score is not None:
+        return f"another score of {trial.head} ({record.score:g})"
+    bench_head = HEADS.get(trial.head)
+    chosen = dict(trial.options)
+    now = chosen
+    if bench_head is not None and record.protocol == "default":
+        now = bench_head.make(record.task, **chosen).get_params()
+    elif bench_head is not None:
+        now = {**(bench_head.paper_options or {}), **chosen}
+    # What the fold chooses for itself, and what comes with the settings, says nothing here.
+    settled = ("l2", "scoring", "class_weight")
+    names = [name for name in now if name in chosen or name not in settled]
+    before = {f"option:{name}": record.values.get(f"option:{name}") for name in names}
+    return _differences(
+        f"options of {trial.head}", before, {f"option:{name}": now[name] for name in names}
+    )
+
+
+def _differences(what: str, before: dict[str, Any], now: dict[str, Any]) -> str:
+    """``other settings: l2 was 0.01 and is 0.1 now``."""
+    pairs = {name: (before.get(name), _json_value(now.get(name))) for name in {**before, **now}}
+    parts = [
+        f"{name.partition(':')[2]} was {old} and is {new} now"
+        for name, (old, new) in sorted(pairs.items())
+        if old != new
+    ]
+    return f"other {what}" + (f" ({', '.join(parts)})" if parts else "")
 
 
 def _run(
@@ -192,11 +244,7 @@ class TrialRunner:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.folds = Folds(plan.feature_sets, plan.settings)
-        self._settings = {
-            f"setting:{name}": _json_value(value)
-            for name, value in plan.settings.of_protocol().items()
-            if value is not None
-        }
+        self._settings = _settings_of(plan)
 
     def __call__(self, trial: Trial) -> Record:
         """Run one trial; what goes wrong in it becomes part of the record."""
@@ -226,19 +274,20 @@ class TrialRunner:
 
     def _measure(self, trial: Trial, fold: Fold) -> TrialMeasurement:
         settings = self.plan.settings
+        metrics = check_metrics(settings.metrics, fold.task)
         options = dict(trial.options)
         if trial.study == "adjustment":
             return measure_adjustment(fold, trial.head, options, settings)
         if trial.study == "alignment":
             return measure_alignment(fold, trial.head, options, settings)
         if trial.head in CEILINGS:
-            return evaluate(fit_ceiling(fold, trial.head, settings), fold, "reserved")
+            return evaluate(fit_ceiling(fold, trial.head, settings), fold, "reserved", metrics)
         if trial.head in RETRAINED:
             m = int(trial.x or 0)
             fit = fit_retrained(fold, trial.head, m, trial.number, settings)
-            return evaluate(fit, fold, "reserved")
+            return evaluate(fit, fold, "reserved", metrics)
         fit = PROTOCOL_FITS[settings.protocol](fold, trial.head, options, settings)
-        return evaluate(fit, fold, settings.tested_on)
+        return evaluate(fit, fold, settings.tested_on, metrics)
 
     def _record(
         self, trial: Trial, status: str, reason: str, values: dict[str, Any], seconds: float
@@ -254,13 +303,13 @@ class TrialRunner:
         if trial.training_domains is not None:
             values["seen"] = ", ".join(trial.training_domains)
         usual = {"adjustment": "error", "alignment": "cosine"}.get(
-            trial.study, METRICS[features.task]
+            trial.study, check_metrics(plan.settings.metrics, features.task)[0]
         )
         metric = values.pop("metric", usual)
         score = values.pop("score", None)
         if score is None and not reason:
             status = "failed"
-            reason = "the score is not a number: the targets scored are all alike"
+            reason = f"{metric} is not a number here: the targets scored are all alike"
         return Record(
             key=plan.key(trial),
             study=trial.study,
@@ -305,7 +354,10 @@ def _json_value(value: Any) -> Any:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    if isinstance(value, str | int | float | bool | None):
+        return value
+    words = isinstance(value, tuple) and all(isinstance(word, str) for word in value)
+    return ", ".join(value) if words else str(value)
 
 
 _LOCAL = threading.local()

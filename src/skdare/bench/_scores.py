@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from skdare.bench._fold import Fold
-from skdare.bench._record import METRICS, pack_bits
-
-
-class Predictor(Protocol):
-    """All that the bench needs of a fitted head."""
-
-    def predict(self, X: Any, /) -> Any: ...
+from skdare.bench._metrics import Predictions, Predictor, measure
+from skdare.bench._record import METRIC, pack_bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,52 +30,52 @@ class TrialMeasurement:
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-def score(task: str, y: np.ndarray, predicted: np.ndarray) -> float:
-    """Accuracy, or R²; NaN without rows, or without variance to explain."""
-    if not len(y):
-        return float("nan")
-    if task == "classification":
-        return float(np.mean(y == predicted))
-    y = y.astype(np.float64)
-    total = float(np.sum((y - y.mean()) ** 2))
-    if not total > 0:
-        return float("nan")
-    return 1.0 - float(np.sum((y - predicted) ** 2)) / total
-
-
-def evaluate(fit: Fit, fold: Fold, tested_on: str) -> TrialMeasurement:
-    """The metric on the held-out domain, by its shares, and on every training domain."""
-    predicted = np.asarray(fit.predictor.predict(fold.test.X))
+def evaluate(fit: Fit, fold: Fold, tested_on: str, metrics: Sequence[str]) -> TrialMeasurement:
+    """The metrics on the held-out domain; the first by its shares and on all training domains."""
+    first, *further = metrics
+    predicted = Predictions.of(fit.predictor, fold.test.X, metrics)
     shares = {
         "reserved": fold.reserved,
         "rest": ~fold.reserved,
         "all": np.ones_like(fold.reserved),
     }
     notes: dict[str, Any] = {
-        f"score_{name}": score(fold.task, fold.test.y[rows], predicted[rows])
+        f"score_{name}": measure(first, fold.test.y[rows], predicted[rows])
         for name, rows in shares.items()
     }
     tested = shares[tested_on]
     y = fold.test.y[tested]
     predicted = predicted[tested]
     notes |= {"n_train": len(fold.train.y), "n_test": len(y), "tested_on": tested_on}
+    notes |= {f"{METRIC}{name}": measure(name, y, predicted) for name in further}
+    if fold.left_out_rows:
+        notes["left_out_rows"] = fold.left_out_rows
     notes[f"score:{fold.held_out}"] = notes[f"score_{tested_on}"]
     if fold.task == "classification":
-        notes["correct"] = pack_bits(y == predicted)
+        notes["majority"] = _majority(fold, y)
+        if first == "accuracy":
+            notes["correct"] = pack_bits(y == predicted.values)
     else:
-        notes["rmse"] = float(np.sqrt(np.mean((y - predicted) ** 2))) if len(y) else float("nan")
-    notes |= _validation_scores(fit.predictor, fold) | fit.notes
-    return TrialMeasurement(notes[f"score_{tested_on}"], METRICS[fold.task], notes)
+        errors = (y - predicted.values) ** 2
+        notes["rmse"] = float(np.sqrt(np.mean(errors))) if len(y) else float("nan")
+    notes |= _validation_scores(fit.predictor, fold, first) | fit.notes
+    return TrialMeasurement(notes[f"score_{tested_on}"], first, notes)
 
 
-def _validation_scores(predictor: Predictor, fold: Fold) -> dict[str, float]:
+def _majority(fold: Fold, y: np.ndarray) -> float:
+    """Accuracy of always naming the class that most training rows have."""
+    classes, counts = np.unique(fold.train.y, return_counts=True)
+    return float(np.mean(y == classes[counts.argmax()])) if len(y) else float("nan")
+
+
+def _validation_scores(predictor: Predictor, fold: Fold, metric: str) -> dict[str, float]:
     """The metric on the rows that each training domain set aside."""
     valid = fold.valid
     if not len(valid.y):
         return {}
-    predicted = np.asarray(predictor.predict(valid.X))
+    predicted = Predictions.of(predictor, valid.X, [metric])
     scores = {}
     for domain in fold.training_domains:
         rows = valid.domains == domain
-        scores[f"score:{domain}"] = score(fold.task, valid.y[rows], predicted[rows])
+        scores[f"score:{domain}"] = measure(metric, valid.y[rows], predicted[rows])
     return scores

@@ -17,6 +17,7 @@ _ONLY_IN = {
     "default": ("l2", "l2_grid"),
     "paper": ("step", "inner", "memory", "patience", "max_epochs", "validate_with"),
 }
+_LATER = ("metrics", "class_weight")
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,13 @@ class Settings:
         one, separable classes have no optimum. Ridge of the alignment in both protocols.
     sgd_steps, momentum : int, float
         The paper's descent on the labels of all domains.
+    metrics : sequence of str, optional
+        Metrics by the names of scikit-learn's scorers: "accuracy", "balanced_accuracy",
+        "f1_macro", "roc_auc" (of several classes each against the rest) and "neg_log_loss"; "r2",
+        "neg_root_mean_squared_error" and "neg_mean_absolute_error". By the first of them l2 is
+        chosen, heads that choose choose, and heads are compared. Default: accuracy, or R².
+    class_weight : "balanced" or None
+        What rows of a class count in the loss of every head.
     """
 
     protocol: str = "default"
@@ -72,6 +80,8 @@ class Settings:
     ceiling_l2: float = 1e-3
     sgd_steps: int = 3000
     momentum: float = 0.9
+    metrics: tuple[str, ...] | None = None
+    class_weight: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("protocol", self.protocol, PROTOCOLS)
@@ -84,6 +94,12 @@ class Settings:
         check_number("momentum", self.momentum, 0.0, 1.0)
         for name in ("inner", "memory", "patience", "max_epochs", "sgd_steps"):
             check_count(name, getattr(self, name), 1)
+        check_choice("class_weight", self.class_weight, ("balanced", None))
+        if self.class_weight is not None and self.protocol == "paper":
+            raise ValueError(
+                "the paper's protocol weighs all rows alike; leave class_weight out, or use "
+                "protocol='default'"
+            )
         if not self.l2_grid:
             raise ValueError("l2_grid is empty; pass at least one number")
         for value in self.l2_grid:
@@ -105,6 +121,15 @@ class Settings:
         return Preparation(self.impute, self.standardize, self.clip)
 
     def of_protocol(self) -> dict[str, Any]:
-        """Settings without those of the other protocol."""
+        """Settings without those of the other protocol.
+
+        Those that came later are left out where they are not given, so that records from before
+        them are of the same conditions.
+        """
         other = "paper" if self.protocol == "default" else "default"
-        return {name: value for name, value in asdict(self).items() if name not in _ONLY_IN[other]}
+        later = [name for name in _LATER if getattr(self, name) is None]
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in (*_ONLY_IN[other], *later)
+        }

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from skdare.cli._bench_choices import ABLATIONS, DEFAULT_EXTRAS, EXTRAS, PROJECTIONS, TRIALS
+from skdare.cli._bench_choices import (
+    ABLATIONS,
+    DEFAULT_EXTRAS,
+    DEFAULT_HEADS,
+    EXTRAS,
+    HEADS,
+    PROJECTIONS,
+    TRIALS,
+)
 from skdare.cli._errors import mistakes
 from skdare.cli._options import named_scores, names, numbers, plan_arguments, shared_options
 from skdare.cli._output import as_object, say, show, statistics
 from skdare.cli._progress import follow
+from skdare.cli._quantities import amount
 
 if TYPE_CHECKING:
-    from skdare.bench import DomainBedScores, Plan
+    from skdare.bench import DomainBedScores, Plan, Record
+
+# Accuracy that is less than this above that of the most frequent class is hardly above it.
+_MARGIN = 0.01
 
 
 @click.command()
@@ -22,7 +35,8 @@ if TYPE_CHECKING:
 @click.option(
     "--heads",
     callback=names,
-    help="Heads to compare, by commas; dare-cv and dare-cv-adapted choose for themselves.",
+    help=f"Heads to compare, by commas: {', '.join(HEADS)}  "
+    f"[default: {','.join(DEFAULT_HEADS)}; with --protocol paper, the paper's]",
 )
 @click.option(
     "--with",
@@ -57,7 +71,8 @@ def bench(
     Hugging Face's save_to_disk wrote; or several DOMAIN=PATH, one for each held-out domain, where
     features were fine-tuned without it; or a folder of feature stores, one for each held-out
     domain and trial. Records go to a folder as they finish: run the same command again to go on,
-    `skdare report` to read. With --json: folder, trials, failed, and statistics, each with data,
+    `skdare report` to read. With --json: folder, trials, failed, advice (data, protocol, the head
+    to use, that to use without_rows of the new domain, and text), and statistics, each with data,
     protocol, study, metric, x, head, held_out, statistic and value, as in the report's CSV.
 
     \b
@@ -147,6 +162,9 @@ def run_and_show(plan: Plan, options: dict[str, Any]) -> None:
     follow(plan, log, jobs=options["jobs"], retry_failed=options["retry_failed"], quiet=quiet)
     keys = {plan.key(trial) for trial in plan.trials}
     records = [record for record in log.read() if record.key in keys]
+    if not quiet:
+        for note in (*_left_out(records), *_no_better_than_guessing(records)):
+            say(f"note: {note}", err=True)
     if options["as_json"]:
         as_object({"folder": log.folder, **statistics(records)})
     else:
@@ -154,6 +172,42 @@ def run_and_show(plan: Plan, options: dict[str, Any]) -> None:
     if not quiet:
         more = "tests, ceilings, method and figures" if not options["details"] else "figures"
         say("", f"records: {log.path}", f"{more}: skdare report {log.folder}", err=True)
+
+
+def _left_out(records: Sequence[Record]) -> Iterator[str]:
+    """How many training rows groups cost."""
+    counts = [int(record.values.get("left_out_rows", 0)) for record in records]
+    if any(counts):
+        few = min(counts)
+        many = max(counts)
+        rows = amount(many, "training row") if few == many else f"{few:,} to {many:,} training rows"
+        yield (
+            f"{rows} of groups that are scored were left out of training, depending on the domain "
+            "held out"
+        )
+
+
+def _no_better_than_guessing(records: Sequence[Record]) -> Iterator[str]:
+    """Say when accuracy is hardly above that of always naming one class."""
+    scores: dict[str, list[float]] = {}
+    guesses: list[float] = []
+    for record in records:
+        guess = record.values.get("majority")
+        if record.study != "main" or record.metric != "accuracy" or guess is None:
+            continue
+        if record.score is not None:
+            scores.setdefault(record.head, []).append(record.score)
+            guesses.append(float(guess))
+    if not scores:
+        return
+    best = max(sum(each) / len(each) for each in scores.values())
+    guess = sum(guesses) / len(guesses)
+    if best < guess + _MARGIN:
+        yield (
+            f"always naming the most frequent class would score {100 * guess:.1f} %, and the best "
+            f"head scores {100 * best:.1f} %: accuracy says little here; try --metric "
+            "balanced_accuracy or --metric roc_auc"
+        )
 
 
 def _say_task(plan: Plan) -> None:

@@ -16,6 +16,15 @@ DEFAULT_EXTRAS = ("ceilings", "diagnostics")
 PROJECTIONS = ("random", "pca")
 ABLATIONS = ("whitening", "constraint", "mean", "lambda", "shrinkage", "dimension", "domains")
 TRIALS = 3
+HEADS = (
+    *("erm", "dare-cv", "dare-cv-adapted", "reweighted", "groupdro", "irm", "anchor"),
+    *("dare", "adapted", "no-whitening", "no-constraint", "exact-constraint", "estimated-mean"),
+)
+DEFAULT_HEADS = ("erm", "dare-cv", "dare-cv-adapted", "dare", "adapted")
+METRICS = (
+    *("accuracy", "balanced_accuracy", "f1_macro", "roc_auc", "neg_log_loss"),
+    *("r2", "neg_root_mean_squared_error", "neg_mean_absolute_error"),
+)
 # The heads of `skdare fit`, which fits `dare` with all that adapting needs.
 FIT_HEADS = ("erm", "reweighted", "groupdro", "irm", "anchor", "dare", "dare-cv")
 FORMATS = ("html", "md", "tex", "csv")

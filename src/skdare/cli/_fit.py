@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from skdare.cli._bench_choices import FIT_HEADS, TASKS
+from skdare.cli._bench_choices import FIT_HEADS, METRICS, TASKS
 from skdare.cli._config import CONFIG
 from skdare.cli._errors import check_writable, mistakes, notes
-from skdare.cli._options import names, with_options
+from skdare.cli._options import CLASS_WEIGHT, names, with_options
 from skdare.cli._output import JSON, as_object, say, say_rehearsing
 from skdare.cli._quantities import amount, listed, number, score_text
 from skdare.cli._saved_model import check_free
-from skdare.cli._tables import WITHOUT_SPLIT
+from skdare.cli._tables import GROUPS, WITHOUT_SPLIT
 from skdare.cli._training_rows import PREPARATION, SET
 
 
@@ -42,7 +42,14 @@ from skdare.cli._training_rows import PREPARATION, SET
     help="What the target is  [default: guessed]",
 )
 @SET
-@with_options(WITHOUT_SPLIT)
+@click.option(
+    "--metric",
+    "metrics",
+    type=click.Choice(METRICS),
+    help="What dare-cv chooses by  [default: accuracy, or r2]",
+)
+@CLASS_WEIGHT
+@with_options([*WITHOUT_SPLIT, GROUPS])
 @click.option(
     "--min-rows",
     type=click.IntRange(1),

@@ -11,15 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, is_classifier
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from skdare._input_error import InputError
 from skdare.arrays import RowReader, work_dtype
 from skdare.bench._feature_set import some_rows, sorted_domains, without_small_domains
 from skdare.bench._heads import HEADS
-from skdare.bench._preparation import Preparation, Steps
-from skdare.cli._on_disk import check_same_features, is_larger_than_memory, table_on_disk
+from skdare.bench._metrics import check_metrics, scoring_of
+from skdare.bench._preparation import Preparation, PreparationStep, Steps
+from skdare.cli._on_disk import (
+    check_same_features,
+    is_larger_than_memory,
+    joined_groups,
+    table_on_disk,
+)
 from skdare.cli._options import set_options
 from skdare.cli._output import say
 from skdare.cli._quantities import listed
@@ -65,6 +71,7 @@ class Fitting:
         table = without_small_domains(_table(places, options, room), options["min_rows"])
         data, held_out = _apart(table, options["held_out"] or [])
         head = _unfitted_head(options["head"], options["task"] or guess_task(data.y))
+        head.set_params(**_choices(head, data, options))
         head.set_params(**set_options(head, options["options"]))
         if options["impute"] and isinstance(data.X, RowReader):
             raise ValueError(
@@ -91,21 +98,28 @@ class Fitting:
             check_no_missing_values(X, "training")
         model = self._fit_in_memory()
         if self.rehearse:
-            rehearse(model, X, self.data.y, self.data.domains, progress=progress)
+            rehearse(
+                model,
+                X,
+                self.data.y,
+                self.data.domains,
+                groups=self.data.groups,
+                progress=progress,
+            )
         return model
 
     def _fit_in_memory(self) -> Any:
         """The fitted head; one that leaves domains out prepares rows anew for each."""
         y = self.data.y
-        domains = self.data.domains
+        labels = self._labels()
         if not self.preparation.steps():
-            return self._named([], self.head.fit(self.data.X, y, domains=domains))
+            return self._named([], self.head.fit(self.data.X, y, **labels))
         if "preparation" not in self.head.get_params():
             steps = self.preparation.fit(self.data.X)
-            head = self.head.fit(transformed(steps, self.data.X), y, domains=domains)
+            head = self.head.fit(transformed(steps, self.data.X), y, **labels)
             return self._named(steps, head)
-        head = self.head.set_params(preparation=_Prepares(self.preparation))
-        head.fit(self.data.X, y, domains=domains)
+        head = self.head.set_params(preparation=PreparationStep(self.preparation))
+        head.fit(self.data.X, y, **labels)
         return self._named(head.preparation_.steps_, head._without_preparation())
 
     def _fit_on_disk(self, progress: Callable[[str], None]) -> Any:
@@ -116,10 +130,18 @@ class Fitting:
         steps = self.preparation.fit(X)
         if steps:
             X = PreparedRows(X, partial(transformed, steps), work_dtype(X))
-        self.head.fit(X, y, domains=domains)
+        self.head.fit(X, y, **self._labels())
         if self.rehearse:
-            self.head.rehearse(X, y, domains=domains, progress=progress)
+            groups = self.data.groups
+            self.head.rehearse(X, y, domains=domains, groups=groups, progress=progress)
         return self._named(steps, self.head)
+
+    def _labels(self) -> dict[str, Any]:
+        """What a fit is told of the rows beside their targets; only a search asks for groups."""
+        labels = {"domains": self.data.domains}
+        if self.data.groups is not None and "cv" in self.head.get_params():
+            labels["groups"] = self.data.groups
+        return labels
 
     def _named(self, steps: Steps, head: Any) -> Any:
         """The model, told the names of the columns, so that it finds them again by name."""
@@ -185,20 +207,24 @@ class Fitting:
         }
 
 
-class _Prepares(TransformerMixin, BaseEstimator):
-    """A preparation as a transformer of scikit-learn, which heads clone and fit."""
-
-    def __init__(self, preparation: Preparation) -> None:
-        self.preparation = preparation
-
-    def fit(self, X: Any, y: Any = None) -> _Prepares:
-        """Fit its steps to rows in memory."""
-        self.steps_ = self.preparation.fit(X)
-        return self
-
-    def transform(self, X: Any) -> Any:
-        """Rows after the steps."""
-        return transformed(self.steps_, X)
+def _choices(head: Any, data: DomainData, options: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of the head that --metric and --class-weight stand for."""
+    chosen: dict[str, Any] = {}
+    if data.groups is not None and not isinstance(head, AdjustedHead):
+        raise ValueError("--groups is for dare-cv, and for --rehearse; leave it out")
+    if options["class_weight"] is not None:
+        if not is_classifier(head):
+            raise ValueError("--class-weight is for classes, and y is numbers; leave it out")
+        if "class_weight" not in head.get_params():
+            raise ValueError("--class-weight is an option of dare-cv; give --head dare-cv")
+        chosen["class_weight"] = options["class_weight"]
+    if options["metrics"] is not None:
+        if "scoring" not in head.get_params():
+            raise ValueError("--metric is what dare-cv chooses by; give --head dare-cv")
+        task = "classification" if is_classifier(head) else "regression"
+        [metric] = check_metrics([options["metrics"]], task)
+        chosen["scoring"] = scoring_of(metric, len(np.unique(data.y)))
+    return chosen
 
 
 def _unfitted_head(name: str, task: str) -> Any:
@@ -208,7 +234,7 @@ def _unfitted_head(name: str, task: str) -> Any:
 
 
 def _apart(table: DomainData, held_out: Sequence[str]) -> tuple[DomainData, list[DomainData]]:
-    """The rows to fit to, and those of each held-out domain."""
+    """The rows to fit to, none of a group that is held out, and those of each held-out domain."""
     names = table.domains.astype(str)
     there = sorted_domains(names)
     for name in held_out:
@@ -221,7 +247,14 @@ def _apart(table: DomainData, held_out: Sequence[str]) -> tuple[DomainData, list
     apart = [some_rows(table, np.flatnonzero(names == name)) for name in dict.fromkeys(held_out)]
     if not apart:
         return table, []
-    return some_rows(table, np.flatnonzero(~np.isin(names, held_out))), apart
+    train = ~np.isin(names, held_out)
+    if table.groups is not None:
+        train &= ~np.isin(table.groups, table.groups[~train])
+        if not train.any():
+            raise InputError(
+                "every row to train on is of a group that is held out", "name fewer with --held-out"
+            )
+    return some_rows(table, np.flatnonzero(train)), apart
 
 
 class Room:
@@ -270,6 +303,7 @@ def _table(places: Sequence[str], options: dict[str, Any], room: Room) -> Domain
         y=np.concatenate([table.y for table in tables]),
         domains=np.concatenate([table.domains for table in tables]),
         split=None,
+        groups=joined_groups(tables),
     )
 
 

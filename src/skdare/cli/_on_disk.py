@@ -83,7 +83,18 @@ def table_on_disk(places: Sequence[str], keys: dict[str, str | None], folder: Pa
     X: Any = ChunkedRows(lambda: _rows(tables), len(y), first.X.shape[1], dtype)
     write_store(folder / "rows", replace(first, X=X, y=y, domains=domains, split=None))
     stored = open_table(folder / "rows")
-    return replace(stored, target_name=first.target_name, domain_name=first.domain_name)
+    return replace(
+        stored,
+        target_name=first.target_name,
+        domain_name=first.domain_name,
+        groups=joined_groups(tables),
+    )
+
+
+def joined_groups(tables: Sequence[DomainData]) -> np.ndarray | None:
+    """The groups of the rows of all tables; None where they have none."""
+    groups = [table.groups for table in tables if table.groups is not None]
+    return np.concatenate(groups) if groups else None
 
 
 def check_same_features(place: str, table: DomainData, first_place: str, first: DomainData) -> None:

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from skdare._input_error import InputError
 from skdare.cli._bench_choices import (
+    METRICS,
     PROTOCOLS,
     SETTINGS,
     TASKS,
@@ -23,7 +24,7 @@ from skdare.cli._bench_choices import (
 )
 from skdare.cli._config import CONFIG
 from skdare.cli._output import JSON
-from skdare.cli._tables import TABLE, option_name, read_table, table_keys
+from skdare.cli._tables import GROUPS, TABLE, option_name, read_table, table_keys
 
 if TYPE_CHECKING:
     from skdare.bench._feature_set import Data
@@ -61,6 +62,18 @@ JOBS = click.option(
     show_default="2, or 1 on one core",
     help="Trials at once, in threads; each has its share of BLAS threads.",
 )
+METRIC = click.option(
+    "--metric",
+    "metrics",
+    callback=names,
+    help="What to score by, by commas, the first to compare by: "
+    f"{', '.join(METRICS)}  [default: accuracy, or r2]",
+)
+CLASS_WEIGHT = click.option(
+    "--class-weight",
+    type=click.Choice(["balanced"]),
+    help="balanced: all classes count the same in the loss.",
+)
 _SHARED = [
     click.argument("features", nargs=-1, required=True, metavar="FEATURES..."),
     CONFIG,
@@ -90,9 +103,12 @@ _SHARED = [
     JOBS,
     click.option("--task", type=click.Choice(TASKS), help="What y is  [default: guessed]"),
     *TABLE,
+    GROUPS,
     click.option("--impute", type=click.Choice(["median"]), help="Fill missing values."),
     click.option("--standardize/--no-standardize", help="By the training rows' mean and spread."),
     click.option("--clip", type=float, help="Limit standardised values to this."),
+    METRIC,
+    CLASS_WEIGHT,
     click.option("--aside", type=float, help="Share of each domain set aside" + usual("aside")),
     click.option(
         "--test-on",
@@ -161,6 +177,8 @@ def plan_arguments(options: dict[str, Any]) -> dict[str, Any]:
     settings = {
         f.name: options[f.name] for f in fields(Settings) if options.get(f.name) is not None
     }
+    if "metrics" in settings:
+        settings["metrics"] = tuple(settings["metrics"])
     arguments = {name: options[name] for name in ("trials", "name", "task", "held_out", "min_rows")}
     arguments |= {"settings": Settings(**settings), "options": head_options(options["set"])}
     arguments["data"] = _tables(options["features"], options)
@@ -223,6 +241,8 @@ def head_options(items: Sequence[str]) -> dict[str, dict[str, Any]]:
                 f"--set {item!r} is not HEAD.OPTION=VALUE", "write it as in dare.shrinkage=0.5"
             )
         options.setdefault(head, {})[option] = _value(value)
+        if head.startswith("dare-cv") and option in ("strategies", "l2", "shrinkage"):
+            options[head][option] = tuple(map(_value, value.split(",")))
     return options
 
 

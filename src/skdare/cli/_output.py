@@ -21,7 +21,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obje
 
 # What stands for signs that an old terminal cannot show.
 _PLAIN = str.maketrans(
-    {"●": "#", "○": "o", "─": "-", "│": "|", "−": "-", "–": "-", "±": "+/-", "†": "+", "²": "2"}
+    {"●": "#", "○": "o", "─": "-", "│": "|", "−": "-", "–": "-", "±": "~", "†": "+", "²": "2"}
     | dict.fromkeys("“”", '"')
 )
 
@@ -66,11 +66,24 @@ def show(records: Sequence[Record], *, details: bool = False) -> None:
 
 
 def statistics(records: Sequence[Record]) -> dict[str, Any]:
-    """Numbers of trials and of failures, and a row for each statistic."""
+    """Numbers of trials and of failures, the advice, and a row for each statistic."""
     from skdare.report import summarise, tidy
+    from skdare.report._names import label
+    from skdare.report._verdict import verdict
+    from skdare.report.summary.advice import advise
 
+    summary = summarise(records)
+    advice = []
+    for group in summary.groups:
+        if group.main:
+            advised = advise(group.main)
+            heads = {"use": advised.best, "without_rows": advised.without}
+            names = {name: outlook and outlook.head for name, outlook in heads.items()}
+            text = " ".join(verdict(group, label))
+            advice.append({"data": group.data, "protocol": group.protocol, **names, "text": text})
     failed = sum(record.status == "failed" for record in records)
-    return {"trials": len(records), "failed": failed, "statistics": tidy(summarise(records))}
+    counts = {"trials": len(records), "failed": failed}
+    return {**counts, "advice": advice, "statistics": tidy(summary)}
 
 
 def output() -> IO[str]:

@@ -19,6 +19,11 @@ SPREADSHEET_SAFE = click.option(
     is_flag=True,
     help="In CSV, an apostrophe before text that a spreadsheet would run (=, +, -, @).",
 )
+GROUPS = click.option(
+    "--groups",
+    help="Key or column that says which patient, song or specimen a row is of: "
+    "never trained on and scored.",
+)
 TABLE = [
     FEATURE_KEY,
     click.option("--target", help="Key or column of the target."),
@@ -37,6 +42,8 @@ def option_name(key: str) -> str:
 def table_keys(options: dict[str, Any]) -> dict[str, str | None]:
     """Values of these options, by the arguments of `skdare.datasets.read`."""
     keys = {key: options[key] for key in ("target", "domains", "split")}
+    if options.get("groups") is not None:
+        keys["groups"] = options["groups"]
     return {"features": options["feature_key"], **keys}
 
 

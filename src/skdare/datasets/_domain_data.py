@@ -35,6 +35,8 @@ class DomainData:
         fine-tuned, the domain held out (``held_out``) and the trial (``trial``), among others.
     target_name, domain_name : str, optional
         What the columns, or arrays, of the targets and of the domains are called.
+    groups : array of shape (n,), optional
+        The patient, song or specimen that each row is of.
     """
 
     X: np.ndarray
@@ -46,6 +48,7 @@ class DomainData:
     made: Mapping[str, Any] | None = None
     target_name: str | None = None
     domain_name: str | None = None
+    groups: np.ndarray | None = None
 
 
 def guess_task(y: np.ndarray) -> str:
@@ -81,8 +84,8 @@ def guess_task(y: np.ndarray) -> str:
 def fingerprint(data: DomainData) -> str:
     """Short name for what the data holds: 16 hexadecimal digits of a SHA-256.
 
-    Shapes, features at their precision, targets, domains and split count; the name and the file
-    format do not. The features are visited in chunks, so a memory map is never loaded whole.
+    Shapes, features at their precision, targets, domains, split and groups count; the name and the
+    file format do not. The features are visited in chunks, so a memory map is never loaded whole.
 
     Parameters
     ----------
@@ -104,7 +107,7 @@ def fingerprint(data: DomainData) -> str:
     digest.update(f"X {data.X.shape} {data.X.dtype.name}".encode())
     for _, rows in chunks(data.X, slice(0, len(data.X))):
         digest.update(_portable(rows))
-    for role in ("y", "domains", "split"):
+    for role in ("y", "domains", "split", "groups"):
         values = getattr(data, role)
         if values is not None:
             digest.update(f"{role} {values.shape}".encode() + _content(values))

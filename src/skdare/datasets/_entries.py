@@ -1,4 +1,4 @@
-"""Which array or column of a file is which: features, target, domains, split."""
+"""Which array or column of a file is which: features, target, domains, split, groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from skdare._validation import InputError, warn
 from skdare.datasets._contents import Contents, Key, TableArrays
 from skdare.datasets._roles import NAMES
 
-LABELS = ("target", "domains", "split")
+LABELS = ("target", "domains", "split", "groups")
+_OPTIONAL = ("split", "groups")
 LABEL_NAMES = {name for role in LABELS for name in NAMES[role]}
 _WILDCARDS = frozenset("*?[")
 _ROW_NUMBERS = {"id", "index", "unnamed: 0", "__index_level_0__"}
@@ -24,14 +25,14 @@ def choose(contents: Contents, named: dict[str, str | None]) -> dict[str, list[s
     main = _main(contents, named)
     keys = {}
     for role in LABELS:
-        key = named[role]
+        key = named.get(role)
         if key is None:
             candidates = _called(contents, role, named)
             agree = [
                 k for k in candidates if not main or _rows(contents, k) == _rows(contents, main)
             ]
             key = _only(contents, role, agree) or next(iter(candidates), None)
-        optional = role == "split" or (role == "domains" and key == "")
+        optional = role in _OPTIONAL or (role == "domains" and key == "")
         if key or not optional:
             keys[role] = [named_entry(contents, role, key)]
     used = {key for chosen in keys.values() for key in chosen}

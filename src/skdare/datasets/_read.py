@@ -42,6 +42,7 @@ def read(
     target: str | None = None,
     domains: str | None = None,
     split: str | None = None,
+    groups: str | None = None,
 ) -> DomainData:
     """Read features, targets and domain labels from a file or a feature store.
 
@@ -68,6 +69,8 @@ def read(
     split : str, optional
         False, 0, train or in; and True, 1, test, val, valid, validation or out for the
         reserved rows. Default: split or fold where there is one; ``""``: none.
+    groups : str, optional
+        The patient, song or specimen that each row is of. Default: none.
 
     Returns
     -------
@@ -84,7 +87,13 @@ def read(
     array(['n', 'n', 's', 's'], dtype='<U1')
     """
     path = Path(path)
-    named = {"features": features, "target": target, "domains": domains, "split": split}
+    named = {
+        "features": features,
+        "target": target,
+        "domains": domains,
+        "split": split,
+        "groups": groups,
+    }
     contents = open_contents(path, lambda name: is_label(name, named))
     keys = choose(contents, named)
     where = places(keys, path)
@@ -136,6 +145,7 @@ def stream_table(
     target: str | None = None,
     domains: str | None = None,
     split: str | None = None,
+    groups: str | None = None,
 ) -> DomainData:
     """Read a table like `read`, but leave its features in the file.
 
@@ -146,7 +156,7 @@ def stream_table(
     ----------
     path : str or Path
         A file that `read` takes; ``.pt`` is loaded.
-    features, target, domains, split : str, optional
+    features, target, domains, split, groups : str, optional
         As for `read`.
 
     Returns
@@ -164,7 +174,13 @@ def stream_table(
     (3, 8)
     """
     path = Path(path)
-    named = {"features": features, "target": target, "domains": domains, "split": split}
+    named = {
+        "features": features,
+        "target": target,
+        "domains": domains,
+        "split": split,
+        "groups": groups,
+    }
     contents = open_stream(path, lambda name: is_label(name, named))
     keys = choose(contents, named)
     where = places(keys, path)

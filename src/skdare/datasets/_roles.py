@@ -19,6 +19,7 @@ NAMES = {
         *("env", "site", "batch", "hospital", "source"),
     ),
     "split": ("split", "fold"),
+    "groups": (),  # never guessed: what names rows may be anything
 }
 ONE_DOMAIN = "all"
 """What the domain is called where a table has none."""
@@ -53,8 +54,11 @@ def assemble(
         _refuse_missing(labels["domains"], where["domains"])
         domains = _domains(labels["domains"])
     split = _split(labels["split"], where["split"]) if "split" in labels else None
+    groups = labels.get("groups")
+    if groups is not None:
+        _refuse_missing(groups, where["groups"])
     refuse_infinity(X, where["features"], feature_names)
-    return DomainData(X, labels["target"], domains, split, name, feature_names)
+    return DomainData(X, labels["target"], domains, split, name, feature_names, groups=groups)
 
 
 def features_alone(X: np.ndarray, what: str) -> np.ndarray:

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 SHARE = 0.2  # the paper's
 
 
-def reserve(domains: ArrayLike, trial: int, share: float = SHARE) -> np.ndarray:
+def reserve(
+    domains: ArrayLike, trial: int, share: float = SHARE, *, groups: ArrayLike | None = None
+) -> np.ndarray:
     """Choose the rows that a trial sets aside: a share of each domain, drawn by trial and name.
 
     Whatever draws its split here draws the same one for the rows of a domain in the same order:
@@ -24,6 +26,8 @@ def reserve(domains: ArrayLike, trial: int, share: float = SHARE) -> np.ndarray:
     trial : int
     share : float
         At least one row of each domain is set aside, where it has two.
+    groups : array of shape (n,), optional
+        A label per row: this share of the groups is set aside, each whole and in every domain.
 
     Returns
     -------
@@ -35,6 +39,8 @@ def reserve(domains: ArrayLike, trial: int, share: float = SHARE) -> np.ndarray:
     >>> reserve(["art"] * 10 + ["photo"] * 5, trial=0).sum()
     np.int64(3)
     """
+    if groups is not None:
+        return _reserved_groups(np.asarray(groups).astype(str), trial, share)
     labels = np.asarray(domains).astype(str)
     aside = np.zeros(len(labels), dtype=bool)
     for domain in np.unique(labels):
@@ -43,6 +49,14 @@ def reserve(domains: ArrayLike, trial: int, share: float = SHARE) -> np.ndarray:
         rng = np.random.default_rng([trial, crc32(str(domain).encode())])
         aside[rng.permutation(rows)[: reserved_rows(len(rows), share)]] = True
     return aside
+
+
+def _reserved_groups(groups: np.ndarray, trial: int, share: float) -> np.ndarray:
+    """Rows of some groups, drawn such that a group's lot does not depend on the other groups."""
+    names, codes = np.unique(groups, return_inverse=True)
+    lots = [np.random.default_rng([trial, crc32(name.encode())]).random() for name in names]
+    first = np.argsort(lots, kind="stable")[: reserved_rows(len(names), share)]
+    return np.isin(codes, first)
 
 
 def reserved_rows(n: int, share: float) -> int:

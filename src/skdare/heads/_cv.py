@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -252,6 +253,7 @@ class _DARECV(AdjustedHead):
             "mean_test_score": means,
             "std_test_score": known.std(axis=1) if known.size else means,
             "worst_test_score": known.min(axis=1) if known.size else means,
+            "used_by_predict": np.arange(len(candidates)) == main,
             "rank_test_score": (-means).argsort(kind="stable").argsort(kind="stable") + 1,
         }
         self.best_index_ = best
@@ -259,7 +261,9 @@ class _DARECV(AdjustedHead):
         self.best_score_ = float(means[best])
         self.adapts_ = candidates[best].adapts
         words = "was clearly better" if is_regressor(self) else "did better"
-        self.choice_ = _explain(candidates, means, main, best, len(problem.index), words)
+        written = _ScoreText.of(self.scoring, numbers=is_regressor(self))
+        n = len(problem.index)
+        self.choice_ = _explain(candidates, means, main, best, n, words, written)
         tell(self.choice_, shown=self.verbose > 0)
         if self.scoring is None and means[main] >= problem.targets.saturated:
             warn(
@@ -298,8 +302,50 @@ _WORDS = {
 }
 
 
+@dataclass(frozen=True)
+class _ScoreText:
+    """How scores are written: shares in percent, R² and others as they are.
+
+    Parameters
+    ----------
+    name : str
+        Before a score that is not a percentage.
+    percent : bool
+    digits : int
+    """
+
+    name: str
+    percent: bool
+    digits: int
+
+    @classmethod
+    def of(cls, scoring: Scoring, *, numbers: bool) -> _ScoreText:
+        if scoring in ("accuracy", "balanced_accuracy") or (scoring is None and not numbers):
+            return cls("", True, 1)
+        if scoring in (None, "r2"):
+            return cls("R² ", False, 2)
+        return cls(f"{scoring} " if isinstance(scoring, str) else "a score of ", False, 3)
+
+    def score(self, value: float) -> str:
+        """A score, such as "97.2 %" or "R² 0.39"."""
+        if self.percent:
+            return f"{100 * value:.{self.digits}f} %"
+        return self.name + f"{value:.{self.digits}f}".replace("-", "−")
+
+    def gain(self, value: float) -> str:
+        """A difference, such as "+2.1 points"."""
+        text = f"{100 * value if self.percent else value:+.{self.digits}f}".replace("-", "−")
+        return f"{text} points" if self.percent else text
+
+
 def _explain(
-    candidates: list[Candidate], means: np.ndarray, main: int, best: int, n: int, better: str
+    candidates: list[Candidate],
+    means: np.ndarray,
+    main: int,
+    best: int,
+    n: int,
+    better: str,
+    written: _ScoreText,
 ) -> str:
     """What was chosen, why, and what it gained on left-out domains, in two sentences."""
     first = _WORDS[candidates[main].strategy]
@@ -307,7 +353,7 @@ def _explain(
         return f"There is only one domain, and none to leave out: it uses {first}."
     if np.isnan(means[main]):
         return f"No domain could be left out and scored: it uses {first}."
-    score = f"{means[main]:.3f} on left-out domains"
+    score = f"{written.score(means[main])} on left-out domains"
     if candidates[main].adapts:
         return f"Every strategy adapts; it uses {first}, which scored {score} with their rows."
     start = f"Without rows of a new domain it predicts by {first}: {score}."
@@ -318,7 +364,7 @@ def _explain(
     gain = means[best] - means[main]
     return (
         f"{start} With them, adapt goes by {_WORDS[candidates[best].strategy]}: "
-        f"{means[best]:.3f}, {gain:+.3f}."
+        f"{written.score(means[best])}, {written.gain(gain)}."
     )
 
 
@@ -399,7 +445,7 @@ class DAREClassifierCV(ClassifierHead, _DARECV):
         Whether it needs rows of the new domain.
     cv_results_ : dict
         One entry a candidate, with the keys of scikit-learn's searches; split i is the i-th of
-        ``domains_``, left out.
+        ``domains_``, left out. ``used_by_predict`` marks the one for domains without rows.
     preparation_ : fitted transformer or None
         What rows go through; ``coef_`` and ``n_features_in_`` are of the features it gives.
     coef_, intercept_, classes_, domains_, moments_, adjustments_, adjustment_, solution_, n_iter_

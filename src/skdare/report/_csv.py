@@ -98,6 +98,21 @@ def _group(group: SummaryGroup) -> Iterator[GroupRow]:
             yield from _grid("main on reserved rows", group.main.reserved)
         if group.main.rmse:
             yield from _grid("main", group.main.rmse)
+        for grid in group.main.further.values():
+            yield from _grid("main", grid)
+        for head, by_domain in group.main.chosen.items():
+            for domain, strategies in by_domain.items():
+                for strategy, trials in strategies.items():
+                    metric = group.main.grid.metric
+                    yield (
+                        "main",
+                        metric,
+                        None,
+                        head,
+                        domain,
+                        f"trials that chose {strategy}",
+                        trials,
+                    )
     studies: dict[str, Grid | Sweep | None] = {
         "ceiling": group.ceilings,
         NETWORK: group.networks,

@@ -23,6 +23,8 @@ def render(document: Document) -> str:
 
 def _section(section: Section, level: str) -> list[str]:
     blocks = [_escape(" ".join(section.verdict))] if section.verdict else []
+    if section.remarks:
+        blocks.append("\n".join(f"- {_escape(remark)}" for remark in section.remarks))
     for part in section.parts:
         # Figures are left out here, and so is a part that has nothing else; a heading stays.
         if part.tables or part.text or part.facts or not part.plots:

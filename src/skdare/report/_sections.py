@@ -6,7 +6,13 @@ from skdare.report._conditions import condition_part, failure_parts
 from skdare.report._document import Document, Section, SectionPart
 from skdare.report._figure_one import belongs_in_report, first_figure
 from skdare.report._grids import estimate_cell, kind_of_trials
-from skdare.report._main_study import comparison_part, gains_plot, rmse_part, scores_part
+from skdare.report._main_study import (
+    comparison_part,
+    further_part,
+    gains_plot,
+    rmse_part,
+    scores_part,
+)
 from skdare.report._method import method_notes
 from skdare.report._names import Naming
 from skdare.report._numbers import NONE, scale_of
@@ -48,6 +54,8 @@ def _section(group: SummaryGroup, label: Naming, prefix: str) -> Section:
     ceilings = group.ceilings or group.networks
     if group.main:
         parts.append(scores_part(group, group.main, label))
+        if group.main.further:
+            parts.append(further_part(group.main, label))
     if ceilings and (first or not group.main):
         shown = (first.plot,) if first else plots
         parts.append(ceiling_part(group, label, shown, folded=False))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from skdare.bench import Record
-from skdare.bench._record import NOTHING
+from skdare.bench._record import METRIC, NOTHING
+from skdare.datasets._natural import natural
 from skdare.report.summary.grid import Grid, gather
 from skdare.report.summary.statistics import (
     Marks,
@@ -88,6 +90,10 @@ class MainStudy:
     reserved : Grid or None
         The metric on the reserved rows, on which ceilings are scored.
     rmse : Grid or None
+    further : mapping from metric to Grid
+        Metrics beside that of ``grid``, on the same rows.
+    chosen : mapping from head to held-out domain to strategy to the number of trials
+        What heads that choose chose.
     """
 
     grid: Grid
@@ -97,6 +103,8 @@ class MainStudy:
     comparison: Comparison
     reserved: Grid | None
     rmse: Grid | None
+    further: Mapping[str, Grid]
+    chosen: Mapping[str, Mapping[str, Mapping[str, int]]]
 
     @property
     def competitors(self) -> tuple[str, ...]:
@@ -120,7 +128,26 @@ def main_study(records: Sequence[Record]) -> MainStudy:
         _comparison(grid, baseline, records, uses),
         reserved if np.isfinite(reserved.S).any() else None,
         rmse if np.isfinite(rmse.S).any() else None,
+        _further(records, grid),
+        _chosen(records),
     )
+
+
+def _further(records: Sequence[Record], grid: Grid) -> dict[str, Grid]:
+    """A grid for each further metric, in order of appearance."""
+    names = dict.fromkeys(name for r in records for name in r.values if name.startswith(METRIC))
+    metrics = {name: name.removeprefix(METRIC) for name in names}
+    return {m: gather(records, name, metric=m, like=grid) for name, m in metrics.items()}
+
+
+def _chosen(records: Sequence[Record]) -> dict[str, dict[str, Counter[str]]]:
+    """How often heads that choose chose which strategy, by held-out domain."""
+    chosen: dict[str, dict[str, Counter[str]]] = {}
+    for r in sorted(records, key=lambda r: natural(r.held_out)):
+        if r.ok and "chosen" in r.values:
+            of_head = chosen.setdefault(r.head, {})
+            of_head.setdefault(r.held_out, Counter())[str(r.values["chosen"])] += 1
+    return chosen
 
 
 def _competitors(heads: tuple[str, ...], uses: Mapping[str, str]) -> tuple[str, ...]:

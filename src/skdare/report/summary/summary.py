@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from skdare.bench import Record
-from skdare.bench._record import ABLATION, LABELS, METRICS, NETWORK
+from skdare.bench._metrics import METRICS
+from skdare.bench._record import ABLATION, LABELS, NETWORK
 from skdare.report.summary.conditions import Conditions, conditions, occurring
 from skdare.report.summary.grid import Grid, LineOf, Sweep, gather, sweep
 from skdare.report.summary.main_study import MainStudy, main_study
@@ -112,7 +113,7 @@ def _group(records: Sequence[Record], unfinished: int | None) -> SummaryGroup:
         data=first.data,
         protocol=first.protocol,
         task=first.task,
-        metric=METRICS[first.task],
+        metric=next((r.metric for r in [first, *records] if r.metric in METRICS), first.metric),
         main=main_study(main) if main else None,
         ceilings=_grid(studies.get("ceiling")),
         networks=_grid(studies.get(NETWORK)),
