@@ -16,8 +16,8 @@ _OFFERING = ("skdare.heads", "skdare.adapting", "skdare.model_io", "skdare.expor
 # What is public beside the names here: the names in `__all__` of these modules. All else may change
 # in any release.
 _PUBLIC_MODULES = (
-    *("bench", "datasets", "diagnosis", "engines", "features"),
-    *("report", "solvers", "theory", "whitening"),
+    *("bench", "checking", "datasets", "diagnosis", "engines"),
+    *("features", "report", "solvers", "theory", "whitening"),
 )
 
 

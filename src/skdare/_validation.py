@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_feature_names, assert_all_finite, validate_data
 
 from skdare._input_error import InputError as InputError
 from skdare.arrays import (
@@ -54,6 +53,8 @@ def check_features(estimator: Any, X: Array, *, reset: bool, min_rows: int = 1) 
 
     Rows on disk or on another machine stay there, and are read once, chunk by chunk.
     """
+    from sklearn.utils.validation import _check_feature_names, validate_data
+
     if not is_foreign(X) and not isinstance(X, RowReader):
         X = validate_data(
             estimator,
@@ -96,11 +97,7 @@ def _check_range(estimator: Any, X: Array, *, fitted: bool) -> None:
         return
     largest = column_reach(X)
     if not np.isfinite(largest).all():
-        if not is_foreign(X) and not isinstance(X, RowReader):  # in scikit-learn's own words
-            assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
-        raise InputError(
-            "Input X contains NaN or infinity", "impute or drop those rows first", argument="X"
-        )
+        raise InputError(*_not_finite(estimator, largest, fitted=fitted), argument="X")
     column = int(np.flatnonzero(largest > limit)[0])
     raise InputError(
         f"{feature_name(estimator, column)} reaches {largest[column]:.1e} in absolute value, and "
@@ -111,6 +108,20 @@ def _check_range(estimator: Any, X: Array, *, fitted: bool) -> None:
         else "divide it by a constant, or standardise it",
         argument="X",
     )
+
+
+def _not_finite(estimator: Any, largest: np.ndarray, *, fitted: bool) -> tuple[str, str]:
+    """Where NaN or infinity is, by the largest entry of each column, and what to do."""
+    column = int(np.flatnonzero(~np.isfinite(largest))[0])
+    name = feature_name(estimator, column)
+    if not np.isnan(largest).any():
+        return f"Input X contains infinity, first in {name}", "correct or drop those rows"
+    what = f"Input X contains NaN, first in {name}"
+    if fitted:
+        return what, "fill missing values as before the fit, or drop those rows"
+    if "preparation" in estimator.get_params():
+        return what, "fill missing values with preparation=SimpleImputer(), or drop those rows"
+    return what, "fill missing values with SimpleImputer() in a Pipeline, or drop those rows"
 
 
 def feature_name(estimator: Any, column: int) -> str:
@@ -190,8 +201,8 @@ def _encode(values: Any, name: str) -> tuple[list[Hashable], np.ndarray]:
             "use strings, numbers or tuples",
             argument=name,
         ) from error
-    if any(_is_missing(label) for label in distinct):
-        row = next(i for i, label in enumerate(values) if _is_missing(label))
+    if any(is_missing(label) for label in distinct):
+        row = next(i for i, label in enumerate(values) if is_missing(label))
         raise InputError(
             f"{name} has no label in row {row}", "label or drop that row", argument=name
         )
@@ -223,7 +234,8 @@ def distinct_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return distinct.astype(values.dtype), places[offsets]
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
+    """Whether a label stands for nothing: None, NaN, or another that equals not even itself."""
     try:
         return label is None or bool(label != label)
     except TypeError:  # pandas' NA compares to nothing

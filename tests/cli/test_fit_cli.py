@@ -143,3 +143,20 @@ def test_columns_of_a_data_frame_are_remembered_until_the_next_fit(data, tmp_pat
 def test_a_table_without_domains_is_read_as_one(data):
     np.savez("none.npz", X=data.X, y=data.y)
     assert set(read("none.npz", domains="").domains) == {"all"}
+
+
+def test_a_graph_of_a_head_that_fills_and_scales_labels_as_predict_does(data):
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    X = data.X.astype(np.float32)
+    X[::4, 2] = np.nan
+    np.savez("holes.npz", X=X, y=data.y, domain=data.domains, feature_names=data.feature_names)
+    preparation = ("--impute", "median", "--standardize", "--clip", "2")
+    run_ok("fit", "holes.npz", "--head", "dare", *preparation, "--quiet")
+    run_ok("export", "head.safetensors", "--out", "head.onnx")
+    session = runtime.InferenceSession("head.onnx")
+    labels = session.run(["label"], {"X": X})[0].tolist()
+    lines = run_ok("predict", "head.safetensors", "holes.npz").stdout.splitlines()[1:]
+    assert labels == [line.split(",")[1] for line in lines]
+    names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])
+    assert names == data.feature_names

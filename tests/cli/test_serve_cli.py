@@ -727,7 +727,7 @@ MISTAKES = [
     (["diagnose", "head.safetensors", "--new", "ward7.npz", "--clip", "3"], "fitted already"),
     (["diagnose", "erm.safetensors", "--new", "ward7.npz"], "knows no domains"),
     (["export", "head.safetensors", "--out", "head.xyz"], "cannot choose the format of head.xyz"),
-    (["export", "clipped.safetensors", "--out", "head.onnx"], "only a StandardScaler"),
+    (["export", "clipped.safetensors", "--out", "head.csv"], "only a StandardScaler"),
     (["export", "head.safetensors", "--out", "h.onnx", "--format", "torch"], "--format is torch"),
     (["diagnose", "cut.safetensors", "--new", "ward7.npz"], "it was cut off"),
     (["diagnose", "newer.safetensors", "--new", "ward7.npz"], "update skdare"),

@@ -8,16 +8,25 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 import skdare
-from skdare import AnchorRegressor, DAREClassifier, DAREClassifierCV, DARERegressor, ERMClassifier
-from skdare.export import LinearMap
+from skdare import (
+    AnchorRegressor,
+    DAREClassifier,
+    DAREClassifierCV,
+    DARERegressor,
+    DARERegressorCV,
+    ERMClassifier,
+)
+from skdare.export import LinearMap, head_to_onnx
 
 FAMILIES = ["ERM", "Reweighted", "DARE", "GroupDRO", "IRM"]
 FORMATS = {"to_onnx": "onnx", "to_torch": "torch", "to_frame": "pandas"}
@@ -375,6 +384,60 @@ def test_a_pipeline_with_other_steps_is_refused(three_classes):
     pipe = make_pipeline(SimpleImputer(), ERMClassifier()).fit(three_classes.X, three_classes.y)
     with pytest.raises(ValueError, match="SimpleImputer before the weights"):
         LinearMap.of(pipe)
+
+
+CLIP = FunctionTransformer(np.clip, kw_args={"a_min": -1.5, "a_max": 1.5})
+PREPARATIONS = {
+    "fill": SimpleImputer(),
+    "fill and scale": make_pipeline(SimpleImputer(strategy="median"), StandardScaler()),
+    "scale, fill and clip": make_pipeline(StandardScaler(), SimpleImputer(), CLIP, "passthrough"),
+    "constant, clip below": make_pipeline(
+        SimpleImputer(strategy="constant", fill_value=2.0),
+        StandardScaler(with_mean=False),
+        FunctionTransformer(np.clip, kw_args={"min": -1.0, "max": None}),
+        StandardScaler(with_std=False),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), list(zip(PREPARATIONS, 2 * ["in the head", "in a pipeline"], strict=True))
+)
+def test_a_graph_prepares_rows_as_the_head_does(problem, name, place):
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    X = problem.X.astype(np.float32).astype(np.float64)
+    X[::3, 1] = np.nan
+    X[1::4, 0] = np.nan
+    kind = DARERegressorCV if problem.task == "regression" else DAREClassifierCV
+    options = {"strategies": ("erm",), "l2": (0.1,)}
+    preparation = clone(PREPARATIONS[name])
+    if place == "in the head":
+        model = kind(preparation=preparation, **options)
+        model.fit(X, problem.y, domains=problem.domains)
+    else:
+        model = Pipeline([("before", preparation), ("head", kind(**options))])
+        model.fit(X, problem.y, head__domains=problem.domains)
+    assert_predicts_as(model, answers(session(head_to_onnx(model)), X), X)
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (SimpleImputer(add_indicator=True), "more than filling"),
+        (SimpleImputer(missing_values=-1), "more than filling"),
+        (FunctionTransformer(np.sqrt), "FunctionTransformer before the weights"),
+        (PCA(2), "PCA before the weights"),
+        (SimpleImputer(), "drops features without values"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Skipping features without any observed values")
+def test_a_preparation_without_a_graph_is_refused(step, message):
+    X = np.arange(24.0).reshape(8, 3) ** 2
+    if "drops" in message:
+        X[:, 0] = np.nan
+    pipe = make_pipeline(step, ERMClassifier()).fit(X, [0, 1] * 4)
+    with pytest.raises(ValueError, match=message):
+        head_to_onnx(pipe)
 
 
 def test_importing_loads_nothing_that_only_a_format_needs():

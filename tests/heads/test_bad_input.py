@@ -276,3 +276,26 @@ def test_a_read_only_array_can_be_fitted(regression):
     X = regression.X.copy()
     X.setflags(write=False)
     assert np.isfinite(regression.fit(DARERegressor(), X).intercept_)
+
+
+@pytest.mark.parametrize("head", [DAREClassifier(), DAREClassifierCV()])
+def test_missing_values_are_named_with_what_fills_them(head):
+    X = np.arange(40.0).reshape(20, 2)
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"contains NaN, first in feature 1; .*SimpleImputer\(\)"):
+        head.fit(X, np.arange(20) % 2, domains=np.arange(20) // 10)
+
+
+def test_one_domain_cannot_teach_how_domains_differ():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.arange(40) % 2
+    with pytest.warns(UserWarning, match="all rows are of domain 'a', and DAREClassifier cannot"):
+        DAREClassifier().fit(X, y, domains=["a"] * 40)
+    ERMClassifier().fit(X, y, domains=["a"] * 40)
+
+
+def test_classes_that_cannot_be_told_from_domains_are_warned_of():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.arange(40) // 20
+    with pytest.warns(UserWarning, match="every domain has one class only"):
+        DAREClassifier().fit(X, y, domains=y)

@@ -121,7 +121,10 @@ def test_quick_and_careful_readings_of_csv_agree(
         if package == "numpy":
             patch.setitem(sys.modules, "pyarrow", None)
         quick = as_read(path)
+    monkeypatch.setattr(_csv, "_MOST_ARROW_COLUMNS", 0)
+    cut = as_read(path)
     monkeypatch.setattr(_csv, "_plain_numbers", lambda *_: None)
+    assert cut == as_read(path)
     assert quick == as_read(path)
 
 

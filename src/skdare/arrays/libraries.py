@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,7 +11,6 @@ from typing import Any, TypeVar
 
 import array_api_compat
 import numpy as np
-from scipy import sparse
 
 from skdare.arrays.readers import RowReader
 
@@ -28,11 +28,18 @@ _PRECISION = RLock()
 _NAMESPACES: dict[type, Any] = {}
 
 
+def is_scipy_sparse(X: Array) -> bool:
+    """Whether X is a sparse matrix or array of SciPy."""
+    # Importing SciPy takes longer than `skdare check`, and until somebody has nothing is sparse.
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(X))
+
+
 def is_sparse(X: Array) -> bool:
     """Whether rows of X are sparse."""
     if type(X) is np.ndarray:  # asked for every block of rows, and by far the most common answer
         return False
-    return bool(sparse.issparse(X)) or (isinstance(X, RowReader) and X.is_sparse)
+    return is_scipy_sparse(X) or (isinstance(X, RowReader) and X.is_sparse)
 
 
 def is_foreign(X: Array) -> bool:
@@ -46,7 +53,7 @@ def namespace(X: Array) -> Any:
     """The array namespace of X; sparse matrices and rows that lie elsewhere compute in NumPy."""
     kind = type(X)
     if kind not in _NAMESPACES:
-        if sparse.issparse(X) or isinstance(X, RowReader):
+        if is_scipy_sparse(X) or isinstance(X, RowReader):
             return np
         _NAMESPACES[kind] = array_api_compat.array_namespace(X)
     return _NAMESPACES[kind]
@@ -56,7 +63,7 @@ def like(values: Array, X: Array, dtype: Any = None) -> Array:
     """``values`` as an array in X's namespace, on X's device, in ``dtype`` (default: X's)."""
     xp = namespace(X)
     dtype = work_dtype(X) if dtype is None else dtype
-    if xp is np or isinstance(X, np.ndarray) or sparse.issparse(X):
+    if xp is np or isinstance(X, np.ndarray) or is_scipy_sparse(X):
         return np.asarray(to_numpy(values) if is_foreign(values) else values, dtype=dtype)
     if type(values) is type(X) and array_api_compat.is_torch_array(X):
         return values.to(X.device, dtype)  # itself where nothing changes, and without a detour
@@ -163,7 +170,7 @@ def same_place(X: Array, Y: Array) -> bool:
 
 def work_dtype(X: Array) -> Any:
     """The dtype of products with X: float64 for float64 and integers, else float32."""
-    xp = namespace(X)
+    xp = np if isinstance(X, np.ndarray) else namespace(X)
     if X.dtype == xp.float64 or not is_floating(X):
         return xp.float64
     return xp.float32
@@ -181,7 +188,7 @@ def as_float64(values: Array) -> Array:
 
 
 def is_floating(X: Array) -> bool:
-    if isinstance(X, np.ndarray | RowReader) or sparse.issparse(X):
+    if isinstance(X, np.ndarray | RowReader) or is_scipy_sparse(X):
         return bool(X.dtype.kind == "f")
     return bool(namespace(X).isdtype(X.dtype, "real floating"))
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import array_api_compat
 import numpy as np
-from scipy import linalg, sparse
 
 from skdare.arrays.libraries import (
     Array,
     as_float64,
+    is_scipy_sparse,
     like,
     namespace,
     on_accelerator,
@@ -88,7 +88,7 @@ def _arange(F: Array) -> Array:
 
 def transposed_product(X: Array, R: Array) -> Array:
     """Xᵀ R for a chunk of rows."""
-    if sparse.issparse(X):
+    if is_scipy_sparse(X):
         return X.T @ R
     xp = namespace(X)
     step = _tile(X, R.shape[1])
@@ -110,7 +110,7 @@ def _tile(X: Array, columns: int) -> int | None:
 
 def gram(X: Array) -> Array:
     """Xᵀ X as a dense matrix."""
-    if sparse.issparse(X):
+    if is_scipy_sparse(X):
         return (X.T @ X).toarray()
     if on_accelerator(X) and X.shape[1] % _GRAM_BANDS == 0:
         return _upper_gram(X)
@@ -144,6 +144,8 @@ def largest(values: Array) -> float:
 def symmetric_eigen(S: Array) -> tuple[Array, Array]:
     """Eigenvalues, ascending, and eigenvectors of a symmetric matrix."""
     if isinstance(S, np.ndarray):
+        from scipy import linalg
+
         # SciPy's divide and conquer driver: NumPy's takes 2.5 times as long in float32.
         # SciPy 1.13 gives it too little room for a matrix of one entry.
         driver = "evd" if len(S) > 1 else "ev"

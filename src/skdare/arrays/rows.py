@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import array_api_compat
 import numpy as np
-from scipy import sparse
 
 from skdare.arrays.libraries import (
     Array,
     is_floating,
     is_foreign,
+    is_scipy_sparse,
     namespace,
     on_accelerator,
     to_numpy,
@@ -35,7 +35,7 @@ def is_within(X: Array, index: Index, limit: float) -> bool:
     if not is_floating(X):
         return True
     for _, rows in chunks(X, index):
-        values = rows.data if sparse.issparse(rows) else rows
+        values = rows.data if is_scipy_sparse(rows) else rows
         if 0 in values.shape:
             continue
         xp = namespace(values)
@@ -49,7 +49,7 @@ def column_reach(X: Array) -> np.ndarray:
     """The largest absolute entry of each column, on the host; NaN where there is one."""
     reach = np.zeros(X.shape[1])
     for _, rows in chunks(X, slice(0, X.shape[0])):
-        if sparse.issparse(rows):
+        if is_scipy_sparse(rows):
             top = abs(rows).max(axis=0).toarray().ravel()
         else:
             top = to_numpy(namespace(rows).max(namespace(rows).abs(rows), axis=0))

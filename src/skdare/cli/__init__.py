@@ -9,6 +9,7 @@ from skdare.cli._commands import Commands, Late
 
 GROUPS = {
     "Use a head": {
+        "check": "List what is odd about a table, before a fit.",
         "fit": "Fit a head to a table of features, and save it.",
         "predict": "Predict the rows of a file of any size.",
         "adapt": "Adapt a saved head to unlabelled rows of a new domain.",

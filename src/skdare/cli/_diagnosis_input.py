@@ -15,6 +15,7 @@ from skdare.bench._feature_set import without_small_domains
 from skdare.cli._options import is_given, set_options
 from skdare.cli._output import say
 from skdare.cli._saved_model import SavedModel, check_adaptable, is_saved
+from skdare.cli._table_check import say_findings
 from skdare.cli._tables import read_table, table_keys
 from skdare.cli._training_rows import check_no_missing_values, preparation_of
 from skdare.datasets import DomainData, guess_task, read_unlabelled
@@ -122,8 +123,11 @@ def _rows(
     features: str, options: dict[str, Any]
 ) -> tuple[DomainData, np.ndarray, np.ndarray | None]:
     """Training rows, rows of the new domain, and their labels where a domain is held out."""
-    table = without_small_domains(read_table(features, table_keys(options)), options["min_rows"])
-    preparation = preparation_of(options)
+    missing = "drop" if options["drop_missing"] else "refuse"
+    table = read_table(features, table_keys(options), missing=missing)
+    table = without_small_domains(table, options["min_rows"])
+    say_findings(table, options["task"], features)
+    preparation = preparation_of(options, table.X)
     held_out = options["held_out"]
     if held_out is not None:
         train = table.domains.astype(str) != held_out

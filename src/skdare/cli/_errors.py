@@ -29,6 +29,7 @@ _PARAMETERS = {
 }
 # Arguments of heads that hints name; they go through --set.
 _OF_HEADS = ("adaptation", "adjust", "centered", "shrinkage")
+_DROPPED = "missing='drop'"
 _QUOTE = "'"
 
 
@@ -82,6 +83,8 @@ def in_options(what: str, remedy: str, argument: str | None = None) -> tuple[str
 
     def as_option(match: re.Match[str]) -> str:
         prefix, name, value = match.groups()
+        if match[0] == _DROPPED and "drop_missing" in options:
+            return "--drop-missing"
         if name in options:
             text = options[name].opts[0]
             if value and not options[name].is_flag:

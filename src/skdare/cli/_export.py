@@ -44,8 +44,8 @@ def export(head: str, out: str, form: str | None, head_only: bool, as_json: bool
     onnx is a graph from features to predictions and probabilities; onnx-adaptable takes the
     whitener of a domain as an input too. torch is the state of an nn.Linear. csv has a row for
     every feature and a column for every class. skops is a plain scikit-learn estimator. A
-    standardisation becomes part of the weights; filling or clipping values cannot, and is refused
-    without --head-only.
+    standardisation becomes part of the weights. Filling and clipping of values are part of an onnx
+    graph; other formats cannot hold them, and refuse a head that does so without --head-only.
 
     \b
     Example:
@@ -106,6 +106,8 @@ def _folded(saved: SavedModel, form: str) -> Any:
     if saved.model is saved.head:
         return head
     instead = "give --head-only, and prepare rows before"
+    if form == "onnx":
+        return saved.model
     if form == "onnx-adaptable":
         raise InputError(f"{saved.path} prepares rows, and {form} cannot", instead)
     try:
@@ -117,8 +119,10 @@ def _folded(saved: SavedModel, form: str) -> Any:
     return head
 
 
-def _onnx(head: Any, file: BinaryIO) -> None:
-    file.write(head.to_onnx().SerializeToString())
+def _onnx(model: Any, file: BinaryIO) -> None:
+    from skdare.export import head_to_onnx
+
+    file.write(head_to_onnx(model).SerializeToString())
 
 
 def _onnx_adaptable(head: Any, file: BinaryIO) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skdare._input_error import InputError
 from skdare._safe_text import terminal_safe
 from skdare.cli._errors import mistakes
 from skdare.cli._options import with_options
@@ -157,23 +158,29 @@ def _store_fields(path: str) -> dict[str, Any]:
 def _table_fields(path: str, keys: dict[str, str | None]) -> dict[str, Any]:
     import numpy as np
 
-    from skdare.datasets import guess_task
+    from skdare.datasets import guess_task, read_unlabelled
 
-    data: DomainData = read_table(path, keys)
-    rows, d = data.X.shape
-    reserved = None if data.split is None else _counts(data.domains[data.split])
-    return {
-        "path": path,
-        "kind": "file",
-        "rows": rows,
-        "features": d,
-        "dtype": str(data.X.dtype),
-        "bytes": Path(path).stat().st_size,
-        "classes": np.unique(data.y).tolist() if guess_task(data.y) == "classification" else None,
-        "domains": _domains(_counts(data.domains), reserved),
-        "feature_names": data.feature_names,
-        "made": None,
-    }
+    fields: dict[str, Any] = {"path": path, "kind": "file"}
+    try:
+        data: DomainData = read_table(path, keys)
+    except InputError as error:
+        if error.argument not in ("target", "domains") or keys[error.argument] is not None:
+            raise
+        say(f"note: no {error.argument} found, so these are the features alone", err=True)
+        X = read_unlabelled(path, key=keys["features"])
+        labels: dict[str, Any] = {"classes": None, "domains": [], "feature_names": None}
+    else:
+        X = data.X
+        reserved = None if data.split is None else _counts(data.domains[data.split])
+        classes = np.unique(data.y).tolist() if guess_task(data.y) == "classification" else None
+        labels = {
+            "classes": classes,
+            "domains": _domains(_counts(data.domains), reserved),
+            "feature_names": data.feature_names,
+        }
+    rows, d = X.shape
+    fields |= {"rows": rows, "features": d, "dtype": str(X.dtype)}
+    return {**fields, "bytes": Path(path).stat().st_size, **labels, "made": None}
 
 
 def _domains(rows: Mapping[Any, int], reserved: Mapping[Any, int] | None) -> list[dict[str, Any]]:
@@ -201,14 +208,17 @@ def _text(fields: dict[str, Any]) -> list[str]:
         facts = {"store": f"{fields['path']}: version {fields['version']}, {state}", "files": files}
     dtype = _DTYPES.get(fields["dtype"], fields["dtype"])
     facts["table"] = f"{_size(fields['rows'], fields['features'])}, {dtype}"
-    facts["target"] = "numbers" if classes is None else f"{len(classes)} classes: {listed(classes)}"
+    if classes is not None:
+        facts["target"] = f"{len(classes)} classes: {listed(classes)}"
+    elif fields["domains"]:
+        facts["target"] = "numbers"
     if fields["feature_names"]:
         facts["names"] = listed(fields["feature_names"])
     lines = [f"{name:<8}{text}" for name, text in facts.items()]
     for i, (key, value) in enumerate((fields["made"] or {}).items()):
         text = value if isinstance(value, str) else json.dumps(value)
         lines.append(f"{'' if i else 'made':<8}{key}: {text}")
-    return [*lines, "", *_by_domain(fields["domains"])]
+    return [*lines, "", *_by_domain(fields["domains"])] if fields["domains"] else lines
 
 
 def _by_domain(domains: list[dict[str, Any]]) -> list[str]:

@@ -15,7 +15,7 @@ from skdare.cli._options import CLASS_WEIGHT, names, with_options
 from skdare.cli._output import JSON, as_object, say, say_rehearsing
 from skdare.cli._quantities import amount, listed, number, score_text
 from skdare.cli._saved_model import check_free
-from skdare.cli._tables import GROUPS, WITHOUT_SPLIT
+from skdare.cli._tables import DROP_MISSING, GROUPS, WITHOUT_SPLIT
 from skdare.cli._training_rows import PREPARATION, SET
 
 
@@ -49,7 +49,7 @@ from skdare.cli._training_rows import PREPARATION, SET
     help="What dare-cv chooses by  [default: accuracy, or r2]",
 )
 @CLASS_WEIGHT
-@with_options([*WITHOUT_SPLIT, GROUPS])
+@with_options([*WITHOUT_SPLIT, GROUPS, DROP_MISSING])
 @click.option(
     "--min-rows",
     type=click.IntRange(1),
@@ -115,7 +115,7 @@ def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **optio
 
         start = time.perf_counter()
         with notes(quiet), ExitStack() as stack:
-            fitting = Fitting.of(features, options, Room(out, stack))
+            fitting = Fitting.of(features, {**options, "quiet": quiet}, Room(out, stack))
             model = fitting.fit(_ignore if quiet else say_rehearsing)
             skdare.save(model, out, adaptable=options["adaptable"])
             summary = fitting.summary(out) | {"held_out": fitting.held_out_scores(model)}

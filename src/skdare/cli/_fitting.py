@@ -30,6 +30,7 @@ from skdare.cli._options import set_options
 from skdare.cli._output import say
 from skdare.cli._quantities import listed
 from skdare.cli._saved_model import size
+from skdare.cli._table_check import say_findings
 from skdare.cli._tables import option_name, read_table, table_keys
 from skdare.cli._training_rows import check_no_missing_values, preparation_of
 from skdare.datasets import DomainData, guess_task, open_table
@@ -67,7 +68,6 @@ class Fitting:
     @classmethod
     def of(cls, places: Sequence[str], options: dict[str, Any], room: Room) -> Fitting:
         """Read the table, and refuse before the fit all that can be refused before it."""
-        preparation = preparation_of(options)
         table = without_small_domains(_table(places, options, room), options["min_rows"])
         data, held_out = _apart(table, options["held_out"] or [])
         head = _unfitted_head(options["head"], options["task"] or guess_task(data.y))
@@ -85,8 +85,11 @@ class Fitting:
                 "name their column with --domains, or give --head erm, which needs none",
             )
         for domain in held_out:
-            if not preparation.impute and not isinstance(domain.X, RowReader):
+            if not options["impute"] and not isinstance(domain.X, RowReader):
                 check_no_missing_values(domain.X, "held-out")
+        if not options["quiet"]:
+            say_findings(data, options["task"], places[0])
+        preparation = preparation_of(options, data.X)
         return cls(data, head, preparation, options["rehearse"], held_out)
 
     def fit(self, progress: Callable[[str], None]) -> Any:
@@ -280,6 +283,7 @@ class Room:
 def _table(places: Sequence[str], options: dict[str, Any], room: Room) -> DomainData:
     """The rows of all files, one after the other."""
     keys = table_keys(options)
+    missing = "drop" if options["drop_missing"] else "refuse"
     if options["head"] == "erm" and keys["domains"] is None:
         keys["domains"] = _domains_of_any(places)
     files = [p for p in places if Path(p).is_file() and Path(p).suffix.lower() != ".npy"]
@@ -289,7 +293,7 @@ def _table(places: Sequence[str], options: dict[str, Any], room: Room) -> Domain
     if stays and len(files) == len(places):
         say("note: features stay on disk, in a copy beside the head during the fit", err=True)
         return table_on_disk(places, keys, room.folder())
-    tables = [_one_table(place, keys) for place in places]
+    tables = [_one_table(place, keys, missing) for place in places]
     first = tables[0]
     if len(tables) == 1:
         return first
@@ -314,7 +318,7 @@ def _domains_of_any(places: Sequence[str]) -> str | None:
     return "" if unnamed and len(unnamed) == len(places) else None
 
 
-def _one_table(place: str, keys: dict[str, str | None]) -> DomainData:
+def _one_table(place: str, keys: dict[str, str | None], missing: str) -> DomainData:
     if (Path(place) / MANIFEST).exists():
         for key, value in keys.items():
             if value is not None:
@@ -325,7 +329,7 @@ def _one_table(place: str, keys: dict[str, str | None]) -> DomainData:
         return open_table(place)
     if Path(place).suffix.lower() == ".npy":
         return _arrays(place, keys)
-    return read_table(place, keys)
+    return read_table(place, keys, missing=missing)
 
 
 def _arrays(place: str, keys: dict[str, str | None]) -> DomainData:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,9 @@ from skdare.cli._bench_choices import (
 )
 from skdare.cli._config import CONFIG
 from skdare.cli._output import JSON
-from skdare.cli._tables import GROUPS, TABLE, option_name, read_table, table_keys
+from skdare.cli._table_check import say_findings, standardizes
+from skdare.cli._tables import DROP_MISSING, GROUPS, TABLE, option_name, read_table, table_keys
+from skdare.cli._training_rows import PREPARATION
 
 if TYPE_CHECKING:
     from skdare.bench._feature_set import Data
@@ -104,9 +106,8 @@ _SHARED = [
     click.option("--task", type=click.Choice(TASKS), help="What y is  [default: guessed]"),
     *TABLE,
     GROUPS,
-    click.option("--impute", type=click.Choice(["median"]), help="Fill missing values."),
-    click.option("--standardize/--no-standardize", help="By the training rows' mean and spread."),
-    click.option("--clip", type=float, help="Limit standardised values to this."),
+    DROP_MISSING,
+    *PREPARATION,
     METRIC,
     CLASS_WEIGHT,
     click.option("--aside", type=float, help="Share of each domain set aside" + usual("aside")),
@@ -173,15 +174,23 @@ def is_given(name: str) -> bool:
 def plan_arguments(options: dict[str, Any]) -> dict[str, Any]:
     """Arguments of a plan that the options stand for; the features are read here."""
     from skdare.bench import Settings
+    from skdare.datasets import DomainData
 
-    settings = {
-        f.name: options[f.name] for f in fields(Settings) if options.get(f.name) is not None
-    }
-    if "metrics" in settings:
-        settings["metrics"] = tuple(settings["metrics"])
+    given = {f.name: options[f.name] for f in fields(Settings) if options.get(f.name) is not None}
+    if "metrics" in given:
+        given["metrics"] = tuple(given["metrics"])
+    settings = Settings(**given)
     arguments = {name: options[name] for name in ("trials", "name", "task", "held_out", "min_rows")}
-    arguments |= {"settings": Settings(**settings), "options": head_options(options["set"])}
-    arguments["data"] = _tables(options["features"], options)
+    arguments["options"] = head_options(options["set"])
+    data = _tables(options["features"], options)
+    table = data if isinstance(data, DomainData) else next(iter(data.values()))
+    quiet = options["quiet"]
+    if not quiet:
+        say_findings(table, options["task"], options["features"][0].split("=", 1)[-1])
+    # The paper's features come from one network, and its protocol takes them as they are.
+    if settings.protocol != "paper":
+        settings = replace(settings, standardize=standardizes(options, table.X, quiet=quiet))
+    arguments |= {"data": data, "settings": settings}
     if options["pretrained"]:
         arguments["pretrained"] = _tables(options["pretrained"], options)
     # Several files have no name in common but that of their folder; stores are read under theirs.
@@ -195,17 +204,19 @@ def plan_arguments(options: dict[str, Any]) -> dict[str, Any]:
 def _tables(places: Sequence[str], options: dict[str, Any]) -> Data:
     """One table, one for each held-out domain (DOMAIN=PATH), or one for each trial too."""
     keys = table_keys(options)
+    missing = "drop" if options["drop_missing"] else "refuse"
     # A path may hold an equals sign of its own.
     pairs = [("", place) if Path(place).exists() else place.split("=", 1) for place in places]
     named = [pair for pair in pairs if len(pair) == 2 and pair[0]]
     if not named and len(places) == 1:
-        reader = _read_stores if _has_stores(places[0]) else read_table
-        return reader(places[0], keys)
+        if _has_stores(places[0]):
+            return _read_stores(places[0], keys)
+        return read_table(places[0], keys, missing=missing)
     if len(named) != len(places):
         raise InputError(
             f"{len(places)} files are given", "name the held-out domain of each, as in art=a.npz"
         )
-    return {domain: read_table(path, keys) for domain, path in named}
+    return {domain: read_table(path, keys, missing=missing) for domain, path in named}
 
 
 def _has_stores(place: str) -> bool:

@@ -32,6 +32,9 @@ TABLE = [
 ]
 # Where all rows are used, and a split is named only so that it is not taken for a feature.
 WITHOUT_SPLIT = [*TABLE[:-1], click.option("--split", help="Key or column to leave unused.")]
+DROP_MISSING = click.option(
+    "--drop-missing", is_flag=True, help="Leave out rows without a label or a domain."
+)
 
 
 def option_name(key: str) -> str:
@@ -47,9 +50,13 @@ def table_keys(options: dict[str, Any]) -> dict[str, str | None]:
     return {"features": options["feature_key"], **keys}
 
 
-def read_table(path: str, keys: dict[str, str | None], *, streamed: bool = False) -> DomainData:
+def read_table(
+    path: str, keys: dict[str, str | None], *, streamed: bool = False, missing: str = "refuse"
+) -> DomainData:
     """Table of features in a file, or a stream over it; warnings become notes."""
     from skdare.datasets import read, stream_table
 
     with notes():
-        return (stream_table if streamed else read)(path, **keys)
+        if streamed:
+            return stream_table(path, **keys)
+        return read(path, **keys, missing=missing)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skdare.cli._table_check import standardizes
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -20,16 +22,22 @@ SET = click.option(
 )
 PREPARATION = [
     click.option("--impute", type=click.Choice(["median"]), help="Fill missing values."),
-    click.option("--standardize", is_flag=True, help="By the training rows' mean and spread."),
+    click.option(
+        "--standardize/--no-standardize",
+        default=None,
+        help="By the training rows' mean and spread  [default: where one feature's spread is over "
+        "a hundred times the median one]",
+    ),
     click.option("--clip", type=float, help="Limit standardised values to this."),
 ]
 
 
-def preparation_of(options: dict[str, Any]) -> Preparation:
-    """The preparation that the options ask for."""
+def preparation_of(options: dict[str, Any], X: Any) -> Preparation:
+    """The preparation that the options ask for, or else that the features need."""
     from skdare.bench._preparation import Preparation
 
-    return Preparation(options["impute"], options["standardize"], options["clip"])
+    standardize = standardizes(options, X, quiet=bool(options.get("quiet")))
+    return Preparation(options["impute"], standardize, options["clip"])
 
 
 def check_no_missing_values(X: np.ndarray, which: str) -> None:

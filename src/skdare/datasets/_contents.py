@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-_LISTED = 20
+_LISTED = 10
 # An array by its name, or columns of a table side by side, as one matrix.
 Key = str | tuple[str, ...]
 Load = Callable[[list[Any]], list[np.ndarray]]
@@ -33,7 +33,11 @@ class ArrayInfo:
         return self.dtype.kind in "biuf"
 
     def __str__(self) -> str:
-        return f"{self.shape} {'str' if self.dtype.kind in 'SU' else self.dtype}"
+        kind = "number" if self.numeric else "text" if self.dtype.kind in "SU" else "other value"
+        if not self.shape:
+            return f"one {kind}"
+        size = " × ".join(f"{length:,}" for length in self.shape)
+        return f"{size} {kind}s"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +63,8 @@ class Contents:
     feature_names : list of str, optional
     made : mapping, optional
         How the features were made.
+    place : callable, optional
+        From the number of a row to what errors call it, such as its line.
     """
 
     path: Path
@@ -69,6 +75,7 @@ class Contents:
     names: Mapping[str, Sequence[Any] | None] = field(default_factory=dict)
     feature_names: list[str] | None = None
     made: Mapping[str, Any] | None = None
+    place: Callable[[int], str] | None = None
 
     def visit(self, keys: list[Any], rows: int) -> Iterator[list[np.ndarray]]:
         """All rows of these arrays in order, at most ``rows`` at a time."""
@@ -80,10 +87,17 @@ class Contents:
             yield [values[start : start + rows] for values in loaded]
 
     def listing(self) -> str:
-        """The names with shapes and dtypes, for errors."""
-        shown = [f"{key} {entry}" for key, entry in islice(self.entries.items(), _LISTED)]
+        """The first few names, and of arrays what they hold, for errors."""
+        shown = [self._named(key) for key in islice(self.entries, _LISTED)]
         more = len(self.entries) - _LISTED
-        return (", ".join(shown) or "nothing") + (f" and {more} more" if more > 0 else "")
+        return (", ".join(shown) or "nothing") + (f", … and {more} more" if more > 0 else "")
+
+    def _named(self, key: str) -> str:
+        entry = self.entries[key]
+        # Of columns, which all have as many rows, only text is worth a word.
+        if self.tabular and len(entry.shape) == 1:
+            return key if entry.numeric else f"{key} (text)"
+        return f"{key} ({entry})"
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """CSV: read as one stream of blocks of rows, of which a table in memory is the concatenation.
 
 A block has its columns of numbers side by side, and its columns of text as lists of cells. Lines
-without quotes are cut into cells only where their text is wanted, and the numbers between are
-parsed in one go; every other line goes through Python's csv module. Both give the same numbers.
+without quotes go to pyarrow where it is installed and there are not very many columns; else they
+are cut into cells only where their text is wanted, and the numbers between are parsed in one go.
+Every other line goes through Python's csv module. All give the same numbers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from skdare.datasets._arrow import table_values
 from skdare.datasets._contents import (
     LABEL_KEYS,
     ArrayInfo,
@@ -56,8 +58,39 @@ _NEAR_THE_END = 64
 _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _PADDED_NUMBER = re.compile(r"-?0[0-9]+")
 
+# pyarrow takes some microseconds for each column of a block, however few rows it has.
+_MOST_ARROW_COLUMNS = 4096
+
+
+class PlainBlock:
+    """Lines of bytes without quotes, of which blank ones do not count.
+
+    Parameters
+    ----------
+    raw : bytes
+        The lines, each with its end but perhaps the last.
+    """
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        self._rows: int | None = None
+
+    def __len__(self) -> int:
+        if self._rows is None:
+            self._rows = len(self.lines())
+        return self._rows
+
+    def counted(self, rows: int) -> None:
+        """Take note of the number of rows, which a parser has found without cutting lines."""
+        self._rows = rows
+
+    def lines(self) -> list[bytes]:
+        """The lines without their ends."""
+        return [line for line in self.raw.replace(b"\r\n", b"\n").split(b"\n") if line]
+
+
 # Rows before they are parsed: lines of bytes without quotes, or lists of cells.
-RawRows = list[Any]
+RawRows = PlainBlock | list[list[str]]
 
 
 def read_csv(path: Path, is_label: Callable[[str], bool]) -> Contents:
@@ -73,7 +106,13 @@ def read_csv(path: Path, is_label: Callable[[str], bool]) -> Contents:
     entries = {
         name: ArrayInfo(shape, dtypes.get(name, block.numbers.dtype)) for name in table.header
     }
-    return Contents(path, entries, lambda keys: [block.values(key) for key in keys], tabular=True)
+    return Contents(
+        path,
+        entries,
+        lambda keys: [block.values(key) for key in keys],
+        tabular=True,
+        place=table.place,
+    )
 
 
 def stream_csv(path: str | Path, is_text: Callable[[str], bool]) -> Contents:
@@ -201,10 +240,16 @@ class CsvTable:
         """The number of first rows that were looked at, and the columns that are text there."""
         most = min(_FIRST_ROWS, max(1, _FIRST_CELLS // len(self.header)))
         if self._stdin is None:
-            rows: RawRows = next((block for _, block in self._raw_blocks()), [])[:most]
+            block = next((block for _, block in self._raw_blocks()), [])
+            rows: RawRows = (
+                PlainBlock(b"\n".join(block.lines()[:most]))
+                if isinstance(block, PlainBlock)
+                else block[:most]
+            )
         else:
-            rows = list(islice(self._stdin, most))
-            self._stdin = chain(rows, self._stdin)
+            cells = list(islice(self._stdin, most))
+            self._stdin = chain(cells, self._stdin)
+            rows = cells
         try:
             self._parser(text, self.header).parse(rows, 0)
         except _NotNumbers as error:
@@ -248,7 +293,7 @@ class CsvTable:
     def _raw_blocks(self, most: int = _ROWS_AT_A_TIME) -> Iterator[tuple[int, RawRows]]:
         """Rows after the header, some at a time, and how many came before them.
 
-        They are lines of bytes until one is quoted, and lists of cells from there on.
+        They are blocks of lines until one is quoted, and lists of cells from there on.
         """
         start = 0
         cells = self._stdin
@@ -257,13 +302,13 @@ class CsvTable:
                 header = file.readline().rstrip(b"\r\n")
                 plain = header and header.count(b'"') % 2 == 0 and b"\r" not in header
                 while plain:
-                    lines = file.readlines(_BYTES_AT_A_TIME)
-                    if not lines:
+                    raw = file.read(_BYTES_AT_A_TIME)
+                    if not raw:
                         return
-                    rows = _plain_lines(lines)
+                    rows = _plain_block(raw + file.readline())
                     if rows is None:
                         break
-                    if rows:
+                    if rows.raw.strip(b"\r\n"):
                         yield start, rows
                     start += len(rows)
             cells = islice(self._cells(), 1 + start, None)
@@ -298,12 +343,15 @@ def _split(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     return filter(None, csv.reader(lines, delimiter=delimiter, strict=True))
 
 
-def _plain_lines(lines: list[bytes]) -> list[bytes] | None:
-    """Lines without their ends, blank ones left out; None where one is quoted or ends oddly."""
-    whole = b"".join(lines).replace(b"\r\n", b"\n")
-    if any(odd in whole for odd in (b'"', b"\r", b"\0")):
+def _plain_block(raw: bytes) -> PlainBlock | None:
+    """Whole lines as a block; None where one is quoted or ends oddly."""
+    if b'"' in raw or b"\0" in raw:
         return None
-    return [line for line in whole.split(b"\n") if line]
+    if b"\r" in raw:
+        codes = np.frombuffer(raw + b" ", np.uint8)
+        if np.any(codes[1:][codes[:-1] == ord("\r")] != ord("\n")):
+            return None
+    return PlainBlock(raw)
 
 
 class _BlockParser:
@@ -339,12 +387,14 @@ class _BlockParser:
 
     def parse(self, rows: RawRows, start: int) -> CsvBlock:
         """A block of these rows; ``start`` rows came before."""
-        if rows and isinstance(rows[0], bytes):
-            block = self._cut(rows) if self._cuts_lines else None
+        if isinstance(rows, PlainBlock):
+            block = self._arrow(rows)
+            if block is None and self._cuts_lines:
+                block = self._cut(rows.lines())
             if block is not None:
                 return block
             with reading(self.table.path, _KIND):
-                text = b"\n".join(rows).decode("utf-8")
+                text = rows.raw.decode("utf-8")
                 rows = list(_split(StringIO(text, newline=""), self.table.delimiter))
         return self._split_all(rows, start)
 
@@ -364,6 +414,27 @@ class _BlockParser:
             dict(zip(names, text, strict=True)),
             rows,
         )
+
+    def _arrow(self, rows: PlainBlock) -> CsvBlock | None:
+        """Parse a block with pyarrow; None where it is not installed, or more care is needed."""
+        # C has numbers such as nan(1).
+        if not self.numeric or self.width > _MOST_ARROW_COLUMNS or b"(" in rows.raw:
+            return None
+        try:
+            from pyarrow import ArrowInvalid
+        except ImportError:
+            return None
+        names = list(map(str, range(self.width)))
+        numbers = tuple(names[j] for j in self.numeric)
+        text = [names[j] for j in self.text]
+        try:
+            table = _arrow_table(rows.raw, self.table.delimiter, names, numbers, text)
+        except ArrowInvalid:
+            return None
+        rows.counted(table.num_rows)
+        (values,) = table_values(table, [numbers], self.table.path)
+        cells = ([cell.strip() for cell in table.column(name).to_pylist()] for name in text)
+        return self._block(values, cells, table.num_rows)
 
     def _cut(self, lines: list[bytes]) -> CsvBlock | None:
         """Cut lines at their ends only; None where they need more care."""
@@ -462,23 +533,43 @@ def _plain_numbers(text: bytes, delimiter: bytes, count: int) -> np.ndarray | No
     if b"(" in text:  # C has numbers such as nan(1)
         return None
     try:
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
+        from pyarrow import ArrowInvalid
     except ImportError:
         return _numpy_numbers(text, delimiter, count)
-    lines = pa.py_buffer(text.replace(delimiter, b"\n") + b"\n")
+    lines = text.replace(delimiter, b"\n") + b"\n"
     try:
-        column = arrow_csv.read_csv(
-            pa.BufferReader(lines),
-            read_options=arrow_csv.ReadOptions(column_names=["x"], use_threads=False),
-            parse_options=arrow_csv.ParseOptions(quote_char=False, ignore_empty_lines=False),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types={"x": pa.float64()}, null_values=list(MISSING)
-            ),
-        ).column(0)
-    except pa.ArrowInvalid:
+        column = _arrow_table(lines, ",", ["x"], ["x"], blank=True).column(0)
+    except ArrowInvalid:
         return None
     return column.to_numpy() if len(column) == count else None
+
+
+def _arrow_table(
+    raw: bytes,
+    delimiter: str,
+    names: Sequence[str],
+    numbers: Sequence[str],
+    text: Sequence[str] = (),
+    *,
+    blank: bool = False,
+) -> Any:
+    """Columns of lines without quotes; ``blank`` lines count, where they do."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    types = {name: pa.float64() for name in numbers} | {name: pa.string() for name in text}
+    # In one block, so that the columns of numbers lie in one piece.
+    whole = {"use_threads": False, "block_size": len(raw) + 1}
+    return arrow_csv.read_csv(
+        pa.BufferReader(pa.py_buffer(raw)),
+        read_options=arrow_csv.ReadOptions(column_names=names, **whole),
+        parse_options=arrow_csv.ParseOptions(
+            delimiter=delimiter, quote_char=False, ignore_empty_lines=not blank
+        ),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=types, include_columns=list(types), null_values=list(MISSING)
+        ),
+    )
 
 
 def _numpy_numbers(text: bytes, delimiter: bytes, count: int) -> np.ndarray | None:

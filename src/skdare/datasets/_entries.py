@@ -11,11 +11,14 @@ import numpy as np
 
 from skdare._validation import InputError, warn
 from skdare.datasets._contents import Contents, Key, TableArrays
-from skdare.datasets._roles import NAMES
+from skdare.datasets._roles import MISSING, NAMES
 
 LABELS = ("target", "domains", "split", "groups")
 _OPTIONAL = ("split", "groups")
 LABEL_NAMES = {name for role in LABELS for name in NAMES[role]}
+_NAMED = 5
+# A column of which this share of cells is not a number was meant to be one.
+_FEW_BAD = 0.1
 _WILDCARDS = frozenset("*?[")
 _ROW_NUMBERS = {"id", "index", "unnamed: 0", "__index_level_0__"}
 
@@ -93,7 +96,7 @@ def _only(contents: Contents, role: str, candidates: list[str]) -> str | None:
     if len(candidates) > 1:
         raise InputError(
             f"{contents.path} has {len(candidates)} candidates for {role}: "
-            f"{', '.join(f'{k} {contents.entries[k]}' for k in candidates)}",
+            f"{', '.join(f'{k} ({contents.entries[k]})' for k in candidates)}",
             f"name one with {role}=",
             argument=role,
         )
@@ -107,9 +110,18 @@ def named_entry(contents: Contents, role: str, key: str | None) -> str:
     absent = f"no {role} found" if key is None else f"no {key!r} for {role}"
     raise InputError(
         f"{absent} in {contents.path}: it has {contents.listing()}",
-        f"name one with {role}=",
+        f"{_guess(key, contents)}name one with {role}=",
         argument=role,
     )
+
+
+def _guess(key: str | None, contents: Contents) -> str:
+    """The name that may have been meant, as a question; nothing where none is close."""
+    from difflib import get_close_matches
+
+    names = {name.lower(): name for name in contents.entries}
+    close = get_close_matches((key or "").lower(), names, n=1)
+    return f"did you mean {names[close[0]]!r}? if not, " if close else ""
 
 
 def columns_of(contents: Contents, pattern: str | None, used: set[str]) -> list[str]:
@@ -122,10 +134,33 @@ def columns_of(contents: Contents, pattern: str | None, used: set[str]) -> list[
         if not _WILDCARDS.isdisjoint(part):
             matching = [k for k in contents.entries if fnmatchcase(k, part) and k not in used]
         chosen |= dict.fromkeys(matching or [named_entry(contents, "features", part)])
-    text = [key for key in chosen if not contents.entries[key].numeric]
-    if text:
-        raise ValueError(f"column {text[0]!r} of {contents.path} is text; features are numbers")
+    text = next((key for key in chosen if not contents.entries[key].numeric), None)
+    if text is not None:
+        where = _first_text(contents, text)
+        raise ValueError(
+            f"column {text!r} of {contents.path} is text{where and f', {where}'}; features are "
+            "numbers"
+        )
     return list(chosen)
+
+
+def _first_text(contents: Contents, key: str) -> str:
+    """Where a column of a CSV file that mostly has numbers has something else; else nothing."""
+    if contents.place is None or contents.entries[key].dtype.kind not in "SU":
+        return ""
+    cells = contents.load([key])[0].tolist()
+    bad = [row for row, cell in enumerate(cells) if not _is_number(cell)]
+    if len(bad) > _FEW_BAD * len(cells):
+        return ""
+    return f"for {contents.place(bad[0])} has {cells[bad[0]]!r}" if bad else ""
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return cell.strip() in MISSING
+    return True
 
 
 def named_columns(contents: Contents, names: Sequence[str]) -> list[str]:
@@ -153,9 +188,11 @@ def _numeric_columns(contents: Contents, used: set[str]) -> list[str]:
     numeric = set(chosen)
     left = [key for key in others if key not in numeric]
     if left:
+        spoilt = next(filter(None, (_first_text(contents, key) for key in left[:_NAMED])), "")
         warn(
-            f"{contents.path}: {', '.join(left[:5])}{' and others' * (len(left) > 5)} left out of "
-            "the features, being text or labels; name columns with features= to choose"
+            f"{contents.path}: {', '.join(left[:_NAMED])}{' and others' * (len(left) > _NAMED)} "
+            f"left out of the features, being text or labels{spoilt and f' ({spoilt})'}; name "
+            "columns with features= to choose"
         )
     return chosen
 

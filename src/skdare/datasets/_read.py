@@ -43,6 +43,7 @@ def read(
     domains: str | None = None,
     split: str | None = None,
     groups: str | None = None,
+    missing: str = "refuse",
 ) -> DomainData:
     """Read features, targets and domain labels from a file or a feature store.
 
@@ -71,6 +72,8 @@ def read(
         reserved rows. Default: split or fold where there is one; ``""``: none.
     groups : str, optional
         The patient, song or specimen that each row is of. Default: none.
+    missing : "refuse", "drop" or "keep"
+        What to do with rows that have no label or no domain. They are kept for `check_data` alone.
 
     Returns
     -------
@@ -102,7 +105,8 @@ def read(
         arrays[role] = load_entries(contents, chosen)
         if (names := contents.names.get(role)) is not None:
             arrays[role] = decode(arrays[role], names, where[role])
-    data = assemble(arrays, where, stem(path), feature_names_of(contents, keys["features"]))
+    feature_names = feature_names_of(contents, keys["features"])
+    data = assemble(arrays, where, stem(path), feature_names, missing)
     return _named(replace(data, made=contents.made), keys)
 
 

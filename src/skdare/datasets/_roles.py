@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdare._validation import InputError
+from skdare._validation import InputError, check_choice, warn
 from skdare.arrays import chunks
 from skdare.datasets._domain_data import DomainData
 
@@ -24,6 +24,8 @@ NAMES = {
 ONE_DOMAIN = "all"
 """What the domain is called where a table has none."""
 MISSING = ("", "NA", "nan", "NaN", "?")
+# What every row must have, where the table has it at all.
+_NEEDED = ("target", "domains", "groups")
 _RESERVED = {
     **dict.fromkeys(("0", "false", "train", "in"), False),
     **dict.fromkeys(("1", "true", "test", "val", "valid", "validation", "out"), True),
@@ -35,11 +37,15 @@ def assemble(
     where: Mapping[str, str],
     name: str = "",
     feature_names: list[str] | None = None,
+    missing: str = "refuse",
 ) -> DomainData:
     """Checked data from one array per role; ``where`` is what errors call each of them.
 
-    Domains and split may be absent.
+    Domains and split may be absent. Rows without label or domain are refused; with
+    ``missing="drop"`` they are left out, and with ``missing="keep"`` they stay, for who looks at
+    the table as it is.
     """
+    check_choice("missing", missing, ("refuse", "drop", "keep"))
     X = features_matrix(arrays["features"], where["features"])
     labels = {role: _labels(arrays[role], where[role]) for role in arrays if role != "features"}
     rows = {where["features"]: len(X)} | {where[role]: len(v) for role, v in labels.items()}
@@ -48,17 +54,20 @@ def assemble(
         raise ValueError(f"rows do not agree: {each}; every row needs all of them")
     if not len(X):
         raise ValueError(f"{where['features']} has no rows; there is nothing to learn from")
-    _refuse_missing(labels["target"], where["target"])
-    domains = np.full(len(X), ONE_DOMAIN)
-    if "domains" in labels:
-        _refuse_missing(labels["domains"], where["domains"])
-        domains = _domains(labels["domains"])
+    labels.setdefault("domains", np.full(len(X), ONE_DOMAIN))
+    if missing == "drop":
+        X, labels = _with_labels(X, labels)
+    if missing != "keep":
+        for role in _NEEDED:
+            if role in labels:
+                _refuse_missing(labels[role], where.get(role, role))
+        labels["domains"] = usable_domains(labels["domains"])
     split = _split(labels["split"], where["split"]) if "split" in labels else None
     groups = labels.get("groups")
-    if groups is not None:
-        _refuse_missing(groups, where["groups"])
     refuse_infinity(X, where["features"], feature_names)
-    return DomainData(X, labels["target"], domains, split, name, feature_names, groups=groups)
+    return DomainData(
+        X, labels["target"], labels["domains"], split, name, feature_names, groups=groups
+    )
 
 
 def features_alone(X: np.ndarray, what: str) -> np.ndarray:
@@ -108,21 +117,45 @@ def _labels(values: np.ndarray, what: str) -> np.ndarray:
     return np.asarray(values)
 
 
-def _refuse_missing(values: np.ndarray, what: str) -> None:
+def missing_labels(values: np.ndarray) -> np.ndarray:
+    """Which labels are missing: not a number, or text that stands for nothing."""
     if values.dtype.kind == "f":
-        missing = np.flatnonzero(~np.isfinite(values))
-    elif values.dtype.kind == "U":
-        missing = np.flatnonzero(np.isin(np.strings.strip(values), MISSING))
-    else:
-        return
+        return ~np.isfinite(values)
+    if values.dtype.kind == "U":
+        return np.isin(np.strings.strip(values), MISSING)
+    return np.zeros(len(values), dtype=bool)
+
+
+def _refuse_missing(values: np.ndarray, what: str) -> None:
+    missing = np.flatnonzero(missing_labels(values))
     if len(missing):
-        raise ValueError(
+        raise InputError(
             f"{what} has no usable value in {len(missing)} of {len(values)} rows, the first "
-            f"{str(values[missing[0]])!r} in row {missing[0]}; drop those rows"
+            f"{str(values[missing[0]])!r} in row {missing[0]}",
+            "leave those rows out with missing='drop'",
         )
 
 
-def _domains(labels: np.ndarray) -> np.ndarray:
+def _with_labels(
+    X: np.ndarray, labels: dict[str, np.ndarray]
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Rows that have a label and a domain; how many have not is said in a warning."""
+    absent = np.any([missing_labels(labels[role]) for role in _NEEDED if role in labels], axis=0)
+    if not absent.any() or absent.all():
+        return X, labels
+    warn(f"{int(absent.sum())} of {len(absent)} rows have no label or no domain, and are left out")
+    labels = {role: _whole_again(values[~absent]) for role, values in labels.items()}
+    return X[~absent], labels
+
+
+def _whole_again(values: np.ndarray) -> np.ndarray:
+    """Whole numbers as integers, which only missing ones made floats."""
+    whole = values.dtype.kind == "f" and bool(np.all(values == np.floor(values)))
+    return values.astype(np.int64) if whole else values
+
+
+def usable_domains(labels: np.ndarray) -> np.ndarray:
+    """Domain labels as integers or text."""
     if labels.dtype.kind == "f":
         return labels.astype(str if np.any(labels != np.floor(labels)) else np.int64)
     return labels.astype(np.int64) if labels.dtype.kind == "b" else labels

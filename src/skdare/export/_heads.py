@@ -10,6 +10,7 @@ import skdare
 from skdare.export._linear_map import LinearMap
 from skdare.export._onnx_inputs import canonical_weights
 from skdare.export._packages import needed
+from skdare.export._prepared_map import PreparedMap
 from skdare.persist import whole_file
 
 
@@ -17,15 +18,15 @@ def head_to_onnx(
     head: Any, path: str | PathLike[str] | None = None, *, adaptable: bool = False
 ) -> Any:
     """An ONNX graph that predicts as a head does; see `Head.to_onnx`."""
-    linear = LinearMap.of(head)
+    prepared = PreparedMap.of(head)
     canonical = canonical_weights(head) if adaptable else None
     needed("onnx", "to_onnx", "onnx")
     from skdare.export._onnx import adaptable_graph, plain_graph
 
     if canonical is None:
-        model = plain_graph(linear, skdare.__version__)
+        model = plain_graph(prepared, skdare.__version__)
     else:
-        model = adaptable_graph(linear, canonical, skdare.__version__)
+        model = adaptable_graph(prepared.linear, canonical, skdare.__version__)
     if path is not None:
         with whole_file(Path(path)) as file:
             file.write(model.SerializeToString())

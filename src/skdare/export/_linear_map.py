@@ -52,16 +52,12 @@ class LinearMap:
     @classmethod
     def of(cls, head: Any) -> LinearMap:
         """The map of a fitted head, or of a pipeline that standardises before one."""
-        *steps, last = [step for _, step in head.steps] if isinstance(head, Pipeline) else [head]
-        if not isinstance(last, Head):
-            raise TypeError(
-                f"head is a {type(last).__name__}; pass a fitted head of skdare, such as "
-                "DAREClassifier().fit(X, y, domains=domains)"
-            )
-        check_is_fitted(last)
-        own = last.preparation_
-        if own is not None:
-            steps += [step for _, step in own.steps] if isinstance(own, Pipeline) else [own]
+        return cls.after(steps_before(head), head)
+
+    @classmethod
+    def after(cls, steps: Sequence[Any], head: Any) -> LinearMap:
+        """The map of a fitted head, or of one at the end of a pipeline, with these steps in it."""
+        last = _last_step(head)
         names = getattr(last, "feature_names_in_", None)  # scikit-learn sets it where X had names
         linear = cls(
             np.atleast_2d(np.asarray(last.coef_, dtype=np.float64)),
@@ -76,7 +72,7 @@ class LinearMap:
 
     def _after(self, step: Any) -> LinearMap:
         """The same scores from features as they are before a step."""
-        if step is None or step == "passthrough":
+        if is_nothing(step):
             return self
         if not isinstance(step, StandardScaler):
             raise ValueError(
@@ -132,3 +128,35 @@ class LinearMap:
         coef = self.coef[list(order)]
         intercept = self.intercept[list(order)]
         return replace(self, coef=coef, intercept=intercept, classes=classes)
+
+
+def steps_before(head: Any) -> list[Any]:
+    """What rows go through before a fitted head: steps of a pipeline, and its own preparation."""
+    last = _last_step(head)
+    steps = [step for _, step in head.steps[:-1]] if isinstance(head, Pipeline) else []
+    return _flat([*steps, last.preparation_])
+
+
+def _flat(steps: Sequence[Any]) -> list[Any]:
+    """Steps, with those of a pipeline among them in its place."""
+    parts = (
+        _flat([inner for _, inner in step.steps]) if isinstance(step, Pipeline) else [step]
+        for step in steps
+    )
+    return [step for part in parts for step in part]
+
+
+def is_nothing(step: Any) -> bool:
+    """Whether a step of a pipeline is left out."""
+    return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def _last_step(head: Any) -> Head:
+    last = head.steps[-1][1] if isinstance(head, Pipeline) else head
+    if not isinstance(last, Head):
+        raise TypeError(
+            f"head is a {type(last).__name__}; pass a fitted head of skdare, such as "
+            "DAREClassifier().fit(X, y, domains=domains)"
+        )
+    check_is_fitted(last)
+    return last

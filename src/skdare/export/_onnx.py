@@ -13,16 +13,20 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from skdare.export._linear_map import LinearMap
+from skdare.export._prepared_map import Clipping, Filling, PreparedMap, Scaling
 
 # The oldest with a softmax over one axis; onnxruntime reads both since 1.6.
 OPSET = 13
 IR_VERSION = 7
 
 
-def plain_graph(linear: LinearMap, version: str) -> onnx.ModelProto:
-    """The graph from ``X`` to predictions."""
+def plain_graph(prepared: PreparedMap, version: str) -> onnx.ModelProto:
+    """The graph from ``X`` to predictions; a preparation is part of it."""
+    linear = prepared.linear
     graph = Graph(linear)
     rows = graph.float64("X", ["n", linear.d])
+    for number, step in enumerate(prepared.steps):
+        rows = graph.prepared(rows, step, number)
     V = graph.constant("coef", linear.coef.T)
     b = graph.constant("intercept", linear.intercept)
     return graph.model(graph.add("Gemm", rows, V, b), version)
@@ -74,6 +78,21 @@ class Graph:
         """An input in float32, and its float64 form."""
         self.inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
         return self.add("Cast", name, to=TensorProto.DOUBLE)
+
+    def prepared(self, rows: str, step: Filling | Scaling | Clipping, number: int) -> str:
+        """Rows after a step of the preparation."""
+        if isinstance(step, Filling):
+            values = self.constant(f"filling_{number}", step.values)
+            return self.add("Where", self.add("IsNaN", rows), values, rows)
+        if isinstance(step, Scaling):
+            less = self.add("Sub", rows, self.constant(f"mean_{number}", step.mean))
+            return self.add("Div", less, self.constant(f"scale_{number}", step.scale))
+        # Max and Min rather than Clip: a limit that is none needs no place.
+        for kind, limit in (("Max", step.low), ("Min", step.high)):
+            if limit is not None:
+                bound = self.constant(f"{kind.lower()}_{number}", np.float64(limit).reshape(1))
+                rows = self.add(kind, rows, bound)
+        return rows
 
     def output(self, name: str, kind: int, shape: list[Any]) -> None:
         """What the graph gives."""

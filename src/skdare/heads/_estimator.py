@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdare._validation import (
+    DomainRows,
     Labels,
     check_choice,
     check_count,
@@ -176,6 +177,12 @@ class Head(BaseEstimator, ABC):
                 f"{type(self).__name__} was given no domains and treats all rows as one; "
                 "pass domains= to fit"
             )
+        elif len(rows.labels) == 1 and self._needs_domains:
+            warn(
+                f"all rows are of domain {rows.labels[0]!r}, and {type(self).__name__} cannot "
+                "learn from one how domains differ; pass rows of several, or fit an ERM head"
+            )
+        self._warn_of_own_classes(y, rows)
         if not self._needs_domains:
             rows = check_domains(None, n, weight)
         units = None
@@ -190,6 +197,9 @@ class Head(BaseEstimator, ABC):
         problem = replace(problem, class_weight=self.class_weight)
         problem.loss_weight_among([0])  # refuses classes that there are not, before any work
         return problem
+
+    def _warn_of_own_classes(self, y: np.ndarray, rows: DomainRows) -> None:
+        """Say when classes cannot be told from domains; numbers can."""
 
     @abstractmethod
     def _encode_targets(
@@ -275,7 +285,8 @@ class Head(BaseEstimator, ABC):
         Its input ``X`` is float32 of shape (n, d). A classifier gives ``label``,
         ``probabilities`` and ``scores``, the latter as ``decision_function``; a regressor gives
         ``y``. Sums inside are in float64, so that probabilities are those of ``predict_proba``
-        to 1e-6 wherever the features lie.
+        to 1e-6 wherever the features lie. A preparation of ``SimpleImputer``, ``StandardScaler``
+        and ``FunctionTransformer(np.clip)`` is part of the graph, which then takes NaN.
 
         Parameters
         ----------
@@ -402,6 +413,18 @@ class ClassifierHead(ClassifierMixin, Head):
         targets, codes = Classes.encode(y, weight)
         self.classes_ = targets.classes
         return targets, codes
+
+    def _warn_of_own_classes(self, y: np.ndarray, rows: DomainRows) -> None:
+        """Say when every domain has a single class, so that classes cannot be told from domains."""
+        classes = [y[index] for index in rows.index]
+        # A row of its own domain says nothing of that.
+        if max(map(len, classes)) < 2 or len({own[0] for own in classes}) < 2:
+            return
+        if all(bool(np.all(own == own[0])) for own in classes):
+            warn(
+                "every domain has one class only, so that classes cannot be told from domains; "
+                "pass domains that share classes"
+            )
 
     def decision_function(self, X: Array) -> Array:
         """Scores: (n,) for two classes, else (n, k), in the array library of X."""

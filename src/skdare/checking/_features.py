@@ -1,0 +1,268 @@
+"""Checks of features: scales, codes, leaks, missing values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from skdare.checking._finding import (
+    DataFinding,
+    amount_of,
+    columns_of,
+    domains_of,
+    percentage,
+    significant,
+    some,
+)
+from skdare.checking._table import LabelledRows, RowParts, scale_range
+
+# No measurement is as large, in whatever unit.
+_HUGE = 1e15
+# Numbers that stand for a missing value where they lie far from all others.
+_CODES = (-999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0, 999999.0)
+# By how many times the range of the others.
+_FAR = 5.0
+_FEW_ROWS = 50
+# Whole numbers may be alike in this share of rows, and still count the rows.
+_ALIKE = 0.05
+# Share of the target's variance that a feature alone explains, from where on it is a leak.
+_LEAK_OF_NUMBERS = 0.998
+_LEAK_OF_CLASSES = 0.98
+_LEAVE_OUT = "leave it out: choose features with --feature-key, or drop the column"
+
+
+def check_features(rows: LabelledRows) -> Iterator[DataFinding]:
+    """All that is odd about single features."""
+    unusable = rows.constant | (rows.present == 0)
+    yield from _leaks(rows, unusable)
+    of_domain = _constant_within_domains(rows, unusable)
+    yield from _domain_codes(rows, of_domain)
+    yield from _row_numbers(rows, unusable | of_domain)
+    yield from _codes_of_missing(rows, unusable | of_domain)
+    yield from _scales(rows)
+    yield from _missing(rows)
+    if rows.constant.any():
+        names = rows.names(np.flatnonzero(rows.constant))
+        be = "has" if len(names) == 1 else "have"
+        yield DataFinding(
+            "constant",
+            "note",
+            f"{columns_of(names)} {be} one value in all rows",
+            "it does no harm, and tells nothing" if len(names) == 1 else "they do no harm",
+            names,
+        )
+
+
+def _scales(rows: LabelledRows) -> Iterator[DataFinding]:
+    apart = scale_range(rows.scales)
+    if apart is None or not apart.is_wide:
+        return
+    largest, usual = rows.names((apart.largest, apart.median))
+    yield DataFinding(
+        "scales",
+        "caution",
+        f"features have very different scales: the standard deviation of {largest!r} is "
+        f"{significant(rows.scales[apart.largest])}, that of {usual!r}, the median one, "
+        f"{significant(rows.scales[apart.median])}",
+        "standardise them: skdare fit, bench and diagnose do so by default, in Python set "
+        "standardize=True",
+        (largest, usual),
+    )
+
+
+def _constant_within_domains(rows: LabelledRows, unusable: np.ndarray) -> np.ndarray:
+    """Which features have one value in each domain, and vary between domains."""
+    parts = rows.domain_parts
+    domains = len(parts.labels)
+    if domains < 2 or len(rows.y) < 3 * domains:
+        return np.zeros(len(unusable), dtype=bool)
+    return np.asarray(~(parts.low < parts.high).any(axis=0) & ~unusable)
+
+
+def _domain_codes(rows: LabelledRows, of_domain: np.ndarray) -> Iterator[DataFinding]:
+    names = rows.names(np.flatnonzero(of_domain))
+    if not names:
+        return
+    yield DataFinding(
+        "domain code",
+        "problem",
+        f"{columns_of(names)} {'is' if len(names) == 1 else 'are'} constant within every domain, "
+        "and so can only tell domains apart, never rows of a new one",
+        _LEAVE_OUT,
+        names,
+    )
+
+
+def _row_numbers(rows: LabelledRows, other: np.ndarray) -> Iterator[DataFinding]:
+    if len(rows.y) < _FEW_ROWS:
+        return
+    whole = np.flatnonzero(rows.whole & ~other).tolist()
+    found = [column for column in whole if _counts(rows, column)]
+    names = rows.names(found)
+    if names:
+        yield DataFinding(
+            "row number",
+            "problem",
+            f"{columns_of(names)} {'counts' if len(names) == 1 else 'count'} rows: whole numbers, "
+            "hardly two alike, in order or without gaps",
+            _LEAVE_OUT,
+            names,
+        )
+
+
+def _counts(rows: LabelledRows, column: int) -> bool:
+    """Whether whole numbers go up with the rows of each domain, or number all rows in any order."""
+    parts = rows.domain_parts
+    steps = np.diff(parts.X[:, column].astype(np.float64))
+    within = np.ones(len(steps), dtype=bool)
+    within[parts.starts[1:] - 1] = False
+    steps = steps[within]
+    least = max(1, (1 - _ALIKE) * len(steps))
+    if (steps >= 0).all() and (steps > 0).sum() >= least:
+        return True
+    values = rows.X[:, column]
+    n = len(values)
+    if float(values.max()) - float(values.min()) > 2 * n:
+        return False
+    return len(np.unique(values)) >= (1 - _ALIKE) * n
+
+
+def _leaks(rows: LabelledRows, unusable: np.ndarray) -> Iterator[DataFinding]:
+    if len(rows.y) < _FEW_ROWS:
+        return
+    numbers = rows.task == "regression"
+    leaks = _explains_numbers(rows) if numbers else _explains_classes(rows)
+    names = rows.names(np.flatnonzero(leaks & ~unusable))
+    if names:
+        one = len(names) == 1
+        target = "the target" if numbers else "the class of every row, or of nearly every one"
+        yield DataFinding(
+            "leak",
+            "problem",
+            f"{columns_of(names)} alone {'tells' if one else 'tell'} {target}",
+            f"if {'it was' if one else 'they were'} made from the target, leave "
+            f"{'it' if one else 'them'} out: choose features with --feature-key",
+            names,
+        )
+
+
+def _explains_numbers(rows: LabelledRows) -> np.ndarray:
+    """Which features correlate all but perfectly with the target."""
+    y = rows.y.astype(np.float64)
+    y = y - y.mean()
+    missing = rows.domain_parts.missing
+    X = rows.X if missing is None else np.where(np.isnan(rows.X), rows.mean, rows.X)
+    products = y @ X  # of y about its mean, so that X need not be
+    scales = rows.scales * np.sqrt(rows.present) * np.sqrt(y @ y)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = np.where(scales > 0, products / scales, 0.0)
+    return np.asarray((correlation**2 > _LEAK_OF_NUMBERS) & (rows.present > 0.5 * len(y)))
+
+
+def _explains_classes(rows: LabelledRows) -> np.ndarray:
+    """Which features differ between classes, and hardly within them."""
+    parts = rows.class_parts
+    if len(parts.labels) < 2:
+        return np.zeros(rows.X.shape[1], dtype=bool)
+    present = np.maximum(parts.present, 1)
+    means = parts.sums / present
+    between = (parts.present * (means - rows.mean) ** 2).sum(axis=0)
+    total = rows.present * rows.scales**2
+    explained = between >= _LEAK_OF_CLASSES * total
+    return np.asarray((explained | _apart(parts)) & (rows.present > 0.5 * len(rows.y)))
+
+
+def _apart(parts: RowParts) -> np.ndarray:
+    """Whether the values of classes do not overlap, for each feature; rare classes do not count."""
+    common = parts.counts >= 5
+    if common.sum() < 2 or (parts.present[common] == 0).any():
+        return np.zeros(parts.X.shape[1], dtype=bool)
+    order = np.argsort(parts.low[common], axis=0)
+    low = np.take_along_axis(parts.low[common], order, axis=0)
+    high = np.take_along_axis(parts.high[common], order, axis=0)
+    return np.asarray((high[:-1] < low[1:]).all(axis=0))
+
+
+def _codes_of_missing(rows: LabelledRows, other: np.ndarray) -> Iterator[DataFinding]:
+    parts = rows.domain_parts
+    with np.errstate(invalid="ignore"):
+        low = np.fmin.reduce(parts.low)
+        high = np.fmax.reduce(parts.high)
+        huge = (np.maximum(np.abs(low), np.abs(high)) > _HUGE) & ~other
+    for column in np.flatnonzero(huge):
+        (name,) = rows.names([column])
+        reach = max(abs(float(low[column])), abs(float(high[column])))
+        yield DataFinding(
+            "huge value",
+            "problem",
+            f"column {name!r} reaches {reach:.0e}, which is hardly a measurement",
+            "if it stands for a missing value, leave those cells empty and give --impute median",
+            (name,),
+        )
+    candidates = (np.isin(low, _CODES) | np.isin(high, _CODES)) & ~other
+    for column in np.flatnonzero(candidates):
+        values = rows.X[:, column]
+        codes = np.isin(values, _CODES)
+        rest = values[~codes & ~np.isnan(values)]
+        if not codes.any() or len(rest) < 2 or codes.sum() < 2:
+            continue
+        code = float(values[codes][0])
+        distance = min(abs(code - float(rest.min())), abs(code - float(rest.max())))
+        if distance > _FAR * float(np.ptp(rest)):
+            (name,) = rows.names([column])
+            yield DataFinding(
+                "code for missing",
+                "problem",
+                f"column {name!r} is {significant(code)} in {amount_of(int(codes.sum()), 'row')}, "
+                "far from its other values",
+                "if it stands for a missing value, leave those cells empty and give --impute "
+                "median",
+                (name,),
+            )
+
+
+def _missing(rows: LabelledRows) -> Iterator[DataFinding]:
+    n = len(rows.y)
+    parts = rows.domain_parts
+    share = 1 - rows.present / n
+    empty = parts.present == 0
+    mostly = share > 0.5
+    in_domains = empty.any(axis=0) & ~mostly
+    if mostly.any():
+        columns = np.flatnonzero(mostly)
+        columns = columns[np.argsort(-share[columns], kind="stable")]
+        names = rows.names(columns)
+        worst = share[columns[0]]
+        yield DataFinding(
+            "mostly missing",
+            "caution",
+            f"{columns_of(names)} {'is' if len(names) == 1 else 'are'} missing in "
+            f"{'' if len(names) == 1 else 'up to '}{percentage(worst)} of the rows",
+            "leave out with --feature-key what is hardly ever known; --impute median fills the "
+            "rest",
+            names,
+        )
+    if in_domains.any():
+        names = rows.names(np.flatnonzero(in_domains))
+        domains = [str(label) for label in parts.labels[empty[:, in_domains].any(axis=1)].tolist()]
+        yield DataFinding(
+            "missing in a domain",
+            "caution",
+            f"{columns_of(names)} {'has' if len(names) == 1 else 'have'} no value at all in "
+            f"{domains_of(domains)}",
+            "leave out with --feature-key what some domains do not measure: filled in, it names "
+            "the domain",
+            names,
+            tuple(domains),
+        )
+    rest = (share > 0) & ~mostly & ~in_domains
+    if rest.any():
+        names = rows.names(np.flatnonzero(rest))
+        yield DataFinding(
+            "missing",
+            "note",
+            f"missing values in {amount_of(len(names), 'feature')}: {some(names)}",
+            "fill them with --impute median, in Python preparation=SimpleImputer()",
+            names,
+        )

@@ -1,0 +1,43 @@
+"""`skdare check`: what is odd about a table, before anything is fitted to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from skdare.cli._bench_choices import TASKS
+from skdare.cli._errors import mistakes, notes
+from skdare.cli._options import with_options
+from skdare.cli._output import JSON, as_object, say_all
+from skdare.cli._table_check import checked
+from skdare.cli._tables import DROP_MISSING, GROUPS, WITHOUT_SPLIT, read_table, table_keys
+
+
+@click.command()
+@click.argument("features", metavar="FEATURES", type=click.Path())
+@with_options([*WITHOUT_SPLIT, GROUPS, DROP_MISSING])
+@click.option("--task", type=click.Choice(TASKS), help="What the target is  [default: guessed]")
+@JSON
+def check(features: str, as_json: bool, **options: Any) -> None:
+    """List what is odd about a table, the gravest first, and what to do about it.
+
+    FEATURES is any table that `skdare fit` and `skdare bench` read; these two and `skdare diagnose`
+    look for the same, and print the gravest findings. A finding is advice: the exit code is 0
+    unless the table cannot be read. With --json: rows, features, domains, task, looked_at (how many
+    rows were), and findings, each with name, level (problem, caution or note), text, remedy,
+    columns and domains.
+
+    \b
+    Example:
+      skdare check features.npz
+    """
+    with mistakes():
+        missing = "drop" if options["drop_missing"] else "keep"
+        with notes():
+            data = read_table(features, table_keys(options), missing=missing)
+        result = checked(data, options["task"])
+        if as_json:
+            as_object(result.to_dict())
+        else:
+            say_all(str(result))

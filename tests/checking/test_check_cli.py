@@ -1,0 +1,136 @@
+"""`skdare check`, and the checks before a fit, a bench and a diagnosis."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from command_line import run, run_json, run_ok
+from skdare import load
+from skdare.datasets import make_latent_domains
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """A table as it should be, one of mixed scales, and one with labels missing."""
+    folder = tmp_path_factory.mktemp("checked")
+    data = make_latent_domains(4, 60, 4, shift=0.5, random_state=0)
+    y = (data.y > np.median(data.y)).astype(int)
+    domains = np.array(["north", "south", "east", "west"])[data.domains]
+    np.savez(folder / "clean.npz", X=data.X, y=y, domain=domains)
+    np.savez(folder / "mixed.npz", X=data.X * [1e6, 1, 1, 1], y=y, domain=domains)
+    labels = y.astype(str)
+    labels[:7] = ""
+    np.savez(folder / "partly.npz", X=data.X, gas=labels, domain=domains)
+    lines = [f"{a},{b},{i},{k}" for (a, b, *_), i, k in zip(data.X, y, domains, strict=True)]
+    (folder / "numbered.csv").write_text(
+        "a,b,y,site,visit\n" + "\n".join(f"{line},{i}" for i, line in enumerate(lines))
+    )
+    return folder
+
+
+def test_a_clean_table_is_fine_and_the_exit_code_of_findings_is_zero(tables):
+    assert run_ok("check", tables / "clean.npz").stdout.endswith("4 domains: fine\n")
+    result = run_ok("check", tables / "numbered.csv")
+    assert "problem: column 'visit' counts rows" in result.stdout
+    assert run("check", tables / "absent.npz").exit_code == 2
+
+
+def test_the_object_of_a_check_has_its_findings(tables):
+    found = run_json("check", tables / "numbered.csv")
+    assert [each["name"] for each in found["findings"]] == ["row number"]
+    assert found["findings"][0]["columns"] == ["visit"]
+
+
+def test_a_check_imports_neither_scikit_learn_nor_scipy(tables):
+    program = (
+        "import sys; from skdare.cli import main\n"
+        f"main(['check', {str(tables / 'clean.npz')!r}], standalone_mode=False)\n"
+        "print(sorted({'sklearn', 'scipy', 'rich'} & set(sys.modules)))"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert output.endswith("fine\n[]\n")
+
+
+def test_rows_without_a_label_are_dropped_when_asked(tables, tmp_path):
+    path = tables / "partly.npz"
+    refused = run("fit", path, "--target", "gas", "--out", tmp_path / "h.safetensors")
+    assert refused.exit_code == 2
+    assert "hint: leave those rows out with --drop-missing" in refused.stderr
+    assert "7 rows without a label" in run_ok("check", path, "--target", "gas").stdout
+    dropped = run_ok("check", path, "--target", "gas", "--drop-missing")
+    assert dropped.stdout.startswith("233 rows")
+    assert "7 of 240 rows have no label or no domain, and are left out" in dropped.stderr
+    options = ["--head", "erm", "--out", tmp_path / "h.safetensors", "--drop-missing"]
+    fitted = run_json("fit", path, "--target", "gas", *options)
+    assert fitted["rows"] == 233
+    assert fitted["classes"] == ["0", "1"]
+
+
+def test_features_of_mixed_scales_are_standardised_unless_told_not_to(tables, tmp_path):
+    def prepared(table, *options):
+        out = tmp_path / "h.safetensors"
+        result = run_ok("fit", tables / table, "--head", "erm", "--out", out, *options)
+        return hasattr(load(out), "steps"), "features are standardised" in result.stderr
+
+    assert prepared("clean.npz") == (False, False)
+    assert prepared("mixed.npz") == (True, True)
+    assert prepared("mixed.npz", "--quiet") == (True, False)
+    assert prepared("mixed.npz", "--no-standardize") == (False, False)
+    assert prepared("clean.npz", "--standardize") == (True, False)
+
+
+def test_a_bench_standardises_mixed_scales_by_itself(tables, tmp_path):
+    options = ["--heads", "erm", "--with", "none", "--trials", "1", "--l2", "0.01", "--jobs", "1"]
+
+    def statistics(*more):
+        out = tmp_path / "-".join(map(str, ["run", *more]))
+        return run_json("bench", tables / "mixed.npz", *options, "--out", out, *more)["statistics"]
+
+    assert statistics() == statistics("--standardize") != statistics("--no-standardize")
+
+
+def test_findings_are_printed_once_above_the_table(tables, tmp_path):
+    options = ["--heads", "erm", "--with", "none", "--trials", "1", "--l2", "0.01", "--jobs", "1"]
+    result = run_ok("bench", tables / "numbered.csv", *options, "--out", tmp_path / "run")
+    assert result.stderr.count("column 'visit' counts rows") == 1
+    assert "numbered.csv` lists all" in result.stderr
+    quiet = run_ok("bench", tables / "numbered.csv", *options, "--out", tmp_path / "q", "--quiet")
+    assert "visit" not in quiet.stderr
+
+
+def test_a_name_that_is_nearly_right_is_suggested_and_few_columns_are_listed(tmp_path):
+    path = tmp_path / "wide.csv"
+    columns = [f"feature_{i}" for i in range(100)]
+    path.write_text(",".join([*columns, "gas", "site"]) + "\n" + ",".join(["1"] * 102) + "\n")
+    result = run("check", path, "--target", "Gass")
+    assert result.exit_code == 2
+    assert "hint: did you mean 'gas'?" in result.stderr
+    assert "… and 92 more" in result.stderr
+    assert "feature_10" not in result.stderr
+
+
+def test_a_cell_that_is_not_a_number_is_located_by_line_and_column(tmp_path):
+    path = tmp_path / "spoilt.csv"
+    rows = [f"{i},{0.5 * i},{i % 2},{'ab'[i // 20]}" for i in range(40)]
+    rows[17] = rows[17].replace("17", "l7", 1)
+    path.write_text("\n".join(["age,b,y,site", *rows]))
+    assert "(line 19) has 'l7'" in run_ok("check", path).stderr
+    refused = run("check", path, "--feature-key", "age,b")
+    assert refused.exit_code == 2
+    assert "(line 19) has 'l7'" in refused.stderr
+
+
+def test_features_without_a_target_are_looked_at_all_the_same(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n1,2\n3,4\n5,6\n")
+    fields = run_json("features", "info", path)
+    assert (fields["rows"], fields["features"], fields["classes"]) == (3, 2, None)
+    result = run_ok("features", "info", path)
+    assert "3 rows of 2 features" in result.stdout
+    assert "no target found" in result.stderr
