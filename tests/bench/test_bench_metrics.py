@@ -281,7 +281,7 @@ def test_a_summary_says_what_was_chosen():
     )
     summary = summarise(list(run(plan)))
     assert summary.groups[0].main.chosen == {"dare-cv": {d: {"erm": 1} for d in "abcd"}}
-    assert "chose erm in 4 of 4 domains." in text(summary)
+    assert "DARE-CV chose ERM in 4 of 4 domains." in text(summary)
 
 
 # -- Command line ---------------------------------------------------------------------------------

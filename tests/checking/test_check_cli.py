@@ -33,7 +33,9 @@ def tables(tmp_path_factory):
 
 
 def test_a_clean_table_is_fine_and_the_exit_code_of_findings_is_zero(tables):
-    assert run_ok("check", tables / "clean.npz").stdout.endswith("4 domains: fine\n")
+    assert run_ok("check", tables / "clean.npz").stdout.endswith(
+        "4 domains, target taken as classes: fine\n"
+    )
     result = run_ok("check", tables / "numbered.csv")
     assert "problem: column 'visit' counts rows" in result.stdout
     assert run("check", tables / "absent.npz").exit_code == 2
@@ -134,3 +136,20 @@ def test_features_without_a_target_are_looked_at_all_the_same(tmp_path):
     result = run_ok("features", "info", path)
     assert "3 rows of 2 features" in result.stdout
     assert "no target found" in result.stderr
+
+
+def test_groups_are_found_by_the_name_of_their_column(tables, tmp_path):
+    arrays = dict(np.load(tables / "clean.npz"))
+    path = tmp_path / "grouped.npz"
+    np.savez(path, **arrays, patient=np.arange(240) % 60)
+    text = "60 of 60 groups have rows in several domains"
+    assert f"caution: by column 'patient', {text}" in run_ok("check", path).stdout
+    assert f"caution: {text}" in run_ok("check", path, "--groups", "patient").stdout
+
+
+def test_a_store_on_disk_is_checked_and_standardised_as_a_file_is(tables, tmp_path):
+    store = tmp_path / "store"
+    run_ok("features", "convert", tables / "mixed.npz", store)
+    assert "very different scales" in run_ok("check", store).stdout
+    result = run_ok("fit", store, "--head", "erm", "--out", tmp_path / "h.safetensors")
+    assert "features are standardised" in result.stderr

@@ -61,7 +61,8 @@ class DataCheck:
     def _headline(self) -> str:
         size = (
             f"{amount_of(self.rows, 'row')} of {amount_of(self.features, 'feature')} from "
-            f"{amount_of(self.domains, 'domain')}"
+            f"{amount_of(self.domains, 'domain')}, target taken as "
+            f"{'classes' if self.task == 'classification' else 'numbers'}"
         )
         if self.looked_at < self.rows:
             size += f" ({self.looked_at:,} rows looked at)"

@@ -13,6 +13,7 @@ from skdare.checking._finding import (
     percentage,
 )
 from skdare.checking._table import LabelledRows
+from skdare.datasets._roles import missing_labels
 
 # Fewer rows of a domain say little of its mean, and nothing of its covariance.
 _FEW_ROWS = 10
@@ -156,8 +157,9 @@ def _groups(rows: LabelledRows) -> Iterator[DataFinding]:
     """Groups whose rows are in several domains."""
     if rows.groups is None:
         return
-    groups, codes = np.unique(rows.groups, return_inverse=True)
-    pairs = np.unique(codes * len(rows.domain_parts.labels) + rows.domain_parts.codes)
+    known = ~missing_labels(rows.groups)
+    groups, codes = np.unique(rows.groups[known], return_inverse=True)
+    pairs = np.unique(codes * len(rows.domain_parts.labels) + rows.domain_parts.codes[known])
     domains_of_group = np.bincount(pairs // len(rows.domain_parts.labels))
     shared = int((domains_of_group > 1).sum())
     if shared:

@@ -11,7 +11,14 @@ from skdare.cli._errors import mistakes, notes
 from skdare.cli._options import with_options
 from skdare.cli._output import JSON, as_object, say_all
 from skdare.cli._table_check import checked
-from skdare.cli._tables import DROP_MISSING, GROUPS, WITHOUT_SPLIT, read_table, table_keys
+from skdare.cli._tables import (
+    DROP_MISSING,
+    GROUPS,
+    WITHOUT_SPLIT,
+    column_of_groups,
+    read_table,
+    table_keys,
+)
 
 
 @click.command()
@@ -34,9 +41,13 @@ def check(features: str, as_json: bool, **options: Any) -> None:
     """
     with mistakes():
         missing = "drop" if options["drop_missing"] else "keep"
+        keys = table_keys(options)
+        guessed = None if options["groups"] else column_of_groups(features, keys)
+        if guessed is not None:
+            keys["groups"] = guessed
         with notes():
-            data = read_table(features, table_keys(options), missing=missing)
-        result = checked(data, options["task"])
+            data = read_table(features, keys, missing=missing)
+        result = checked(data, options["task"], guessed)
         if as_json:
             as_object(result.to_dict())
         else:

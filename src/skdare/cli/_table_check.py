@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from skdare.cli._output import say
@@ -15,11 +16,11 @@ _SHOWN = 3
 _SAID_ELSEWHERE = ("scales", "one domain", "missing", "rows without label", "groups")
 
 
-def checked(data: DomainData, task: str | None) -> DataCheck:
-    """What a check of the table finds."""
+def checked(data: DomainData, task: str | None, guessed: str | None = None) -> DataCheck:
+    """What a check of the table finds; of groups, by which column they were guessed."""
     from skdare.checking import check_data
 
-    return check_data(
+    result = check_data(
         data.X,
         data.y,
         domains=data.domains,
@@ -27,6 +28,13 @@ def checked(data: DomainData, task: str | None) -> DataCheck:
         feature_names=data.feature_names,
         task=task,
     )
+    if guessed is None:
+        return result
+    findings = [
+        replace(each, text=f"by column {guessed!r}, {each.text}") if each.name == "groups" else each
+        for each in result.findings
+    ]
+    return replace(result, findings=tuple(findings))
 
 
 def say_findings(data: DomainData, task: str | None, place: str) -> None:

@@ -35,6 +35,11 @@ WITHOUT_SPLIT = [*TABLE[:-1], click.option("--split", help="Key or column to lea
 DROP_MISSING = click.option(
     "--drop-missing", is_flag=True, help="Leave out rows without a label or a domain."
 )
+# Names of columns that say what rows are of.
+_OF_GROUPS = (
+    *("unit", "patient", "patient_id", "subject", "subject_id", "participant", "person", "user"),
+    *("animal", "specimen", "sample_id", "song", "recording", "speaker"),
+)
 
 
 def option_name(key: str) -> str:
@@ -48,6 +53,21 @@ def table_keys(options: dict[str, Any]) -> dict[str, str | None]:
     if options.get("groups") is not None:
         keys["groups"] = options["groups"]
     return {"features": options["feature_key"], **keys}
+
+
+def column_of_groups(path: str, keys: dict[str, str | None]) -> str | None:
+    """The column that by its name says which patient or specimen a row is of, if there is one.
+
+    In a table of columns only text is taken for it: numbers there are features.
+    """
+    from skdare.datasets._formats import open_stream
+
+    contents = open_stream(path, lambda name: False)
+    for name, entry in contents.entries.items():
+        free = name not in keys.values() and len(entry.shape) == 1
+        if free and name.lower() in _OF_GROUPS and not (contents.tabular and entry.numeric):
+            return name
+    return None
 
 
 def read_table(

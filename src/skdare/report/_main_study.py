@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -63,7 +62,6 @@ def _scores_table(main: MainStudy, label: Naming) -> Table:
     notes = []
     for use in dict.fromkeys(use for use in main.uses.values() if use != NOTHING):
         notes.append(f"† uses {use} of the held-out domain, so it is not marked.")
-    notes += choice_sentences(main, label)
     two = len(grid.lines) == 2 and bool(main.comparison.across_domains)
     if two:
         rows = [(*cells, *gain) for cells, gain in zip(rows, _gain_cells(main), strict=True)]
@@ -82,24 +80,6 @@ def _scores_table(main: MainStudy, label: Naming) -> Table:
         trials=len(grid.trials),
         kind=kind_of_trials(grid.columns),
     )
-
-
-def choice_sentences(main: MainStudy, label: Naming) -> list[str]:
-    """What heads that choose chose, a sentence each, the most frequent first."""
-    sentences = []
-    for head, by_domain in main.chosen.items():
-        counts = Counter[str]()
-        for strategies in by_domain.values():
-            counts.update(strategies)
-        alike = all(len(strategies) == 1 for strategies in by_domain.values())
-        if alike:  # the same in every trial of a domain
-            counts = Counter(name for strategies in by_domain.values() for name in strategies)
-        noun = "domain" if alike else "trial"
-        (first, n), *rest = counts.most_common()
-        others = "".join(f", {name} in {m:,}" for name, m in rest)
-        total = count(counts.total(), noun)
-        sentences.append(f"{label(head)} chose {first} in {n:,} of {total}{others}.")
-    return sentences
 
 
 def _p_note(main: MainStudy) -> str:
