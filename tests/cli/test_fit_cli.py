@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import skdare
 from command_line import run, run_json, run_ok
@@ -160,3 +161,39 @@ def test_a_graph_of_a_head_that_fills_and_scales_labels_as_predict_does(data):
     assert labels == [line.split(",")[1] for line in lines]
     names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])
     assert names == data.feature_names
+
+
+def test_a_sparse_matrix_is_predicted_and_adapted_to_as_a_dense_one(data):
+    X = np.where(np.abs(data.X) > 1, data.X, 0.0)
+    np.savez("dense.npz", X=X)
+    sparse.save_npz("sparse.npz", sparse.csc_array(X))
+    run_ok("fit", *NAMED, "--head", "dare", "--quiet")
+    for command in (["predict"], ["adapt", "--out"]):
+        results = []
+        for name in ("dense", "sparse"):
+            out = [f"{name}.safetensors"] if "--out" in command else []
+            text = run_ok(command[0], "head.safetensors", f"{name}.npz", *command[1:], *out).stdout
+            results.append(skdare.load(out[0]).coef_.tolist() if out else text)
+        assert results[0] == results[1]
+    refused = run("fit", "sparse.npz")
+    assert refused.exit_code == 2
+    assert "no target found in sparse.npz" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit"], "missing argument 'FEATURES...'"),
+        (["fit", "rows.csv", "--haed", "erm"], "no such option"),
+        (["fit", "rows.csv", "--head", "ermm"], "invalid value for '--head'"),
+        (["features", "inf"], "no such command 'inf'"),
+        (["fit", "--config", "absent.toml"], "absent.toml cannot be read: no such file"),
+    ],
+)
+def test_what_the_command_line_refuses_is_said_as_all_errors_are(data, arguments, message):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    first, _, hint = result.stderr.strip().splitlines()
+    assert first.startswith("error: ")
+    assert message in first
+    assert hint.startswith(f"hint: `main {arguments[0]}")

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 from skdare.cli._output import say
 
@@ -93,9 +94,20 @@ class Commands(click.Group):
 
 @contextmanager
 def ending_quietly() -> Iterator[None]:
-    """End without a traceback on a closed pipe (exit code 141), Ctrl-C (130) or SIGTERM (143)."""
+    """End without a traceback on a closed pipe (exit code 141), Ctrl-C (130) or SIGTERM (143).
+
+    What click refuses (exit code 2) is shown as other mistakes are.
+    """
     try:
         yield
+    except NoArgsIsHelpError:  # shows the help
+        raise
+    except click.UsageError as error:
+        text = error.format_message().rstrip(".")
+        say(f"error: {text[:1].lower()}{text[1:]}", err=True)
+        if error.ctx is not None:
+            say("", f"hint: `{error.ctx.command_path} --help` says how to call it", err=True)
+        sys.exit(error.exit_code)
     except BrokenPipeError:
         # What is still buffered would be written, and complained of, when Python ends.
         with open(os.devnull, "w") as nowhere:

@@ -41,7 +41,10 @@ def load_config(context: click.Context, parameter: click.Parameter, path: str) -
     try:
         with open_file(path) as file:
             content = tomllib.load(file)
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise click.BadParameter(f"{path} cannot be read: {reason}") from error
+    except (ValueError, RecursionError) as error:
         cause = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise click.BadParameter(f"{path} cannot be read as TOML: {cause}") from error
     parameters = {_key(p): p for p in context.command.params if p is not parameter}

@@ -40,6 +40,12 @@ class SavedModel:
         """Model in a file that `skdare fit` or ``head.save`` wrote."""
         import skdare
 
+        kind = kind_of(path)
+        if kind not in (None, "head"):
+            raise InputError(
+                f"{path} holds the state of a stream ({kind}), not a head",
+                "name the file of the head that it was begun with",
+            )
         return cls(path, skdare.load(path))
 
     @property

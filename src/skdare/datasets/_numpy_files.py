@@ -23,6 +23,8 @@ def read_npz(path: Path) -> Contents:
             key = member.removesuffix(".npy")
             with archive.open(member) as file:
                 entries[key], by_columns[key] = _header(file)
+    if entries.keys() >= {"data", "format", "shape"}:
+        return _read_sparse(path)
 
     def refuse_objects(keys: list[str]) -> None:
         for key in keys:
@@ -56,6 +58,23 @@ def read_npz(path: Path) -> Contents:
                     ]
 
     return Contents(path, entries, load, stream)
+
+
+def _read_sparse(path: Path) -> Contents:
+    """A matrix that ``scipy.sparse.save_npz`` wrote, called X; its rows are read as dense ones."""
+    from scipy import sparse
+
+    with reading(path, "npz"):
+        matrix = sparse.csr_array(sparse.load_npz(path))
+
+    def load(keys: list[str]) -> list[np.ndarray]:
+        return [matrix.toarray()]
+
+    def stream(keys: list[str], rows: int) -> Iterator[list[np.ndarray]]:
+        for start in range(0, matrix.shape[0], rows):
+            yield [matrix[start : start + rows].toarray()]
+
+    return Contents(path, {"X": ArrayInfo(matrix.shape, matrix.dtype)}, load, stream)
 
 
 def write_npz(file: BinaryIO, arrays: TableArrays, path: Path) -> None:

@@ -180,7 +180,6 @@ def _remarks(group: SummaryGroup, main: MainStudy, label: Naming) -> Iterator[st
             "In brackets after a score: where one more domain like these would fall four times in "
             f"five (t interval over {n} domains)."
         )
-    yield from _choices(main, label)
     if len(main.grid.trials) == 1:
         other = "another split or network" if main.grid.fresh else "another split"
         yield f"There is one trial, so nothing here says how much {other} would change."
@@ -194,22 +193,6 @@ def _remarks(group: SummaryGroup, main: MainStudy, label: Naming) -> Iterator[st
     if warnings:
         given = count(warnings, "warning")
         yield f"Fitting gave {given}; the report lists them under “How it was run”."
-
-
-def _choices(main: MainStudy, label: Naming) -> Iterator[str]:
-    """What heads that choose chose, a sentence each, the most frequent first."""
-    for head, by_domain in main.chosen.items():
-        counts = Counter[str]()
-        for strategies in by_domain.values():
-            counts.update(strategies)
-        alike = all(len(strategies) == 1 for strategies in by_domain.values())
-        if alike:  # the same in every trial of a domain
-            counts = Counter(name for strategies in by_domain.values() for name in strategies)
-        noun = "domain" if alike else "trial"
-        (first, n), *rest = counts.most_common()
-        others = "".join(f", {name} in {m:,}" for name, m in rest)
-        total = count(counts.total(), noun)
-        yield f"{label(head)} chose {first} in {n:,} of {total}{others}."
 
 
 def evidence(main: MainStudy, label: Naming) -> tuple[str, ...]:
