@@ -86,7 +86,7 @@ def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
         return
     more = "" if has_report else "; pip install 'skdare[report]' for a page with figures"
     say(f"page: {Path(written[0]).resolve()}{more}")
-    say("next: skdare bench FILE.csv --target COLUMN --domain COLUMN")
+    say("next: skdare bench FILE.csv --target COLUMN --domains COLUMN")
 
 
 def _study_lines(outcome: Outcome) -> list[str]:
