@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from skdare.adapting import *  # noqa: F403
+    from skdare.comparing import *  # noqa: F403
     from skdare.export import *  # noqa: F403
     from skdare.heads import *  # noqa: F403
     from skdare.model_io import *  # noqa: F403
@@ -12,11 +13,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # A public name is listed once, in the module that has it; here the lists of these add up.
-_OFFERING = ("skdare.heads", "skdare.adapting", "skdare.model_io", "skdare.export")
+_OFFERING = (
+    *("skdare.heads", "skdare.adapting", "skdare.model_io", "skdare.export"),
+    "skdare.comparing",
+)
 # What is public beside the names here: the names in `__all__` of these modules. All else may change
 # in any release.
 _PUBLIC_MODULES = (
-    *("bench", "checking", "datasets", "diagnosis", "engines"),
+    *("bench", "checking", "datasets", "diagnosis", "displays", "engines"),
     *("features", "report", "solvers", "theory", "whitening"),
 )
 
