@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from free_domains import free_domains
 from skdare.bench import Plan, Settings, bench_plan
 from skdare.bench._feature_set import FeatureSet
 from skdare.bench._fold import Fold, Folds
 from skdare.bench._heads import HEADS
 from skdare.bench._trial import Trial
-from skdare.datasets import DomainData, make_latent_domains
+from skdare.datasets import DomainData
 
 IN_PAPER = [name for name, head in HEADS.items() if head.in_paper]
 CLASSIFIERS = [name for name, head in HEADS.items() if "classification" in head.tasks]
@@ -21,7 +22,7 @@ FAST_PAPER = replace(FAST, protocol="paper")
 
 def table(task: str = "classification", *, n: int = 60, seed: int = 0) -> DomainData:
     """Four small domains called a to d; three classes, or numbers."""
-    data = make_latent_domains(4, n, 5, task="regression", random_state=seed)
+    data = free_domains(4, n, 5, task="regression", seed=seed)
     y = data.y
     if task == "classification":
         y = np.array(["x", "y", "z"])[np.digitize(y, np.quantile(y, [0.3, 0.7]))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -152,18 +151,6 @@ def test_when_every_head_fails_the_exit_code_is_one(features):
 
 def test_what_numbers_were_taken_for_is_said(features):
     assert "y is taken as 2 classes" in run("bench", features, *FAST).stderr
-
-
-@pytest.mark.slow
-def test_demo_shows_every_head_and_names_its_report(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    result = run("demo", "--trials", "1", "--jobs", "1")
-    assert result.exit_code == 0
-    for name in ("ERM", "DARE", "adapted", "tilted", "latent model", "average", "worst domain"):
-        assert re.search(rf"\b{name}\b", result.stdout), name
-    last = result.stdout.strip().splitlines()[-1]
-    assert last.startswith("open ")
-    assert (tmp_path / "skdare-demo" / "report.md").exists()
 
 
 def test_every_head_of_the_bench_is_on_its_page():

@@ -30,7 +30,7 @@ ELSEWHERE = {
     "train": "needs images and a GPU's time; test_learn_cli.py trains small networks",
     "extract": "needs the networks of a run; test_learn_cli.py extracts features",
     "reproduce": "takes most of a minute; test_learn_cli.py reproduces a small study",
-    "demo": "takes half a minute; test_cli.py runs it with one trial",
+    "demo": "takes a quarter of a minute; test_demo_cli.py runs it with one trial",
     "theory": "takes a minute; test_diagnose_cli.py runs it quickly",
 }
 # Of the pages, those that are over in a moment: what they name must have been made.

@@ -21,6 +21,7 @@ from skdare.diagnosis._label_finding import label_finding
 from skdare.diagnosis._recommendation import ACTIONS, recommend
 from skdare.diagnosis._rehearsal import Rehearsed
 from skdare.diagnosis._score_scale import AccuracyScale, R2Scale
+from skdare.theory import LatentModel
 from skdare.whitening.adjustment import adjustment_error
 from skdare.whitening.cache import DomainCache
 
@@ -69,7 +70,8 @@ def test_domains_drawn_like_the_training_ones_are_not_outside_anything_seen():
     ("d", "shrinkage"), [(6, 0.9), (40, 0.9), (40, 0.1), (80, 0.1), (80, "ledoit-wolf")]
 )
 def test_few_rows_of_a_training_domain_raise_no_alarm(d, shrinkage, n):
-    data = make_latent_domains(4, 300, d, shift=0.5, random_state=0)
+    model = LatentModel.draw(d, 4, mean_rank=2, task="classification", random_state=0)
+    data = model.sample(300, random_state=0)
     head = DAREClassifier(shrinkage=shrinkage, l2=1.0)
     head.fit(data.X, data.y, domains=data.domains)
     head.rehearse(data.X, data.y, domains=data.domains)
@@ -205,7 +207,8 @@ def test_a_shift_where_training_means_varied_is_covered_and_another_is_new():
 
 def test_features_measured_from_the_training_mean_are_not_covered_by_construction():
     """Their domain means add up to zero, so that each lies in the span of the others."""
-    (X, y, domains), new = split(latent(), 5)
+    data = make_latent_domains(6, 400, 6, shift=0.5, mean_rank=6, random_state=0)
+    (X, y, domains), new = split(data, 5)
     centre = X.mean(axis=0)
     head = DAREClassifier(centered=True).fit(X - centre, y, domains=domains)
     found = head.diagnose(new - centre)["more domains"].numbers

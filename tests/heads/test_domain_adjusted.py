@@ -156,3 +156,12 @@ def test_the_last_step_of_a_pipeline_says_so_when_it_is_given_raw_rows(rows, met
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "X has column names")
         getattr(model, method)(frame)
+
+
+@pytest.mark.parametrize(("l2", "said"), [(0.0, False), (0.01, True)])
+def test_scales_are_mentioned_only_where_there_is_a_ridge(rows, l2, said):
+    X, y, domains, _ = rows
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        DAREClassifier.as_in_paper(l2=l2).fit(X, y, domains=domains)
+    assert any("l2 treats the others as small" in str(one.message) for one in heard) is said

@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
 import skdare
+from free_domains import free_domains
 from skdare import DAREClassifier, DARERegressor, ERMClassifier
 from skdare.datasets import make_latent_domains
 from skdare.engines import DaskEngine
@@ -344,7 +345,7 @@ def test_the_header_is_read_without_the_arrays(tmp_path):
 
 def test_files_of_every_earlier_version_load():
     head = skdare.load(FILES / "head-2.safetensors")
-    data = make_latent_domains(random_state=0)
+    data = free_domains()
     new = data.X[data.domains == 3]
     expected = np.array(["no", "yes"])[data.y[data.domains == 3]]
     assert np.mean(head.predict(new) == expected) > 0.7

@@ -308,8 +308,8 @@ def test_bench_reads_a_sweep_beside_the_features(tmp_path, capsys):
     write_run(tmp_path / "sweep" / "a", [2], {0: ((0.9, 0.9, 0.123), (0.8, 0.8, 0.9))})
     write_run(tmp_path / "sweep" / "b", [2], {0: ((0.9,) * 3, (0.8,) * 3)}, trial=5)
     given = [str(tmp_path / "rows.npz"), "--heads", "erm", "--trials", "1", "--with", "none"]
-    run = ["--domainbed", str(tmp_path / "sweep"), "--out", str(tmp_path / "run"), "--quiet"]
-    main(["bench", *given, *run], standalone_mode=False)
+    run = ["--domainbed", str(tmp_path / "sweep"), "--out", str(tmp_path / "run")]
+    main(["bench", *given, *run, "--quiet", "--details"], standalone_mode=False)
     assert "12.3" in capsys.readouterr().out
 
 

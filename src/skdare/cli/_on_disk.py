@@ -18,6 +18,8 @@ from skdare.datasets._formats import is_csv, open_stream
 # A fit in memory holds the rows, a copy in another type or prepared, and sums over them; a choosing
 # head prepares another copy for each left-out domain.
 _COPIES = 4
+# A shard is in memory while it fills.
+_SHARD_BYTES = 32 << 20
 # Text packs into about a fifth of its size.
 _PACKED = 5
 
@@ -81,7 +83,9 @@ def table_on_disk(places: Sequence[str], keys: dict[str, str | None], folder: Pa
     domains = np.concatenate([table.domains for table in tables])
     dtype = np.result_type(*(table.X.dtype for table in tables))
     X: Any = ChunkedRows(lambda: _rows(tables), len(y), first.X.shape[1], dtype)
-    write_store(folder / "rows", replace(first, X=X, y=y, domains=domains, split=None))
+    table = replace(first, X=X, y=y, domains=domains, split=None)
+    rows = max(1, _SHARD_BYTES // (X.shape[1] * X.dtype.itemsize))
+    write_store(folder / "rows", table, rows_per_shard=rows)
     stored = open_table(folder / "rows")
     return replace(
         stored,

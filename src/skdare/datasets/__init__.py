@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from skdare.datasets._domain_data import DomainData, guess_task
+from skdare.datasets._embedded import (
+    load_diabetes_domains,
+    load_digit_domains,
+    load_penguin_domains,
+)
 from skdare.datasets._fine_tuned import read_fine_tuned
 from skdare.datasets._hugging_face import from_hugging_face
 from skdare.datasets._lazy_rows import ChunkedRows
@@ -18,7 +23,7 @@ from skdare.datasets._store_reader import (
     store_info,
 )
 from skdare.datasets._store_writer import StoreWriter, append_rows, write_store
-from skdare.datasets._synthetic import load_digit_domains, make_latent_domains
+from skdare.datasets._synthetic import make_latent_domains
 from skdare.datasets._write import rows_to, write
 
 __all__ = [
@@ -30,7 +35,9 @@ __all__ = [
     "from_hugging_face",
     "from_skada",
     "guess_task",
+    "load_diabetes_domains",
     "load_digit_domains",
+    "load_penguin_domains",
     "make_latent_domains",
     "open_table",
     "read",

@@ -91,7 +91,7 @@ def from_skada(
     >>> import numpy as np
     >>> from skdare import DAREClassifier
     >>> from skdare.datasets import from_skada, make_latent_domains
-    >>> data = make_latent_domains(3, random_state=0)
+    >>> data = make_latent_domains(3, mean_rank=0, random_state=0)
     >>> sample_domain = np.where(data.domains == 2, -3, data.domains + 1)
     >>> y = np.where(sample_domain < 0, -1, data.y)  # masked, as skada wants it
     >>> rows = from_skada(data.X, y, sample_domain)

@@ -1,10 +1,64 @@
-"""Embedded multi-domain data: the paper's latent model, and scikit-learn's digits restyled."""
+"""Data drawn from the paper's latent model.
+
+Notation: A (d, d) a domain's transformation with eigenvectors U (d, d), b (d,) its latent mean,
+β (d,) the truth.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from skdare.datasets._domain_data import DomainData
+
+# Scales of a direction without a moving mean are within a factor √2 of one: then a guess that
+# averages training domains errs by less than 1 on it, as the paper's assumption 3 asks.
+_STEADY = 0.5 * np.log(2.0)
+# Standard deviation of the latent means along each of their directions, at a shift of one.
+_MEAN_SHIFT = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class LatentLaw:
+    """The law that the domains of `make_latent_domains` are drawn from.
+
+    Parameters
+    ----------
+    beta : array of shape (d,)
+    U : array of shape (d, d)
+        Eigenvectors of every A; the first ``mean_rank`` span the latent means.
+    mean_rank : int
+    """
+
+    beta: np.ndarray
+    U: np.ndarray
+    mean_rank: int
+
+    @classmethod
+    def draw(cls, n_features: int, mean_rank: int, rng: np.random.Generator) -> LatentLaw:
+        """A random truth and random eigenvectors."""
+        beta = rng.normal(size=n_features) * 2.0
+        return cls(beta, np.linalg.qr(rng.normal(size=(n_features, n_features)))[0], mean_rank)
+
+    def reach(self, shift: float) -> np.ndarray:
+        """The largest log scale of each eigenvector, either way: (d,)."""
+        steady = np.full(len(self.beta), min(shift, 1.0) * _STEADY)
+        steady[: self.mean_rank] = shift
+        return steady
+
+    def transformation(self, log_scales: np.ndarray) -> np.ndarray:
+        """The symmetric A with these log scales."""
+        return (self.U * np.exp(log_scales)) @ self.U.T
+
+    def domain(
+        self, shift: float, rng: np.random.Generator, *, further: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A and b of a random domain, its log scales ``further`` times as far from zero."""
+        reach = self.reach(further * shift)
+        A = self.transformation(rng.uniform(-reach, reach))
+        deviation = _MEAN_SHIFT * shift
+        return A, self.U[:, : self.mean_rank] @ rng.normal(scale=deviation, size=self.mean_rank)
 
 
 def make_latent_domains(
@@ -20,9 +74,16 @@ def make_latent_domains(
 ) -> DomainData:
     """Sample the paper's model: ``x = A_e (ε₀ + b_e)`` and ``y`` a function of ``βᵀ(ε₀ + b_e)``.
 
-    Every domain has a symmetric ``A_e`` of its own; the means ``b_e`` vary in a subspace of
-    dimension ``mean_rank``. The latents are standard normal about ``b_e``; β is the same in all
-    domains.
+    Domains keep the paper's assumptions:
+
+    - the model itself: β is the same in all domains, the noise of y is logistic for classes and
+      normal for numbers, and ε₀ is standard normal, as theorem 1 asks for classes;
+    - assumption 1: every ``A_e`` has the same right singular vectors. Here all are symmetric with
+      the same eigenvectors, so that either root of a covariance recovers ``A_e``;
+    - assumption 2 with B = 0: the means ``b_e`` vary in the span of ``mean_rank`` of these
+      eigenvectors, and the error of an averaged guess does not mix them with the others;
+    - assumption 3: the scale of each other eigenvector stays within a factor √2 of one, so that
+      the guess errs by less than one there. Scales of the ``mean_rank`` may differ by more.
 
     Parameters
     ----------
@@ -49,15 +110,12 @@ def make_latent_domains(
     (150, 8)
     """
     rng = np.random.default_rng(random_state)
-    beta = rng.normal(size=n_features) * 2.0
-    span = np.linalg.qr(rng.normal(size=(n_features, mean_rank)))[0]
+    law = LatentLaw.draw(n_features, mean_rank, rng)
     X, y, domains = [], [], []
     for domain in range(n_domains):
-        U = np.linalg.qr(rng.normal(size=(n_features, n_features)))[0]
-        A = (U * np.exp(shift * rng.uniform(-1, 1, n_features))) @ U.T
-        b = shift * (span @ rng.normal(size=mean_rank)) * 1.5
+        A, b = law.domain(shift, rng)
         latent = rng.normal(size=(n_rows, n_features)) + b
-        score = latent @ beta
+        score = latent @ law.beta
         if task == "classification":
             y.append((score + rng.logistic(size=n_rows) > 0).astype(int))
         else:
@@ -65,42 +123,3 @@ def make_latent_domains(
         X.append(latent @ A)
         domains.append(np.full(n_rows, domain))
     return DomainData(np.concatenate(X), np.concatenate(y), np.concatenate(domains))
-
-
-def load_digit_domains(n_classes: int = 10) -> DomainData:
-    """scikit-learn's 1,797 digits in four styles: each image belongs to one domain only.
-
-    ``plain`` is unchanged; ``tilted`` is turned by 20 degrees; ``faint`` has low contrast on a
-    grey ground; ``bold`` is blurred and saturated. 64 features in [0, 1], dealt to domains in turn.
-
-    Parameters
-    ----------
-    n_classes : int
-        Keep the digits below this number.
-
-    Returns
-    -------
-    DomainData
-
-    Examples
-    --------
-    >>> from skdare.datasets import load_digit_domains
-    >>> sorted(set(load_digit_domains().domains.tolist()))
-    ['bold', 'faint', 'plain', 'tilted']
-    """
-    from scipy import ndimage
-    from sklearn.datasets import load_digits
-
-    images, y = load_digits(return_X_y=True)
-    images = images.reshape(-1, 8, 8)[y < n_classes] / 16.0
-    y = y[y < n_classes]
-    styles = {
-        "plain": lambda image: image,
-        "tilted": lambda image: ndimage.rotate(image, 20, reshape=False, order=1),
-        "faint": lambda image: 0.45 + 0.25 * image,
-        "bold": lambda image: np.minimum(1.0, 1.8 * ndimage.gaussian_filter(image, 0.6)),
-    }
-    names = list(styles)
-    domains = np.array(names)[np.arange(len(y)) % len(names)]
-    X = np.stack([styles[s](image) for s, image in zip(domains, images, strict=True)])
-    return DomainData(X.reshape(len(y), -1), y, domains)
