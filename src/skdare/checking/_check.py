@@ -197,7 +197,7 @@ def _as_rows(X: Any) -> Any:
             "X is sparse", "check the columns that matter, as a dense array", argument="X"
         )
     X = to_numpy(X) if is_foreign(X) else np.asarray(X)
-    if X.ndim != 2 or not X.shape[0] or X.dtype.kind not in "biuf":
+    if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "biuf":
         raise InputError(
             f"X has shape {X.shape} and dtype {X.dtype}",
             "features must be numbers, in rows by features",
@@ -208,7 +208,7 @@ def _as_rows(X: Any) -> Any:
 
 def _every(X: Any, rows: int) -> int:
     most = _MOST_NUMBERS_ON_DISK if isinstance(X, RowReader) else _MOST_NUMBERS
-    return -(-rows * int(X.shape[1]) // most)
+    return max(1, -(-rows * int(X.shape[1]) // most))
 
 
 def _taken(X: Any, numbers: np.ndarray) -> np.ndarray:

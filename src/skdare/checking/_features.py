@@ -42,8 +42,9 @@ def check_features(rows: LabelledRows) -> Iterator[DataFinding]:
     yield from _codes_of_missing(rows, unusable | of_domain)
     yield from _scales(rows)
     yield from _missing(rows)
-    if rows.constant.any():
-        names = rows.names(np.flatnonzero(rows.constant))
+    constant = rows.constant & (rows.present == len(rows.y))
+    if constant.any():
+        names = rows.names(np.flatnonzero(constant))
         be = "has" if len(names) == 1 else "have"
         yield DataFinding(
             "constant",
@@ -123,7 +124,7 @@ def _counts(rows: LabelledRows, column: int) -> bool:
         return True
     values = rows.X[:, column]
     n = len(values)
-    if float(values.max()) - float(values.min()) > 2 * n:
+    if float(values.max()) - float(values.min()) > 2 * (int(rows.numbers[-1]) + 1):
         return False
     return len(np.unique(values)) >= (1 - _ALIKE) * n
 

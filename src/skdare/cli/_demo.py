@@ -112,7 +112,7 @@ def _study_lines(outcome: Outcome) -> list[str]:
     for head in _SHOWN:
         cells = [f"{_value(outcome.scores[head][name], accuracy):>12}" for name in outcome.domains]
         lines.append(f"  {label(head):<18}{''.join(cells)}")
-    if outcome.advice != "adapt":
+    if outcome.advice != "adapt" or not accuracy:
         return lines
     before, after = (_value(share, accuracy) for share in one_class_only(study))
     limit = (

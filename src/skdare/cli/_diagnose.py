@@ -97,7 +97,9 @@ def diagnose(features: str, as_json: bool, page: str | None, details: bool, **op
             as_object({**diagnosis.to_dict(), "labels": labels})
         else:
             width = min(shutil.get_terminal_size().columns - 1, _WIDEST)
-            say_all(diagnosis.text(width, details=details))
+            # Without a rehearsal the findings are all there is.
+            findings = details or diagnosis.rehearsal is None
+            say_all(diagnosis.text(width, details=findings))
             if labels is not None:
                 say("", f"its labels, not used above: {_sentence(labels)}")
         if page is not None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
 from skdare import DomainAdjusted
-from skdare.bench._feature_set import without_small_domains
+from skdare.bench._feature_set import some_rows, without_small_domains
 from skdare.bench._heads import HEADS
 from skdare.bench._preparation import Preparation, PreparationStep
 from skdare.cli._options import is_given, set_options
@@ -154,9 +154,8 @@ def _rows(
     if train.all():
         names = ", ".join(f"`{name}`" for name in np.unique(table.domains))
         raise ValueError(f"held-out domain `{held_out}` is not in {features}; it has {names}")
-    X = np.asarray(table.X)
-    rest = replace(table, X=X[train], y=table.y[train], domains=table.domains[train])
-    return rest, X[~train], table.y[~train]
+    new = some_rows(table, np.flatnonzero(~train))
+    return some_rows(table, np.flatnonzero(train)), np.asarray(new.X), new.y
 
 
 def _unlabelled(path: str, table: DomainData, key: str | None) -> np.ndarray:

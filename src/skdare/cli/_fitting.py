@@ -75,8 +75,8 @@ class Fitting:
         head.set_params(**set_options(head, options["options"]))
         if options["impute"] and isinstance(data.X, RowReader):
             raise ValueError(
-                "--impute finds medians, which needs all rows in memory, and feature stores and "
-                ".npy files stay on disk; give rows and labels in one .npz, or fill them before"
+                "--impute finds medians, which needs all rows in memory, and these stay on disk; "
+                "give --in-memory and rows and labels in one file, or fill them before"
             )
         if options["head"] != "erm" and np.all(data.domains == data.domains[0]):
             raise InputError(
@@ -291,7 +291,13 @@ def _table(places: Sequence[str], options: dict[str, Any], room: Room) -> Domain
     if stays is None and files:
         stays = is_larger_than_memory(files, keys)
     if stays and len(files) == len(places):
-        say("note: features stay on disk, in a copy beside the head during the fit", err=True)
+        if options["drop_missing"]:
+            raise InputError(
+                "--drop-missing needs the rows in memory, and these stay on disk",
+                "give --in-memory, or leave rows without a label out of the file",
+            )
+        if not options["quiet"]:
+            say("note: features stay on disk, in a copy beside the head during the fit", err=True)
         return table_on_disk(places, keys, room.folder())
     tables = [_one_table(place, keys, missing) for place in places]
     first = tables[0]

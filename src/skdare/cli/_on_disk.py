@@ -48,7 +48,11 @@ def _left_in_group(folder: Path) -> int | None:
     """Memory that a container has left, where one is limited."""
     try:
         most = int((folder / "memory.max").read_text())
-        return most - int((folder / "memory.current").read_text())
+        used = int((folder / "memory.current").read_text())
+        lines = (folder / "memory.stat").read_text().splitlines()
+        # Files that were read before are kept there, and make room when it is needed.
+        kept = sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
+        return most - used + kept
     except (OSError, ValueError):
         return None
 

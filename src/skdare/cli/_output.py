@@ -21,7 +21,19 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obje
 
 # What stands for signs that an old terminal cannot show.
 _PLAIN = str.maketrans(
-    {"●": "#", "○": "o", "─": "-", "│": "|", "−": "-", "–": "-", "±": "~", "†": "+", "²": "2"}
+    {
+        "\u00a0": " ",
+        "…": "...",
+        "●": "#",
+        "○": "o",
+        "─": "-",
+        "│": "|",
+        "−": "-",
+        "–": "-",
+        "±": "~",
+        "†": "+",
+        "²": "2",
+    }
     | dict.fromkeys("“”", '"')
 )
 

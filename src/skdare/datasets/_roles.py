@@ -141,7 +141,9 @@ def _with_labels(
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Rows that have a label and a domain; how many have not is said in a warning."""
     absent = np.any([missing_labels(labels[role]) for role in _NEEDED if role in labels], axis=0)
-    if not absent.any() or absent.all():
+    if absent.all():
+        raise InputError("no row has both a label and a domain", "name other columns")
+    if not absent.any():
         return X, labels
     warn(f"{int(absent.sum())} of {len(absent)} rows have no label or no domain, and are left out")
     labels = {role: _whole_again(values[~absent]) for role, values in labels.items()}

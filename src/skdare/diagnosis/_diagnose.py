@@ -175,23 +175,25 @@ class Diagnosing:
         trained_on = sum(m.n for m in self.training.moments)
         return [label_finding(counts, training.shares, trained_on, training.reach, classes)]
 
-    def _compared(self, rehearsal: Rehearsal) -> Comparison:
+    def _compared(self, rehearsal: Rehearsal) -> AdaptedDifference:
         """The head beside itself, adapted to the new rows."""
         if domain_fit_of(self.head).adaptation is None:
-            return Comparison(None, None)
+            return AdaptedDifference(None, None)
         if self._moments.dominated:
-            return Comparison(None, "one or two rows hold most of the variance: clip them first")
+            return AdaptedDifference(
+                None, "one or two rows hold most of the variance: clip them first"
+            )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the remarks say it
             adapted = self.head.adapt(self.X)
         if adapted.adapted_rows_ is None:
-            return Comparison(None, "the rows speak against adapting, and it is declined")
+            return AdaptedDifference(None, "the rows speak against adapting, and it is declined")
         values = read(adapted, self.X).values
-        return Comparison(rehearsal.task.disagreement(self._read.values, values), None)
+        return AdaptedDifference(rehearsal.task.disagreement(self._read.values, values), None)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AdaptedDifference:
     """How the head as it is and the adapted one differ on the new rows.
 
     Parameters

@@ -15,7 +15,7 @@ LABEL = "label"
 DO_NOT_USE = "do not use"
 CANNOT_SAY = "cannot say"
 ACTIONS = (USE, ADAPT, LABEL, DO_NOT_USE)
-REHEARSE = "hold the training domains out first, with rehearse; until then there are only distances"
+REHEARSE = "no training domain was held out yet (rehearse does), so no score can be foretold"
 # Gains below this are not worth a change of head.
 WORTH = 0.005
 
@@ -31,7 +31,7 @@ class Recommendation:
         The headline: what to expect of it, and of what else one could do.
     worth : mapping from action to expected score, less the price of labels
     labelled_rows : int, optional
-        How many to label.
+        How many to label, if any: the worth of "label" is that of so many.
     """
 
     action: str

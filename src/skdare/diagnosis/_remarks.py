@@ -48,7 +48,7 @@ def _on_rehearsed_domains(rehearsal: Rehearsal, rows: int, declined: str | None)
     held_out = f"when rehearsed, the {len(scores)} training domains scored"
     if not gains or not any(gains):
         ends = task.ends(min(scores), max(scores))
-        percent = " %" if task.unit == "accuracy" else ""
+        percent = "\u00a0%" if task.unit == "accuracy" else ""
         text = f"{held_out} {ends}{percent} as it is; no way of adapting paid there"
     else:
         text = f"when rehearsed, adapting helped on {_listed(gains, task)}"

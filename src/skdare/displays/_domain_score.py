@@ -169,7 +169,7 @@ class DomainScoreDisplay(Display):
             count = len(axes.containers)  # of displays that were drawn before
             color = color or PALETTE[(1 + count) % len(PALETTE)]
             place = -np.arange(len(self.domains), dtype=float) - 0.22 * count
-            half = np.abs(np.stack([self.scores - self.low, self.high - self.scores]))
+            half = np.maximum(np.stack([self.scores - self.low, self.high - self.scores]), 0.0)
             look: dict[str, Any] = {"color": color, "markersize": 4.5, "elinewidth": 1.2}
             axes.errorbar(self.scores, place, xerr=half, fmt="o", label=self.name, **look)
             axes.axvline(float(np.mean(self.scores)), color=color, linewidth=0.8, linestyle="--")

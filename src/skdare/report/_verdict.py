@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from skdare.bench._record import NOTHING, UNLABELLED
 from skdare.report._names import Naming
 from skdare.report._numbers import Scale, count, p_value, scale_of
-from skdare.report.summary.advice import TIE, Advice, Outlook, advise
+from skdare.report.summary.advice import TIE, Advice, HeadOutlook, advise
 from skdare.report.summary.main_study import MainStudy, PairedTest
 from skdare.report.summary.summary import SummaryGroup
 
@@ -67,11 +67,11 @@ class _Writer:
             yield from self._runner_up(best, advice)
         yield from self._caution(best)
 
-    def _useless(self, outlook: Outlook) -> bool:
+    def _useless(self, outlook: HeadOutlook) -> bool:
         """Whether guessing would do as well."""
         return self.scale.useless is not None and outlook.expected.mean <= self.scale.useless
 
-    def _how(self, outlook: Outlook) -> str:
+    def _how(self, outlook: HeadOutlook) -> str:
         """The head, and what to do with rows of the new domain."""
         uses = self.main.uses[outlook.head]
         name = self.label(outlook.head)
@@ -81,7 +81,7 @@ class _Writer:
         rows = f"{uses} of the new domain"
         return f"{fitted} and adapt it to {rows}" if adapts else f"{name} with {rows}"
 
-    def _score(self, outlook: Outlook, where: str = "") -> str:
+    def _score(self, outlook: HeadOutlook, where: str = "") -> str:
         """The expected score and its range."""
         expected = outlook.expected
         text = self.scale.prose(expected.mean) + where
@@ -89,7 +89,7 @@ class _Writer:
             return text
         return f"{text} ({self.scale.span(expected.low, expected.high)})"
 
-    def _standing(self, outlook: Outlook) -> str:
+    def _standing(self, outlook: HeadOutlook) -> str:
         """How far the head is above the baseline, and on how many domains."""
         if not outlook.mostly_better:
             return ""
@@ -98,7 +98,7 @@ class _Writer:
             return f", {distance}"
         return f", {distance} and better on {outlook.better} of {outlook.domains} domains"
 
-    def _unbeaten(self, outlook: Outlook, advice: Advice) -> str:
+    def _unbeaten(self, outlook: HeadOutlook, advice: Advice) -> str:
         """What the baseline was held against, where it is what to use."""
         nothing = [o for o in advice.rivals if self.main.uses[o.head] == NOTHING]
         rivals = nothing if advice.adapted else advice.rivals
@@ -108,7 +108,7 @@ class _Writer:
             return "; nothing tested here is better on most domains"
         return "; nothing tested here beats it"
 
-    def _runner_up(self, best: Outlook, advice: Advice) -> Iterator[str]:
+    def _runner_up(self, best: HeadOutlook, advice: Advice) -> Iterator[str]:
         """The best of the others: one that adapts, if any was tried, else any."""
         adapting = [o for o in advice.rivals if self.main.uses[o.head] == UNLABELLED]
         rivals = adapting if self.main.uses[best.head] == NOTHING else []
@@ -123,7 +123,7 @@ class _Writer:
         start = f"Adapting {pays or 'is not sure to pay'}"
         yield f"{start}: {self.label(rival.head)} is {self._place(rival)}."
 
-    def _place(self, outlook: Outlook) -> str:
+    def _place(self, outlook: HeadOutlook) -> str:
         """Where a head stands that is not recommended."""
         if outlook.head == self.main.baseline:
             return f"at {self._score(outlook)}"
@@ -134,7 +134,7 @@ class _Writer:
         far = f"{self.scale.distance(outlook.gain)} {side} {self.baseline}{self.scale.within}"
         return f"{far} on average, {on}"
 
-    def _caution(self, best: Outlook) -> Iterator[str]:
+    def _caution(self, best: HeadOutlook) -> Iterator[str]:
         """How far these domains can be trusted to stand for others."""
         n = len(self.main.grid.domains)
         if n == 1:

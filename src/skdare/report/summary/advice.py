@@ -16,7 +16,7 @@ TIE = 1e-12
 
 
 @dataclass(frozen=True)
-class Outlook:
+class HeadOutlook:
     """What a head can be expected to score on one more domain, and how it stands to the baseline.
 
     Parameters
@@ -54,25 +54,25 @@ class Advice:
 
     Parameters
     ----------
-    without : Outlook or None
+    without : HeadOutlook or None
         The head to use where nothing is known of the new domain.
-    adapted : Outlook or None
+    adapted : HeadOutlook or None
         The head to use with unlabelled rows of it, where that is better.
-    outlooks : tuple of Outlook
+    outlooks : tuple of HeadOutlook
         Every head with a score on every domain, the highest mean first.
     """
 
-    without: Outlook | None
-    adapted: Outlook | None
-    outlooks: tuple[Outlook, ...]
+    without: HeadOutlook | None
+    adapted: HeadOutlook | None
+    outlooks: tuple[HeadOutlook, ...]
 
     @property
-    def best(self) -> Outlook | None:
+    def best(self) -> HeadOutlook | None:
         """The head to use with whatever can be had."""
         return self.adapted or self.without
 
     @property
-    def rivals(self) -> tuple[Outlook, ...]:
+    def rivals(self) -> tuple[HeadOutlook, ...]:
         """The heads that are not recommended, the highest mean first."""
         return tuple(o for o in self.outlooks if o not in (self.without, self.adapted))
 
@@ -88,7 +88,7 @@ def advise(main: MainStudy) -> Advice:
     return Advice(without, adapted, tuple(ranked))
 
 
-def _chosen(main: MainStudy, ranked: Iterable[Outlook]) -> Outlook | None:
+def _chosen(main: MainStudy, ranked: Iterable[HeadOutlook]) -> HeadOutlook | None:
     """The first that is mostly better than the baseline, else the baseline."""
     outlooks = list(ranked)
     baseline = [o for o in outlooks if o.head == main.baseline]
@@ -97,7 +97,7 @@ def _chosen(main: MainStudy, ranked: Iterable[Outlook]) -> Outlook | None:
     return better[0] if better else None
 
 
-def _outlook(main: MainStudy, head: str) -> Outlook | None:
+def _outlook(main: MainStudy, head: str) -> HeadOutlook | None:
     """None for a head without a score on some domain, which has no average to compare."""
     scores = main.grid.of(head)
     scored = np.isfinite(scores)
@@ -106,7 +106,7 @@ def _outlook(main: MainStudy, head: str) -> Outlook | None:
     means = np.where(scored, scores, 0.0).sum(axis=1) / scored.sum(axis=1)
     test = main.comparison.across_domains.get(head)
     gains = [by[head].difference.mean for by in main.comparison.by_domain.values() if head in by]
-    return Outlook(
+    return HeadOutlook(
         head,
         prediction_interval(means),
         test.difference.mean if test else 0.0,

@@ -49,7 +49,7 @@ class RowTest:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class HeadTests:
     """Every other head against the baseline.
 
     Parameters
@@ -85,8 +85,8 @@ class MainStudy:
     baseline : str
     marks : mapping from held-out domain to Marks
         Bold and underline as in the paper's Table 1, among heads that saw nothing. The average
-        is not marked: trials are its wrong units, and `Comparison` has the right ones.
-    comparison : Comparison
+        is not marked: trials are its wrong units, and `HeadTests` has the right ones.
+    comparison : HeadTests
     reserved : Grid or None
         The metric on the reserved rows, on which ceilings are scored.
     rmse : Grid or None
@@ -100,7 +100,7 @@ class MainStudy:
     uses: Mapping[str, str]
     baseline: str
     marks: Mapping[str, Marks]
-    comparison: Comparison
+    comparison: HeadTests
     reserved: Grid | None
     rmse: Grid | None
     further: Mapping[str, Grid]
@@ -169,7 +169,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 def _comparison(
     grid: Grid, baseline: str, records: Sequence[Record], uses: Mapping[str, str]
-) -> Comparison:
+) -> HeadTests:
     """Every other head against the baseline: by trials, by domains, and by rows."""
     others = [head for head in grid.lines if head != baseline]
     by_domain = {
@@ -185,7 +185,7 @@ def _comparison(
     }
     rows = {d: _row_tests({h: [p] for h, p in pairs[d].items() if p}) for d in pairs}
     all_rows = _row_tests({h: [p for by in pairs.values() if (p := by[h])] for h in others})
-    return Comparison(by_domain, across, trial, rows, all_rows)
+    return HeadTests(by_domain, across, trial, rows, all_rows)
 
 
 def _domain_means(grid: Grid, head: str, baseline: str) -> Pair:
