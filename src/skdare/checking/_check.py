@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skdare._input_error import InputError
-from skdare._validation import Labels, is_missing
+from skdare._validation import Labels, check_choice, is_missing
 from skdare.arrays import RowReader, is_foreign, is_sparse, take, to_numpy
 from skdare.checking._domains import check_domains
 from skdare.checking._features import check_features
@@ -148,6 +148,11 @@ def check_data(
             f"feature_names has {len(feature_names)} names but X has {d} features",
             "pass one for each",
             argument="feature_names",
+        )
+    check_choice("task", task, ("classification", "regression", None))
+    if task == "regression" and y.dtype.kind not in "biuf":
+        raise InputError(
+            "y is text, and a regression needs numbers", "leave task out", argument="task"
         )
     without_label = missing_labels(y)
     without_domain = missing_labels(labels)

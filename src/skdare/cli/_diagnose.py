@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,7 @@ def diagnose(features: str, as_json: bool, page: str | None, details: bool, **op
     with mistakes():
         if page is not None:
             check_writable(page)
+            _check_can_draw()
             refuse_inputs(page, features, *filter(None, [options["new"]]))
         from skdare.cli._diagnosis_input import DiagnosisInput
         from skdare.report import write_diagnosis
@@ -106,6 +108,12 @@ def diagnose(features: str, as_json: bool, page: str | None, details: bool, **op
             new = Path(options["new"]).name if options["new"] else options["held_out"]
             write_diagnosis(diagnosis, page, f"{new}: a new domain for {Path(features).name}")
             say(f"wrote {page}", err=True)
+
+
+def _check_can_draw() -> None:
+    for package in ("jinja2", "matplotlib"):
+        if find_spec(package) is None:
+            raise ValueError(f"--html needs {package}; pip install 'skdare[report]'")
 
 
 def _sentence(labels: dict[str, Any]) -> str:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
 from skdare._validation import InputError, Labels, check_domains, check_number
-from skdare.arrays import Array, take
+from skdare.arrays import Array
 from skdare.displays._display import Display, Metric, in_percent, scores_of, targets_of
 from skdare.heads import LeaveOneDomainOut
 
@@ -104,8 +105,8 @@ class ShrinkagePathDisplay(Display):
         scores = np.empty((2, len(labels), len(shrinkages)))
         domains = np.asarray(domains)
         for e, (train, test) in enumerate(LeaveOneDomainOut().split(X, domains=domains)):
-            X_train = take(X, train)
-            X_test = take(X, test)
+            X_train = _safe_indexing(X, train)
+            X_test = _safe_indexing(X, test)
             for i, shrinkage in enumerate(shrinkages):
                 head = clone(estimator).set_params(shrinkage=shrinkage)
                 with warnings.catch_warnings():
