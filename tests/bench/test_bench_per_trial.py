@@ -279,13 +279,13 @@ def reported(**more):
 
 
 def test_the_report_says_that_every_trial_has_its_own_network():
-    said = text(reported())
+    said = text(reported(), details=True)
     assert "over 2 trials, each with its own network and split." in said
     assert "splits of the same rows" not in said
     notes = dict(document(reported(), label).notes)
     assert "Every trial has its own network and split" in notes["t 90 % interval"]
     once = summarise(list(run(small_plan(heads=["erm"], trials=2))))
-    assert "over 2 trials, splits of the same rows" in text(once)
+    assert "over 2 trials, splits of the same rows" in text(once, details=True)
     facts = dict(document(reported(), label).sections[0].parts[-1].facts)
     assert facts["Features"] == "a table for each held-out domain and trial"
     both = " ".join(text(reported(pretrained=table())).split())

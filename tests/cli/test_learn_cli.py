@@ -435,10 +435,10 @@ def test_a_run_gives_a_store_for_each_network_and_one_before_fine_tuning(here):
     assert contents(here) == before
     benched = run_ok(
         *("bench", here / "pictures.run/features", "--heads", "erm,dare", "--jobs", "1"),
-        *("--pretrained", here / "pictures.run/pretrained", "--out", "bench"),
+        *("--pretrained", here / "pictures.run/pretrained", "--out", "bench", "--details"),
     )
     assert {r.held_out for r in Log("bench").read()} == set(DOMAINS)
-    assert "ceiling-exact (pretrained)" in benched.stdout
+    assert "Linear ceiling, pretrained" in benched.stdout
 
 
 def test_images_give_one_store_of_the_backbone_as_it_is(here):

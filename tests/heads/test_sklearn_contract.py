@@ -25,7 +25,9 @@ from skdare import DAREClassifier, DARERegressor, ERMClassifier, LeaveOneDomainO
 HEADS = [
     head
     for name in skdare.__all__
-    if hasattr(head := getattr(skdare, name), "fit") and hasattr(head, "predict")
+    if hasattr(head := getattr(skdare, name), "fit")
+    and hasattr(head, "predict")
+    and head is not skdare.DomainAdjusted  # a Pipeline, which needs steps
 ]
 CLASSIFIERS = [head for head in HEADS if "Classifier" in head.__name__]
 

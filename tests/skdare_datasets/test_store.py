@@ -679,7 +679,7 @@ def test_info_reads_any_file_with_what_is_what(tmp_path):
     result = run("features", "info", tmp_path / "a.npz", "--target", "dose")
     assert "23 rows of 4 features, float32" in result.stdout
     assert "numbers" in result.stdout
-    assert run("features", "info", tmp_path / "a.npz").exit_code == 2
+    assert run("features", "info", tmp_path / "a.npz").exit_code == 0  # target or not
 
 
 @pytest.mark.parametrize("suffix", ["", ".npz", ".csv", ".parquet", ".safetensors"])

@@ -46,6 +46,7 @@ class SettledChoice:
 
 class _DARECV(AdjustedHead):
     __metadata_request__fit = {"domains": True, "groups": True}  # noqa: RUF012
+    _compares_domains = True
     # Of copies that are fitted without a search.
     _settled: SettledChoice | None = None
 

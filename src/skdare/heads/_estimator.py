@@ -52,6 +52,8 @@ class Head(BaseEstimator, ABC):
     __metadata_request__fit = {"domains": True}  # noqa: RUF012
 
     _needs_domains = True
+    # Whether it chooses by leaving domains out.
+    _compares_domains = False
     # Heads that have these options say so in their constructor.
     preparation: Any = None
     class_weight: ClassWeight = None
@@ -177,12 +179,8 @@ class Head(BaseEstimator, ABC):
                 f"{type(self).__name__} was given no domains and treats all rows as one; "
                 "pass domains= to fit"
             )
-        elif len(rows.labels) == 1 and self._needs_domains:
-            warn(
-                f"all rows are of domain {rows.labels[0]!r}, and {type(self).__name__} cannot "
-                "learn from one how domains differ; pass rows of several, or fit an ERM head"
-            )
-        self._warn_of_own_classes(y, rows)
+        elif self._compares_domains:
+            self._warn_of_few_domains(y, rows)
         if not self._needs_domains:
             rows = check_domains(None, n, weight)
         units = None
@@ -198,8 +196,13 @@ class Head(BaseEstimator, ABC):
         problem.loss_weight_among([0])  # refuses classes that there are not, before any work
         return problem
 
-    def _warn_of_own_classes(self, y: np.ndarray, rows: DomainRows) -> None:
-        """Say when classes cannot be told from domains; numbers can."""
+    def _warn_of_few_domains(self, y: np.ndarray, rows: DomainRows) -> None:
+        """Say when nothing can be learnt from how domains differ."""
+        if len(rows.labels) == 1:
+            warn(
+                f"all rows are of domain {rows.labels[0]!r}, and {type(self).__name__} cannot "
+                "learn from one how domains differ; pass rows of several, or fit an ERM head"
+            )
 
     @abstractmethod
     def _encode_targets(
@@ -414,8 +417,9 @@ class ClassifierHead(ClassifierMixin, Head):
         self.classes_ = targets.classes
         return targets, codes
 
-    def _warn_of_own_classes(self, y: np.ndarray, rows: DomainRows) -> None:
-        """Say when every domain has a single class, so that classes cannot be told from domains."""
+    def _warn_of_few_domains(self, y: np.ndarray, rows: DomainRows) -> None:
+        """Say also when every domain has a single class, which cannot be told from the domain."""
+        super()._warn_of_few_domains(y, rows)
         classes = [y[index] for index in rows.index]
         # A row of its own domain says nothing of that.
         if max(map(len, classes)) < 2 or len({own[0] for own in classes}) < 2:
