@@ -118,7 +118,7 @@ def table(records: Sequence[dict], title: str) -> None:
         if told:
             print(
                 f"\nadapting {words} two points or more in {len(told)} domains, and was preferred "
-                f"to using the head as it is in {np.mean(told):.0%} of them"
+                f"to using the head as it is in {100 * np.mean(told):.0f} % of them"
             )
 
 
@@ -139,7 +139,7 @@ def _row(name: str, records: Sequence[dict]) -> str:
     regrets = [max(r["true"].values()) - r["true"][r["action"]] for r in records]
     close = np.mean([regret <= CLOSE for regret in regrets])
     cells += [f"{close:.0%}", f"{100 * np.mean(regrets):.1f}"]
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join(cells)} |".replace("%", " %")
 
 
 def main() -> None:

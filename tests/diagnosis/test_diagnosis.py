@@ -548,7 +548,8 @@ def test_an_outlier_that_decides_everything_is_named(rehearsed):
     outlier = new.copy()
     outlier[7, 2] = 1e9
     found = head.diagnose(outlier)
-    assert "adapt" not in found.forecasts
+    assert found.recommendation.action == "do not use"
+    assert "one or two rows lie far outside anything seen" in found.recommendation.reason
     assert any("one or two rows hold most of the variance" in text for text in found.remarks)
 
 

@@ -102,9 +102,11 @@ class Diagnosing:
         outlook = foresee(self.rehearsal, comparison.disagreement, self.rows)
         chosen = recommend(self.rehearsal, outlook, label_cost, acceptable)
         if findings[0].numbers.get("absurd") or self._has_other_units():
-            chosen = beyond_use(chosen)
+            chosen = beyond_use(chosen, by_outliers=self._moments.dominated)
         shares = next((one for one in findings if one.name == LABELS), None)
-        sentences = remarks(self.rehearsal, self.rows, comparison.declined, shares)
+        sentences = [*remarks(self.rehearsal, self.rows, comparison.declined, shares)]
+        if self._moments.dominated:
+            sentences.append("one or two rows hold most of the variance here: look at them")
         forecasts = {"use": outlook.use, "adapt": outlook.adapt, "label": outlook.label}
         return Diagnosis(
             self.rows,
@@ -179,10 +181,6 @@ class Diagnosing:
         """The head beside itself, adapted to the new rows."""
         if domain_fit_of(self.head).adaptation is None:
             return AdaptedDifference(None, None)
-        if self._moments.dominated:
-            return AdaptedDifference(
-                None, "one or two rows hold most of the variance: clip them first"
-            )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the remarks say it
             adapted = self.head.adapt(self.X)

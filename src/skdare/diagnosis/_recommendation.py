@@ -48,12 +48,16 @@ def cannot_recommend(needed: str) -> Recommendation:
     return Recommendation(CANNOT_SAY, f"cannot say: {needed}")
 
 
-def beyond_use(chosen: Recommendation) -> Recommendation:
-    """Whatever scores were expected: they were expected of other features."""
-    reason = (
-        "do not use it: the features lie so far outside anything seen that their units or "
-        "preparation must differ; mend that, and ask again"
-    )
+def beyond_use(chosen: Recommendation, *, by_outliers: bool) -> Recommendation:
+    """Advice against a head for features that are not the ones it was fitted to."""
+    if by_outliers:
+        reason = "one or two rows lie far outside anything seen; clip them or leave them out"
+    else:
+        reason = (
+            "the features lie so far outside anything seen that their units or preparation must "
+            "differ; mend that"
+        )
+    reason = f"do not use it: {reason}, and ask again"
     return Recommendation(DO_NOT_USE, reason, chosen.worth, chosen.labelled_rows)
 
 
