@@ -1,6 +1,6 @@
 """Is a diagnosis right? Domains of the real sets, each as the new one.
 
-    python benchmarks/diagnose.py [--data FOLDER] [--sets twin-gas,heart,…] [--domains 12]
+    python benchmarks/diagnose.py [--data FOLDER] [--sets twin-gas,heart,…] [--domains 10]
                                   [--out diagnose.jsonl]
 
 For each held-out domain the choosing head is fitted to the others and rehearsed, and diagnoses the
@@ -147,7 +147,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data")
     parser.add_argument("--sets", default=",".join(LOADERS))
-    parser.add_argument("--domains", type=int, default=12)
+    parser.add_argument("--domains", type=int, default=10)
     parser.add_argument("--out", default="diagnose.jsonl")
     args = parser.parse_args()
     out = Path(args.out)
