@@ -66,6 +66,7 @@ def test_a_domain_without_which_one_class_is_left_has_no_say(three_classes):
 
 
 @pytest.mark.filterwarnings("ignore:leaving out domain")
+@pytest.mark.filterwarnings("ignore:every domain has one class only")
 def test_where_no_domain_can_be_left_out_the_simplest_is_taken_and_it_says_so(three_classes):
     rows = three_classes.domains != "west"
     domains = three_classes.domains[rows]

@@ -659,7 +659,7 @@ MISTAKES = [
     (["fit", "features.npz", "--min-rows", "1000"], "no domain has 1000 rows"),
     (["fit", "holes.npy"], "name a .npy file with --target"),
     (["fit", "store", "--impute", "median"], "--impute finds medians"),
-    (["fit", "new.npy", *LABELS, "--impute", "median"], "and .npy files stay on disk"),
+    (["fit", "new.npy", *LABELS, "--impute", "median"], "and these stay on disk"),
     (["fit", "new.npy", "--target", "other.npz", "--domains", "sites.npy"], "as one array"),
     (["fit", "words.npy", *LABELS], "features must be numbers"),
     (["fit", "empty.npz"], "must be rows by features"),

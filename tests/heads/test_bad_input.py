@@ -289,13 +289,13 @@ def test_missing_values_are_named_with_what_fills_them(head):
 def test_one_domain_cannot_teach_how_domains_differ():
     X = np.random.default_rng(0).normal(size=(40, 2))
     y = np.arange(40) % 2
-    with pytest.warns(UserWarning, match="all rows are of domain 'a', and DAREClassifier cannot"):
-        DAREClassifier().fit(X, y, domains=["a"] * 40)
+    with pytest.warns(UserWarning, match="all rows are of domain 'a', and DAREClassifierCV"):
+        DAREClassifierCV().fit(X, y, domains=["a"] * 40)
     ERMClassifier().fit(X, y, domains=["a"] * 40)
 
 
 def test_classes_that_cannot_be_told_from_domains_are_warned_of():
     X = np.random.default_rng(0).normal(size=(40, 2))
-    y = np.arange(40) // 20
+    domains = np.arange(40) // 10
     with pytest.warns(UserWarning, match="every domain has one class only"):
-        DAREClassifier().fit(X, y, domains=y)
+        DAREClassifierCV().fit(X, domains % 2, domains=domains)

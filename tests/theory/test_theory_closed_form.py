@@ -81,6 +81,7 @@ def test_the_exact_constraint_tends_to_the_populations_at_the_rate_of_the_noise(
     assert many < 0.05
 
 
+@pytest.mark.filterwarnings("ignore:the features vary little beside their mean")
 @pytest.mark.parametrize("shrinkage", [0.0, 0.5, 0.9])
 def test_sampled_whitening_of_a_large_mean_is_no_direction_of_the_means(shrinkage):
     # All domains share a mean along a feature of large variance: one direction, and no more.
@@ -88,16 +89,12 @@ def test_sampled_whitening_of_a_large_mean_is_no_direction_of_the_means(shrinkag
     n, d, E = 2_000, 20, 4
     X = rng.normal(size=(E * n, d))
     domains = np.repeat(np.arange(E), n)
-    X[:, 0] = 10.0 * X[:, 0] + 100.0  # and warnings that say what to think of such features
+    X[:, 0] = 10.0 * X[:, 0] + 100.0
     y = X[:, 1:] @ rng.normal(size=d - 1) + rng.normal(size=E * n)
     options = {"shrinkage": shrinkage, "centered": True, "l2": 0.0, "adaptation": None}
     exact, free = (DARERegressor(mean_penalty=penalty, **options) for penalty in ("exact", 0.0))
-    with pytest.warns(
-        UserWarning, match=r"vary little beside their mean|holds \d+% of the variance"
-    ):
-        exact.fit(X, y, domains=domains)
-    with pytest.warns(UserWarning, match=r"holds \d+% of the variance"):
-        free.fit(X, y, domains=domains)
+    exact.fit(X, y, domains=domains)
+    free.fit(X, y, domains=domains)
     np.testing.assert_allclose(exact.coef_[1:], free.coef_[1:], atol=0.03)
     assert abs(exact.coef_[0]) < 1e-3
 
