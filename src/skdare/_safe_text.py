@@ -1,4 +1,4 @@
-"""Text from data made harmless: on a terminal, in a spreadsheet, in a CSV file."""
+"""Text as it is shown: harmless on a terminal and in a spreadsheet, with true minus signs."""
 
 from __future__ import annotations
 
@@ -71,3 +71,8 @@ def spreadsheet_safe(value: Any) -> Any:
     """
     is_formula = isinstance(value, str) and value.startswith(_FORMULA)
     return f"'{value}" if is_formula else value
+
+
+def typographic(text: str) -> str:
+    """Text with minus signs in place of hyphens."""
+    return text.replace("-", "−")

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from skdare._logger import Progress
 from skdare._validation import InputError, Labels, check_count, check_domains, check_groups
 from skdare.arrays import Array
+from skdare.heads import DomainAdjusted
+from skdare.heads._estimator import Head
 
 # What takes long to import is imported where it is used: `skdare.compare` is one name among many.
 if TYPE_CHECKING:
@@ -345,7 +348,15 @@ def _last_step(estimator: Any) -> Any:
     return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
 
 
+def _given_domains(estimator: Any) -> Any:
+    """The estimator, or a Pipeline in its place that hands domains on to its head."""
+    if type(estimator) is Pipeline and isinstance(_last_step(estimator), Head):
+        return DomainAdjusted(estimator.steps)
+    return estimator
+
+
 def _lines(name: str, estimator: Any) -> Iterator[_Line]:
+    estimator = _given_domains(estimator)
     yield _Line(name, estimator, adapts=False)
     fixed = getattr(_last_step(estimator), "adaptation", "raw") is None
     if hasattr(estimator, "adapt") and not fixed:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdare import DAREClassifier, ERMClassifier, compare, make_domain_adjusted
@@ -55,6 +56,14 @@ def test_an_estimator_is_fitted_to_the_rows_that_heads_are_fitted_to(data):
     settings = Settings(l2=l2, standardize=True)
     plan = bench_plan(table, heads=["erm"], extras=[], trials=1, settings=settings)
     assert {r.held_out: r.score for r in run(plan)} == scores(comparison, "given")
+
+
+def test_a_plain_pipeline_does_not_keep_domains_from_its_head(data):
+    steps = (StandardScaler(), DAREClassifier())
+    heads = {"plain": make_pipeline(*steps), "ours": make_domain_adjusted(*steps)}
+    comparison = compare(heads, data.X, data.y, domains=data.domains)
+    for adapted in ("", " adapted"):
+        assert scores(comparison, f"plain{adapted}") == scores(comparison, f"ours{adapted}") != {}
 
 
 def test_what_can_adapt_is_scored_twice_and_says_what_it_used(comparison):

@@ -163,13 +163,13 @@ class RowParts:
 
     @cached_property
     def low(self) -> np.ndarray:
-        """Smallest values, (E, d); NaN where there is none."""
+        """Smallest value of each feature by label, (E, d); NaN where all are missing."""
         smallest = np.minimum if self.missing is None else np.fmin
         return self._each(lambda rows: smallest.reduce(self.X[rows]))
 
     @cached_property
     def high(self) -> np.ndarray:
-        """Largest values, (E, d); NaN where there is none."""
+        """Largest value of each feature by label, (E, d); NaN where all are missing."""
         largest = np.maximum if self.missing is None else np.fmax
         return self._each(lambda rows: largest.reduce(self.X[rows]))
 

@@ -73,8 +73,8 @@ def diagnose(features: str, as_json: bool, page: str | None, details: bool, **op
     HEAD is a file that `skdare fit --rehearse` wrote; it is not fitted again, and rows are prepared
     as for its fit. FEATURES is a table: a head is fitted to its domains, and each of them is held
     out in turn to learn what a new domain costs. The answer is one of four: use the head as it is,
-    adapt it, label so many rows, or do not use it; with the score to expect, and a range that holds
-    four out of five domains.
+    adapt it, label some rows, or do not use it. It comes with the expected score, and with a range
+    in which four out of five new domains should score.
 
     \b
     Example:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from skdare._safe_text import terminal_safe
+from skdare._safe_text import terminal_safe, typographic
 
 _NAMED = 12
 
@@ -24,10 +24,10 @@ def amount(n: int, thing: str) -> str:
 
 
 def score_text(score: float | None, is_accuracy: bool) -> str:
-    """Accuracy in percent, R² with two decimals, and a dash for a score that is none."""
+    """Accuracy in percent, R² with two decimals, and a dash for a missing score."""
     if score is None or score != score:
         return "–"
-    return f"{100 * score:.1f} %" if is_accuracy else f"{score:.2f}".replace("-", "−")
+    return f"{100 * score:.1f} %" if is_accuracy else typographic(f"{score:.2f}")
 
 
 def listed(names: Iterable) -> str:

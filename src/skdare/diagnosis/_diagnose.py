@@ -197,9 +197,9 @@ class AdaptedDifference:
     Parameters
     ----------
     disagreement : float, optional
-        None where there is no adapted head.
+        Between the two on the new rows; None where the head was not adapted.
     declined : str, optional
-        Why there is none, though the head can adapt.
+        Why it was not adapted, though it can adapt.
     """
 
     disagreement: float | None

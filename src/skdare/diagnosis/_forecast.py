@@ -193,7 +193,7 @@ def _moved(forecast: Forecast, by: float, task: ScoreScale) -> Forecast:
 
 
 def _lost_by_few_rows(rehearsal: Rehearsal, rows: int) -> float:
-    """Mean change of the score where only so many rows are adapted to."""
+    """Mean change of the adapted score when only this many rows are at hand."""
     gains = [
         (few, whole)
         for one in rehearsal.domains

@@ -31,7 +31,7 @@ class Recommendation:
         The headline: what to expect of it, and of what else one could do.
     worth : mapping from action to expected score, less the price of labels
     labelled_rows : int, optional
-        How many to label, if any: the worth of "label" is that of so many.
+        How many rows to label. The worth of "label" was found with this number.
     """
 
     action: str

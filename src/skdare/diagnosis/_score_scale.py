@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import is_regressor
 
+from skdare._safe_text import typographic
 from skdare.arrays import Array, Index, to_numpy
 from skdare.fitting.targets import SATURATED
 from skdare.objective.scores import linear_scores, probabilities
@@ -168,8 +169,3 @@ class R2Scale:
     def gain(self, difference: float) -> str:
         """Two decimals."""
         return typographic(f"{difference:+.2f}")
-
-
-def typographic(text: str) -> str:
-    """Text with minus signs in place of hyphens."""
-    return text.replace("-", "−")

@@ -13,7 +13,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from skdare.export._linear_map import LinearMap
-from skdare.export._prepared_map import Clipping, Filling, PreparedMap, Scaling
+from skdare.export._prepared_map import Clipping, Filling, PreparedMap, Standardizing
 
 # The oldest with a softmax over one axis; onnxruntime reads both since 1.6.
 OPSET = 13
@@ -79,15 +79,15 @@ class Graph:
         self.inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
         return self.add("Cast", name, to=TensorProto.DOUBLE)
 
-    def prepared(self, rows: str, step: Filling | Scaling | Clipping, number: int) -> str:
+    def prepared(self, rows: str, step: Filling | Standardizing | Clipping, number: int) -> str:
         """Rows after a step of the preparation."""
         if isinstance(step, Filling):
             values = self.constant(f"filling_{number}", step.values)
             return self.add("Where", self.add("IsNaN", rows), values, rows)
-        if isinstance(step, Scaling):
+        if isinstance(step, Standardizing):
             less = self.add("Sub", rows, self.constant(f"mean_{number}", step.mean))
             return self.add("Div", less, self.constant(f"scale_{number}", step.scale))
-        # Max and Min rather than Clip: a limit that is none needs no place.
+        # Max and Min rather than Clip, because either limit may be missing.
         for kind, limit in (("Max", step.low), ("Min", step.high)):
             if limit is not None:
                 bound = self.constant(f"{kind.lower()}_{number}", np.float64(limit).reshape(1))

@@ -26,7 +26,7 @@ class Filling:
 
 
 @dataclass(frozen=True, eq=False)
-class Scaling:
+class Standardizing:
     """Features less ``mean``, over ``scale``.
 
     Parameters
@@ -57,7 +57,7 @@ class PreparedMap:
 
     Parameters
     ----------
-    steps : tuple of Filling, Scaling and Clipping
+    steps : tuple of Filling, Standardizing and Clipping
         A scaler that nothing but the map follows is part of the map.
     linear : LinearMap
 
@@ -75,7 +75,7 @@ class PreparedMap:
     ['Filling']
     """
 
-    steps: tuple[Filling | Scaling | Clipping, ...]
+    steps: tuple[Filling | Standardizing | Clipping, ...]
     linear: LinearMap
 
     @classmethod
@@ -93,10 +93,10 @@ class PreparedMap:
         return cls(steps, linear)
 
 
-def _step(step: Any, d: int) -> Filling | Scaling | Clipping:
+def _step(step: Any, d: int) -> Filling | Standardizing | Clipping:
     if isinstance(step, StandardScaler):
         mean = step.mean_ if step.with_mean else np.zeros(d)
-        return Scaling(mean, np.ones(d) if step.scale_ is None else step.scale_)
+        return Standardizing(mean, np.ones(d) if step.scale_ is None else step.scale_)
     if isinstance(step, SimpleImputer):
         return _filling(step)
     if isinstance(step, FunctionTransformer) and step.func is np.clip:

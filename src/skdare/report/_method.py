@@ -31,7 +31,7 @@ _ADVICE = (
     (
         "Advice",
         "Of the heads that are above the baseline on more than half of the held-out domains, the "
-        "one with the highest mean; where there is none, the baseline. It does not wait for a "
+        "one with the highest mean; if no head is, the baseline. It does not wait for a "
         "significant difference: with a few domains hardly any is.",
     ),
     (

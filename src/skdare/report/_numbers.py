@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skdare._safe_text import typographic
+
 NONE = "–"
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -137,11 +139,6 @@ def scale_of(metric: str, values: Iterable[float] = ()) -> Scale:
 def _without_sign_of_zero(text: str) -> str:
     """A number as text, typographic; one that rounds to zero has no sign."""
     return typographic(text if text.strip("-0.") else text.removeprefix("-"))
-
-
-def typographic(text: str) -> str:
-    """Text with minus signs in place of hyphens."""
-    return text.replace("-", "−")
 
 
 def spread(scale: Scale, half_width: float, *, sign: bool = True) -> str:

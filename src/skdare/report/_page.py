@@ -27,7 +27,7 @@ def page(document: Document) -> str:
 
     with ``dots`` a `Dots`: a category for each rehearsed domain and, last and set apart, the new
     one; a `Series` for the head as it is and one for it adapted, whose ``low`` and ``high`` are
-    the ends of intervals, NaN where there is none.
+    the ends of intervals, NaN for a score without one.
 
     Raises
     ------

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from skdare._safe_text import terminal_safe
-from skdare.report._numbers import typographic
+from skdare._safe_text import terminal_safe, typographic
 from skdare.report._plot import Gain, Gains, Plot
 
 MOST_ROWS = 9
