@@ -123,5 +123,5 @@ def _sentence(labels: dict[str, Any]) -> str:
 def _score(labels: dict[str, Any], action: str) -> str:
     from skdare.report._numbers import SCALES
 
-    scale = SCALES["accuracy" if labels["unit"] == "accuracy" else "r2"]
+    scale = SCALES["r2" if labels["unit"] == "R²" else "accuracy"]
     return scale.value(labels[action]) + scale.unit

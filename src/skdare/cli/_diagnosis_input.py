@@ -99,9 +99,19 @@ class DiagnosisInput:
             warnings.simplefilter("ignore")
             can_adapt = domain_fit_of(head).adaptation is not None
             adapted = self.model.adapt(self.X) if can_adapt else self.model
-            as_is = float(self.model.score(self.X, self.y))
-            after = float(adapted.score(self.X, self.y))
-        return {"unit": "accuracy" if is_classifier(head) else "R²", "use": as_is, "adapt": after}
+            as_is = self._score(self.model, self.y)
+            after = self._score(adapted, self.y)
+        unit = "accuracy" if is_classifier(head) else "R²"
+        if head.rehearsal_ is not None:
+            unit = head.rehearsal_.task.unit
+        return {"unit": unit, "use": as_is, "adapt": after}
+
+    def _score(self, model: Any, y: np.ndarray) -> float:
+        """The score of a head on the scale of its rehearsal, where it had one."""
+        _, head = steps_and_head(model)
+        if head.rehearsal_ is None:
+            return float(model.score(self.X, y))
+        return head.rehearsal_.task.score(model.predict(self.X), y)
 
 
 def _prepared(head: Any, preparation: Preparation) -> Any:

@@ -71,9 +71,10 @@ from skdare.cli._training_rows import PREPARATION, SET
     "[default: on disk where memory is too small for them]",
 )
 @click.option(
-    "--rehearse",
-    is_flag=True,
-    help="Hold every domain out once, so that `skdare diagnose` knows what a shift costs.",
+    "--rehearse/--no-rehearse",
+    default=None,
+    help="Hold every domain out once, to say what to expect on a new one, here and in "
+    "`skdare diagnose`  [default: of dare and dare-cv, where rows are in memory]",
 )
 @click.option(
     "--adaptable/--not-adaptable",
@@ -117,9 +118,9 @@ def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **optio
         start = time.perf_counter()
         with notes(quiet), ExitStack() as stack:
             fitting = Fitting.of(features, {**options, "quiet": quiet}, Room(out, stack))
-            model = fitting.fit(_ignore if quiet else say_rehearsing)
+            model = fitting.fit(say_rehearsing if options["rehearse"] and not quiet else _ignore)
             skdare.save(model, out, adaptable=options["adaptable"])
-            summary = fitting.summary(out) | {"held_out": fitting.held_out_scores(model)}
+            summary = fitting.summary(model, out) | {"held_out": fitting.held_out_scores(model)}
         summary["seconds"] = round(time.perf_counter() - start, 3)
         if as_json:
             as_object(summary)
@@ -146,6 +147,8 @@ def _text(summary: dict[str, Any]) -> list[str]:
         lines["prepared"] = ", ".join(summary["preparation"])
     texts = [f"{name:<10}{text}" for name, text in lines.items()]
     held_out = (_held_out_text(row, classes is not None) for row in summary["held_out"])
+    if summary["expected"] is not None:
+        texts.append(f"{'expect':<10}{summary['expected']['text']}")
     return [*texts, *(f"{'held out':<10}{text}" for text in held_out)]
 
 

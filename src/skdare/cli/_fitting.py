@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from skdare._input_error import InputError
+from skdare._safe_text import counted
+from skdare._validation import warn
 from skdare.arrays import RowReader, work_dtype
 from skdare.bench._feature_set import some_rows, sorted_domains, without_small_domains
 from skdare.bench._heads import HEADS
@@ -39,7 +41,9 @@ from skdare.datasets._formats import open_stream
 from skdare.datasets._lazy_rows import PreparedRows, transformed
 from skdare.datasets._manifest import MANIFEST
 from skdare.datasets._roles import ONE_DOMAIN
-from skdare.diagnosis import rehearse
+from skdare.diagnosis import Rehearsal, rehearse
+from skdare.diagnosis._forecast import foresee_unseen
+from skdare.diagnosis._recommendation import expectation
 from skdare.heads._adjusted import AdjustedHead
 from skdare.persist import passing_folder
 
@@ -54,7 +58,9 @@ class Fitting:
         Features may stay on disk.
     head : head
     preparation : Preparation
-    rehearse : bool
+    rehearse : bool, optional
+        Whether each domain is held out once after the fit. None: where that can be done, for
+        nobody asked.
     held_out : list of DomainData
         Domains that it is scored on, and not fitted to.
     """
@@ -62,7 +68,7 @@ class Fitting:
     data: DomainData
     head: Any
     preparation: Preparation
-    rehearse: bool
+    rehearse: bool | None
     held_out: Sequence[DomainData] = ()
 
     @classmethod
@@ -90,7 +96,14 @@ class Fitting:
         if not options["quiet"]:
             say_findings(data, options["task"], places[0])
         preparation = preparation_of(options, data.X)
-        return cls(data, head, preparation, options["rehearse"], held_out)
+        rehearse = options["rehearse"]
+        can_wait = not options["adaptable"] or isinstance(data.X, RowReader)
+        if rehearse is None and (can_wait or not isinstance(head, AdjustedHead)):
+            rehearse = False
+        if rehearse is None and not options["quiet"]:
+            count = counted(len(np.unique(data.domains)), "domain")
+            say(f"each of {count} is also held out once; --no-rehearse spares that", err=True)
+        return cls(data, head, preparation, rehearse, held_out)
 
     def fit(self, progress: Callable[[str], None]) -> Any:
         """The fitted head, in a pipeline where rows are prepared."""
@@ -100,8 +113,8 @@ class Fitting:
         if self.preparation.impute is None:
             check_no_missing_values(X, "training")
         model = self._fit_in_memory()
-        if self.rehearse:
-            rehearse(
+        self._rehearse(
+            lambda: rehearse(
                 model,
                 X,
                 self.data.y,
@@ -109,7 +122,19 @@ class Fitting:
                 groups=self.data.groups,
                 progress=progress,
             )
+        )
         return model
+
+    def _rehearse(self, run: Callable[[], object]) -> None:
+        """Run the rehearsal where it is wanted; one that nobody asked for may be refused."""
+        if self.rehearse is False:
+            return
+        try:
+            run()
+        except ValueError as refusal:
+            if self.rehearse:
+                raise
+            warn(f"the head was not rehearsed: {refusal}")
 
     def _fit_in_memory(self) -> Any:
         """The fitted head; one that leaves domains out prepares rows anew for each."""
@@ -134,9 +159,10 @@ class Fitting:
         if steps:
             X = PreparedRows(X, partial(transformed, steps), work_dtype(X))
         self.head.fit(X, y, **self._labels())
-        if self.rehearse:
-            groups = self.data.groups
-            self.head.rehearse(X, y, domains=domains, groups=groups, progress=progress)
+        groups = self.data.groups
+        self._rehearse(
+            lambda: self.head.rehearse(X, y, domains=domains, groups=groups, progress=progress)
+        )
         return self._named(steps, self.head)
 
     def _labels(self) -> dict[str, Any]:
@@ -185,10 +211,12 @@ class Fitting:
             adapted = head.adapt(X)
         return None if adapted.adapted_rows_ is None else adapted
 
-    def summary(self, path: str) -> dict[str, Any]:
+    def summary(self, model: Any, path: str) -> dict[str, Any]:
         """What was fitted to what, and where it was saved."""
         labels, counts = np.unique(self.data.domains, return_counts=True)
         classes = self.head.classes_.tolist() if is_classifier(self.head) else None
+        *_, head = model.steps[-1] if isinstance(model, Pipeline) else [model]
+        rehearsal = getattr(head, "rehearsal_", None)
         return {
             "file": path,
             "bytes": size(path),
@@ -204,10 +232,21 @@ class Fitting:
             ],
             "classes": classes,
             "preparation": [name for name, _ in self.preparation.steps()],
-            "rehearsed": self.rehearse,
+            "rehearsed": rehearsal is not None,
+            "expected": None if rehearsal is None else _expected(rehearsal),
             "converged": self.head.solution_.converged,
             "choice": getattr(self.head, "choice_", None),
         }
+
+
+def _expected(rehearsal: Rehearsal) -> dict[str, Any]:
+    """What to expect on a new domain, before any row of it is seen."""
+    outlook = foresee_unseen(rehearsal)
+    return {
+        "text": expectation(outlook, rehearsal.task),
+        "use": asdict(outlook.use),
+        "adapt": None if outlook.adapt is None else asdict(outlook.adapt),
+    }
 
 
 def _choices(head: Any, data: DomainData, options: dict[str, Any]) -> dict[str, Any]:

@@ -95,16 +95,31 @@ class Diagnosing:
         needed = self._needed()
         if needed is not None:
             return Diagnosis(self.rows, cannot_recommend(needed))
-        findings = [*self._distances(), *self._labels()]
         if self.rehearsal is None:
+            findings = [*self._distances(), *self._labels(self._read.values)]
             return Diagnosis(self.rows, cannot_recommend(REHEARSE), findings=findings)
-        comparison = self._compared(self.rehearsal)
-        outlook = foresee(self.rehearsal, comparison.disagreement, self.rows)
+        task = self.rehearsal.task
+        predictions = self._adapted()
+        disagreement = None
+        if predictions.adapted is not None:
+            disagreement = task.disagreement(self._read.values, predictions.adapted)
+        outlook = foresee(self.rehearsal, disagreement, self.rows)
+        # A domain that the head as it is gets wrong has other classes only by its mistakes.
+        values = self._read.values
+        if predictions.adapted is not None and outlook.prefers_adapting:
+            values = predictions.adapted
+        findings = [*self._distances(), *self._labels(values)]
         chosen = recommend(self.rehearsal, outlook, label_cost, acceptable)
         if findings[0].numbers.get("absurd") or self._has_other_units():
             chosen = beyond_use(chosen, by_outliers=self._moments.dominated)
         shares = next((one for one in findings if one.name == LABELS), None)
-        sentences = [*remarks(self.rehearsal, self.rows, comparison.declined, shares)]
+        fit = domain_fit_of(self.head)
+        tried = fit.adaptation is not None or fit.declined is not None
+        sentences = [*remarks(self.rehearsal, self.rows, predictions.declined, shares, tried=tried)]
+        scoring = getattr(self.head, "scoring", None)
+        if scoring not in (None, task.scoring):
+            name = getattr(scoring, "__name__", scoring)
+            sentences.append(f"the head was chosen by {name}; scores here are {task.unit}")
         if self._moments.dominated:
             sentences.append("one or two rows hold most of the variance here: look at them")
         forecasts = {"use": outlook.use, "adapt": outlook.adapt, "label": outlook.label}
@@ -167,40 +182,40 @@ class Diagnosing:
             assumption_finding(training, D),
         ]
 
-    def _labels(self) -> list[Finding]:
+    def _labels(self, values: np.ndarray) -> list[Finding]:
+        """Whether these predictions are of other classes than in training."""
         training = domain_fit_of(self.head).class_shares
         if training is None:
             return []
         classes = self.head.classes_
-        numbers = np.searchsorted(classes, self._read.values)
+        numbers = np.searchsorted(classes, values)
         counts = np.bincount(numbers, minlength=len(classes))
         trained_on = sum(m.n for m in self.training.moments)
         return [label_finding(counts, training.shares, trained_on, training.reach, classes)]
 
-    def _compared(self, rehearsal: Rehearsal) -> AdaptedDifference:
-        """The head beside itself, adapted to the new rows."""
+    def _adapted(self) -> AdaptedPredictions:
+        """What the head, adapted to the new rows, predicts for them."""
         if domain_fit_of(self.head).adaptation is None:
-            return AdaptedDifference(None, None)
+            return AdaptedPredictions(None, None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the remarks say it
             adapted = self.head.adapt(self.X)
         if adapted.adapted_rows_ is None:
-            return AdaptedDifference(None, "the rows speak against adapting, and it is declined")
-        values = read(adapted, self.X).values
-        return AdaptedDifference(rehearsal.task.disagreement(self._read.values, values), None)
+            return AdaptedPredictions(None, "the rows speak against adapting, and it is declined")
+        return AdaptedPredictions(read(adapted, self.X).values, None)
 
 
 @dataclass(frozen=True)
-class AdaptedDifference:
-    """How the head as it is and the adapted one differ on the new rows.
+class AdaptedPredictions:
+    """What the adapted head predicts for the new rows.
 
     Parameters
     ----------
-    disagreement : float, optional
-        Between the two on the new rows; None where the head was not adapted.
+    adapted : array of shape (n,), optional
+        None where the head was not adapted.
     declined : str, optional
         Why it was not adapted, though it can adapt.
     """
 
-    disagreement: float | None
+    adapted: np.ndarray | None
     declined: str | None

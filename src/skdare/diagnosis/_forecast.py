@@ -27,6 +27,9 @@ _RIGHT_AS_IS = 0.25
 _RIGHT_ADAPTED = 0.45
 # Rehearsed domains that the usual size of a miss counts for, beside those of this rehearsal.
 _MISSES_KNOWN = 4.0
+# How much larger the usual miss is where domains were hardly held out: features that were
+# fine-tuned on them make all of them look alike.
+_SATURATED_MISS = 2.0
 # Scores within which a smaller number of labelled rows is as good as a larger one.
 _AS_GOOD = 0.01
 
@@ -41,7 +44,7 @@ class Forecast:
 
     @property
     def miss(self) -> float:
-        """Half the range."""
+        """Half the width of the range."""
         return 0.5 * (self.high - self.low)
 
 
@@ -66,6 +69,11 @@ class Outlook:
     label: Forecast | None = None
     labelled_rows: int | None = None
 
+    @property
+    def prefers_adapting(self) -> bool:
+        """Whether the adapted head is expected to score higher than the head as it is."""
+        return self.adapt is not None and self.adapt.expected > self.use.expected
+
 
 def foresee(rehearsal: Rehearsal, disagreement: float | None, rows: int) -> Outlook:
     """The scores to expect on a new domain.
@@ -79,17 +87,28 @@ def foresee(rehearsal: Rehearsal, disagreement: float | None, rows: int) -> Outl
     rows : int
         Unlabelled rows of the new domain.
     """
-    task = rehearsal.task
-    use = _forecast(rehearsal.domains, _as_is, lambda one: one.as_is, disagreement, task)
+    use = _forecast(rehearsal, _as_is, _score_as_is, disagreement)
     adapt = None
     if disagreement:
-        whole = _forecast(rehearsal.domains, _adapted, _adapted_score, disagreement, task)
-        adapt = _moved(whole, _lost_by_few_rows(rehearsal, rows), task)
+        whole = _forecast(rehearsal, _adapted, _adapted_score, disagreement)
+        adapt = _moved(whole, _lost_by_few_rows(rehearsal, rows), rehearsal.task)
     label, labelled_rows = _by_labels(rehearsal, rows)
     return Outlook(use, adapt, label, labelled_rows)
 
 
+def foresee_unseen(rehearsal: Rehearsal) -> Outlook:
+    """The scores to expect on a domain of which no row is known yet."""
+    adapt = None
+    if any(one.adapted_by_all is not None for one in rehearsal.domains):
+        adapt = _forecast(rehearsal, _adapted, _adapted_score, None)
+    return Outlook(_forecast(rehearsal, _as_is, _score_as_is, None), adapt)
+
+
 Rule = Callable[[Sequence[Rehearsed], float | None], float]
+
+
+def _score_as_is(one: Rehearsed) -> float:
+    return one.as_is
 
 
 def _adapted_score(one: Rehearsed) -> float:
@@ -101,9 +120,11 @@ def _as_is(domains: Sequence[Rehearsed], disagreement: float | None) -> float:
     """Expected score of the head as it is."""
     if _of_numbers(domains):
         if disagreement is None:
-            return _middle(domains, lambda one: one.as_is)
-        gain = _gain_by_disagreement(domains) * disagreement
-        return _middle(domains, _adapted_score) - gain
+            return _middle(domains, _score_as_is)
+        gain = _gain_by_disagreement(domains)
+        if gain <= 0:
+            return _middle(domains, _score_as_is)
+        return _middle(domains, _adapted_score) - gain * disagreement
     if disagreement is None:
         return float(np.mean([one.as_is for one in domains]))
     right = _share(domains, lambda one: one.as_is - (one.both_right or 0.0), _RIGHT_AS_IS)
@@ -150,17 +171,17 @@ def _gain_by_disagreement(domains: Sequence[Rehearsed]) -> float:
     """What adapting gained in R² for each unit of disagreement."""
     disagreed = sum(one.disagreement or 0.0 for one in domains)
     gained = sum(_adapted_score(one) - one.as_is for one in domains)
-    return max(gained / disagreed, 0.0) if disagreed > 0 else 0.0
+    return gained / disagreed if disagreed > 0 else 0.0
 
 
 def _forecast(
-    domains: Sequence[Rehearsed],
+    rehearsal: Rehearsal,
     rule: Rule,
     score: Callable[[Rehearsed], float],
     disagreement: float | None,
-    task: ScoreScale,
 ) -> Forecast:
     """The rule's forecast, with a range by how it misses each domain given the others."""
+    domains = rehearsal.domains
     expected = rule(domains, disagreement)
     misses = []
     for e, one in enumerate(domains):
@@ -168,13 +189,15 @@ def _forecast(
         if others:
             seen = None if disagreement is None else one.disagreement
             misses.append(score(one) - rule(others, seen))
-    return _ranged(expected, misses, task)
+    return _ranged(expected, misses, rehearsal)
 
 
-def _ranged(expected: float, misses: Sequence[float], task: ScoreScale) -> Forecast:
+def _ranged(expected: float, misses: Sequence[float], rehearsal: Rehearsal) -> Forecast:
     """A forecast with Student's range for one more domain."""
+    task = rehearsal.task
+    usual = _SATURATED_MISS * task.usual_miss if rehearsal.saturated else task.usual_miss
     n = len(misses)
-    square = float(np.sum(np.square(misses))) + _MISSES_KNOWN * task.usual_miss**2
+    square = float(np.sum(np.square(misses))) + _MISSES_KNOWN * usual**2
     spread = np.sqrt(square / (n + _MISSES_KNOWN))
     quantile = student.ppf(0.5 + 0.5 * COVERAGE, n + _MISSES_KNOWN - 1)
     half = float(quantile * spread * np.sqrt(1.0 + 1.0 / max(n, 1)))
@@ -213,4 +236,4 @@ def _by_labels(rehearsal: Rehearsal, rows: int) -> tuple[Forecast | None, int | 
     # Features fine-tuned on these domains make few labels look enough.
     chosen = max(means) if rehearsal.saturated else min(n for n in means if means[n] >= enough)
     misses = [score - means[chosen] for score in curve[chosen]]
-    return _ranged(means[chosen], misses, rehearsal.task), chosen
+    return _ranged(means[chosen], misses, rehearsal), chosen

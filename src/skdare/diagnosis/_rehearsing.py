@@ -31,7 +31,14 @@ from skdare._validation import (
 from skdare.arrays import Array, compact, is_foreign, take, to_numpy
 from skdare.choosing.folds import units_of
 from skdare.diagnosis._rehearsal import Rehearsal, Rehearsed
-from skdare.diagnosis._score_scale import AccuracyScale, R2Scale, Reading, ScoreScale, read
+from skdare.diagnosis._score_scale import (
+    AccuracyScale,
+    BalancedAccuracyScale,
+    R2Scale,
+    Reading,
+    ScoreScale,
+    read,
+)
 from skdare.diagnosis._training import TrainingDomains
 from skdare.engines import Placement
 from skdare.fitting.domain_fit import domain_fit_of
@@ -240,6 +247,8 @@ class Rehearsing:
         """What a prediction is worth."""
         if self.classes is None:
             return R2Scale(float(np.var(self.y)))
+        if self.head._balances_classes:
+            return BalancedAccuracyScale(1.0 / len(self.classes))
         _, counts = np.unique(self.y, return_counts=True)
         return AccuracyScale(float(counts.max() / len(self.y)))
 

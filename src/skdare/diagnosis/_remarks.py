@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,14 +11,22 @@ from skdare.diagnosis._finding import Finding
 from skdare.diagnosis._rehearsal import Rehearsal
 from skdare.diagnosis._score_scale import ScoreScale
 
-# So many domains are named one by one.
+# As many domains are named one by one.
 _FEW = 6
-# Labels that show which way the classes have gone.
-_TO_BE_SURE = 20
+# Quantiles of the normal distribution, for a test at 5 % that finds the change 4 times out of 5.
+_AT_LEVEL = 1.645
+_OF_POWER = 0.842
+# The fewest labels that are worth asking for.
+_FEWEST = 20
 
 
 def remarks(
-    rehearsal: Rehearsal, rows: int, declined: str | None, labels: Finding | None
+    rehearsal: Rehearsal,
+    rows: int,
+    declined: str | None,
+    labels: Finding | None,
+    *,
+    tried: bool,
 ) -> Iterator[str]:
     """Sentences below the headline.
 
@@ -30,8 +39,10 @@ def remarks(
         Why adapting changes nothing here.
     labels : Finding, optional
         Of the class shares.
+    tried : bool
+        Whether the head adapts, or ways of adapting were tried when it was fitted.
     """
-    yield _on_rehearsed_domains(rehearsal, rows, declined)
+    yield _on_rehearsed_domains(rehearsal, rows, declined, tried=tried)
     if labels is not None and labels.level == "look":
         yield _other_shares(labels)
     if rehearsal.saturated:
@@ -41,15 +52,19 @@ def remarks(
         )
 
 
-def _on_rehearsed_domains(rehearsal: Rehearsal, rows: int, declined: str | None) -> str:
+def _on_rehearsed_domains(
+    rehearsal: Rehearsal, rows: int, declined: str | None, *, tried: bool
+) -> str:
     task = rehearsal.task
     gains = list(rehearsal.gains(rows).values())
     scores = [one.as_is for one in rehearsal.domains]
     held_out = f"when rehearsed, the {len(scores)} training domains scored"
     if not gains or not any(gains):
         ends = task.ends(min(scores), max(scores))
-        percent = "\u00a0%" if task.unit == "accuracy" else ""
-        text = f"{held_out} {ends}{percent} as it is; no way of adapting paid there"
+        percent = "\u00a0%" if task.in_percent else ""
+        text = f"{held_out} {ends}{percent} as it is"
+        if tried:
+            text += "; no way of adapting paid there"
     else:
         text = f"when rehearsed, adapting helped on {_listed(gains, task)}"
     return text if declined is None else f"{text}; here {declined}"
@@ -71,7 +86,14 @@ def _other_shares(labels: Finding) -> str:
     here = labels.numbers["shares"]
     before = labels.numbers["training_shares"]
     worst = max(here, key=lambda name: abs(here[name] - before[name]))
+    rows = _to_be_sure(here[worst], before[worst])
     return (
         f"classes look different here (class {worst}: {100 * here[worst]:.0f}\u00a0%, in training "
-        f"{100 * before[worst]:.0f}\u00a0%): label {_TO_BE_SURE} rows to be sure"
+        f"{100 * before[worst]:.0f}\u00a0%): label {rows} rows to be sure"
     )
+
+
+def _to_be_sure(here: float, before: float) -> int:
+    """How many labels show that a class has this share and not the former one, in tens."""
+    spread = _AT_LEVEL * math.sqrt(before * (1 - before)) + _OF_POWER * math.sqrt(here * (1 - here))
+    return max(10 * math.ceil((spread / (here - before)) ** 2 / 10), _FEWEST)

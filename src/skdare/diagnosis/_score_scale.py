@@ -47,7 +47,9 @@ class ScoreScale(Protocol):
     """
 
     unit: str
+    scoring: str
     points: str
+    in_percent: bool
     least: float
     saturated: float
     usual_miss: float
@@ -94,7 +96,9 @@ class AccuracyScale:
 
     floor: float
     unit = "accuracy"
+    scoring = "accuracy"
     points = " points"
+    in_percent = True
     least = 0.0
     saturated = SATURATED
     usual_miss = 0.07
@@ -112,16 +116,48 @@ class AccuracyScale:
         return float(np.mean((a == y) & (b == y)))
 
     def text(self, score: float) -> str:
-        """In percent; no line ends before the sign."""
+        """The score in percent; no line ends before the sign."""
         return f"{100 * score:.0f}\u00a0%"
 
     def ends(self, low: float, high: float) -> str:
-        """In percent, without the sign."""
+        """Both ends in percent, without the sign."""
         return f"{100 * low:.0f} to {100 * high:.0f}"
 
     def gain(self, difference: float) -> str:
-        """In points."""
+        """The difference in points."""
         return typographic(f"{round(100 * difference):+d}")
+
+
+@dataclass(frozen=True)
+class BalancedAccuracyScale(AccuracyScale):
+    """Accuracy in which every class counts the same.
+
+    Where no labels are known, the classes are those that the second of two heads predicts.
+
+    Parameters
+    ----------
+    floor : float
+        One over the number of classes.
+    """
+
+    unit = "balanced accuracy"
+    scoring = "balanced_accuracy"
+
+    def score(self, values: np.ndarray, y: np.ndarray) -> float:
+        """Mean over the classes of how often each is recognised."""
+        return _mean_over_classes(values == y, y)
+
+    def disagreement(self, a: np.ndarray, b: np.ndarray) -> float:
+        """Share of rows that are predicted differently, mean over the classes that b predicts."""
+        return _mean_over_classes(a != b, b)
+
+    def both_right(self, a: np.ndarray, b: np.ndarray, y: np.ndarray) -> float | None:
+        """Share of rows that both predict rightly, mean over the classes."""
+        return _mean_over_classes((a == y) & (b == y), y)
+
+
+def _mean_over_classes(holds: np.ndarray, classes: np.ndarray) -> float:
+    return float(np.mean([holds[classes == one].mean() for one in np.unique(classes)]))
 
 
 @dataclass(frozen=True)
@@ -137,13 +173,18 @@ class R2Scale:
     variance: float
     floor = 0.0
     unit = "R²"
+    scoring = "r2"
     points = ""
+    in_percent = False
     least = -1.0
     saturated = float("inf")
     usual_miss = 0.2
 
     def score(self, values: np.ndarray, y: np.ndarray) -> float:
-        """R², and −1 for anything below: of a domain of little variance it has no bound."""
+        """R², and −1 for anything below: of a domain of little variance it has no bound.
+
+        Constant targets that are not met exactly score −1, too.
+        """
         variance = float(np.var(y))
         error = float(np.mean((values - y) ** 2))
         if variance == 0:
@@ -159,13 +200,13 @@ class R2Scale:
         return None
 
     def text(self, score: float) -> str:
-        """Two decimals."""
+        """The score to two decimals."""
         return typographic(f"{score:.2f}")
 
     def ends(self, low: float, high: float) -> str:
-        """Two decimals each."""
+        """Both ends to two decimals."""
         return f"{self.text(low)} to {self.text(high)}"
 
     def gain(self, difference: float) -> str:
-        """Two decimals."""
+        """The difference to two decimals."""
         return typographic(f"{difference:+.2f}")

@@ -57,6 +57,11 @@ class AdjustedHead(Head):
     _domain_fit: DomainFit | None
 
     @property
+    def _balances_classes(self) -> bool:
+        """Whether every class counts the same to whoever fits this head."""
+        return False
+
+    @property
     def moments_(self) -> Mapping[Hashable, Moments]:
         """Moments by training domain."""
         return domain_fit_of(self).moments

@@ -20,7 +20,9 @@ from skdare.choosing.scoring import Scoring, check_scoring
 from skdare.choosing.strategies import STRATEGIES, Candidate, applicable, candidates_of
 from skdare.choosing.trials import SearchOptions, Trials, try_all
 from skdare.engines import DaskEngine
+from skdare.fitting.canonical_fit import CanonicalWeights
 from skdare.fitting.class_weight import ClassWeight, check_class_weight
+from skdare.fitting.domain_fit import domain_fit_of
 from skdare.fitting.mixture import MOST_FEATURES
 from skdare.fitting.preparation import check_preparation
 from skdare.fitting.problem import Problem
@@ -38,10 +40,21 @@ from skdare.heads._estimator import (
 
 @dataclass(frozen=True)
 class SettledChoice:
-    """What a search came to: a candidate to predict by, and one to adapt by where that paid."""
+    """What a search came to, and where a fit of it can start.
+
+    Parameters
+    ----------
+    predicting : Candidate
+    adapting : Candidate, optional
+        Where adapting paid.
+    start, adapting_start : CanonicalWeights, optional
+        Weights of a fit to nearly the same rows.
+    """
 
     predicting: Candidate
     adapting: Candidate | None
+    start: CanonicalWeights | None = None
+    adapting_start: CanonicalWeights | None = None
 
 
 class _DARECV(AdjustedHead):
@@ -49,6 +62,11 @@ class _DARECV(AdjustedHead):
     _compares_domains = True
     # Of copies that are fitted without a search.
     _settled: SettledChoice | None = None
+
+    @property
+    def _balances_classes(self) -> bool:
+        balanced = getattr(self, "class_weight", None) == "balanced"
+        return balanced or self.scoring in ("balanced_accuracy", "f1_macro")
 
     def __init__(
         self,
@@ -188,6 +206,8 @@ class _DARECV(AdjustedHead):
             None if chosen is None else chosen.formulation,
             "mean",
             mixture=None if chosen is None else chosen.mixture,
+            start=settled.start,
+            adapting_start=settled.adapting_start,
         )
 
     def _without_new_rows(self, candidates: Sequence[Candidate], scores: np.ndarray) -> int:
@@ -272,12 +292,17 @@ class _DARECV(AdjustedHead):
         )
         predicting = candidates[self._without_new_rows(candidates, scores)]
         adapting = candidates[self.best_index_] if self.adapts_ else None
-        return self._settled_copy(SettledChoice(predicting, adapting))
+        adaptation = domain_fit_of(self).adaptation
+        adapting_start = None if adaptation is None else (adaptation.B, adaptation.b)
+        settled = SettledChoice(predicting, adapting, self._canonical, adapting_start)
+        return self._settled_copy(settled)
 
     def _retrainer(self) -> Self:
         """Reweighted ERM: what one would retrain with where there are labels of every domain."""
         reweighted = _candidate("reweighted", self.best_params_["l2"], None)
-        return self._settled_copy(SettledChoice(reweighted, None))
+        inner = self._inner()
+        start = (inner.coef_.reshape(-1, inner.coef_.shape[-1]).T, np.atleast_1d(inner.intercept_))
+        return self._settled_copy(SettledChoice(reweighted, None, start))
 
     def _settled_copy(self, settled: SettledChoice) -> Self:
         head = clone(self)

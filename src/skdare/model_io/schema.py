@@ -10,7 +10,7 @@ import numpy as np
 
 from skdare.diagnosis import Rehearsal
 from skdare.diagnosis._rehearsal import Rehearsed
-from skdare.diagnosis._score_scale import AccuracyScale, R2Scale
+from skdare.diagnosis._score_scale import AccuracyScale, BalancedAccuracyScale, R2Scale
 from skdare.fitting.domain_fit import Adaptation
 from skdare.fitting.formulation import Formulation, MeanTreatment
 from skdare.fitting.guard import AdaptationGuard
@@ -276,6 +276,7 @@ _REHEARSED = ObjectOf(
 _SCALE = OneOf(
     {
         "classes": ObjectOf(AccuracyScale, {"floor": NUMBER}),
+        "balanced classes": ObjectOf(BalancedAccuracyScale, {"floor": NUMBER}),
         "numbers": ObjectOf(R2Scale, {"variance": NUMBER}),
     }
 )

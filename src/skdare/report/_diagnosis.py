@@ -46,7 +46,7 @@ def _sentence(text: str) -> str:
 
 
 def _scale(rehearsal: Rehearsal) -> Scale:
-    return SCALES["accuracy" if rehearsal.task.unit == "accuracy" else "r2"]
+    return SCALES["accuracy" if rehearsal.task.in_percent else "r2"]
 
 
 def _picture(diagnosis: Diagnosis, rehearsal: Rehearsal) -> Plot:
