@@ -285,7 +285,7 @@ def test_commands_on_a_page_run_one_after_the_other(folder, page):
 FIELDS = {
     "fit features.npz": (
         "file bytes head rows features feature_names target_name domain_name held_out "
-        "domains classes preparation rehearsed "
+        "domains classes preparation rehearsed expected "
         "converged choice seconds"
     ),
     "adapt head.safetensors ward7.npz --out w.safetensors": (

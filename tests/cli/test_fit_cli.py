@@ -55,6 +55,29 @@ def test_erm_needs_one_domain_or_none_and_others_say_what_they_need(data):
     assert "no domains found" in run("fit", "none.npz").stderr
 
 
+def test_a_fit_says_what_to_expect_unless_it_is_told_not_to_rehearse(data):
+    told = run_json("fit", *NAMED)
+    assert told["rehearsed"]
+    scores = [one.as_is for one in skdare.load("head.safetensors").rehearsal_.domains]
+    assert told["expected"]["use"]["expected"] == pytest.approx(np.mean(scores))
+    assert "on a new domain as it is" in run_ok("fit", *NAMED).stdout
+    silent = run_json("fit", *NAMED, "--no-rehearse")
+    assert not silent["rehearsed"]
+    assert silent["expected"] is None
+
+
+def test_what_cannot_be_rehearsed_is_fitted_all_the_same(data):
+    """Without either domain a single class is left."""
+    y = (np.arange(len(data.y)) % 2).astype(int)
+    domains = np.where(y == 1, "odd", "even")
+    np.savez("apart.npz", X=data.X, y=y, domain=domains)
+    result = run("fit", "apart.npz", "--head", "dare")
+    assert result.exit_code == 0
+    assert "was not rehearsed: without any one of the domains" in result.stderr
+    refused = run("fit", "apart.npz", "--head", "dare", "--rehearse")
+    assert refused.exit_code == 2
+
+
 def test_held_out_domains_are_left_out_and_scored(data):
     options = ("--head", "dare", "--held-out", "west,north", "--quiet")
     found = run_json("fit", *NAMED, *options)

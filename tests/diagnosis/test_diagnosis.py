@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 from dataclasses import replace
@@ -11,15 +12,17 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import balanced_accuracy_score
 
 from skdare import DAREClassifier, DAREClassifierCV, DARERegressor, ReweightedClassifier
 from skdare.datasets import load_digit_domains, make_latent_domains
 from skdare.diagnosis import Rehearsal, effective_rank, eigengap
 from skdare.diagnosis._adjustment_finding import estimated_error
-from skdare.diagnosis._forecast import Forecast, Outlook, foresee
+from skdare.diagnosis._forecast import Forecast, Outlook, foresee, foresee_unseen
 from skdare.diagnosis._label_finding import label_finding
 from skdare.diagnosis._recommendation import ACTIONS, recommend
 from skdare.diagnosis._rehearsal import Rehearsed
+from skdare.diagnosis._remarks import _to_be_sure
 from skdare.diagnosis._score_scale import AccuracyScale, R2Scale
 from skdare.theory import LatentModel
 from skdare.whitening.adjustment import adjustment_error
@@ -388,6 +391,43 @@ def test_numbers_are_expected_as_in_the_middle_of_the_rehearsed_domains():
     assert foresee(rehearsal, None, 400).use.expected == pytest.approx(0.5)
 
 
+def test_adapting_that_lost_says_nothing_bad_of_the_head_as_it_is():
+    domains = [made(0.8, 0.2, both_right=None)] * 4
+    expected = foresee(Rehearsal(domains, R2Scale(1.0)), 0.3, 400)
+    assert expected.use.expected == pytest.approx(0.8)
+    assert expected.adapt.expected == pytest.approx(0.2)
+
+
+def test_before_any_row_is_seen_the_means_of_the_rehearsed_domains_are_expected():
+    expected = foresee_unseen(rehearsal_of(made(0.7, 0.8), made(0.9, 0.9)))
+    assert expected.use.expected == pytest.approx(0.8)
+    assert expected.adapt.expected == pytest.approx(0.85)
+    never = made(disagreement=None, adapted=0.8)
+    assert foresee_unseen(rehearsal_of(never, never)).adapt is None
+
+
+def test_domains_that_were_hardly_unseen_make_wide_ranges_and_an_upper_bound():
+    wide, narrow = (
+        foresee(rehearsal_of(*[made(score, score, disagreement=0.01)] * 4), 0.01, 400).use
+        for score in (0.97, 0.9)
+    )
+    assert wide.expected - wide.low > 1.8 * (narrow.expected - narrow.low)
+    rehearsal = rehearsal_of(*[made(0.97, 0.97)] * 4)
+    reason = recommend(rehearsal, Outlook(sure(0.97)), 0.05, None).reason
+    assert "at most 97" in reason
+
+
+@pytest.mark.parametrize(("here", "before"), [(0.4, 0.15), (0.24, 0.11), (0.02, 0.2)])
+def test_the_labels_to_be_sure_find_a_change_four_times_in_five(here, before):
+    n = _to_be_sure(here, before)
+    rng = np.random.default_rng(0)
+    sign = np.sign(here - before)
+    limit = n * before + sign * 1.645 * np.sqrt(n * before * (1 - before))
+    found = np.mean(sign * (rng.binomial(n, here, 20_000) - limit) > 0)
+    assert found > 0.75
+    assert n == 20 or found < 0.95
+
+
 def test_no_accuracy_is_below_zero_or_above_one():
     low = foresee(rehearsal_of(*[made(as_is=0.02, disagreement=None)] * 3), None, 100).use
     assert low.low == 0.0
@@ -444,7 +484,8 @@ def sure(score):
     ("use", "adapt", "label", "action"),
     [
         (0.9, 0.88, 0.91, "use"),
-        (0.9, 0.903, 0.91, "use"),
+        (0.9, 0.908, 0.91, "use"),
+        (0.9, 0.88, 0.955, "use"),
         (0.85, 0.9, 0.92, "adapt"),
         (0.6, 0.63, 0.91, "label"),
         (0.4, 0.43, 0.5, "do not use"),
@@ -589,6 +630,59 @@ def test_heads_that_choose_their_own_options_are_diagnosed():
     options = {"l2": (0.01,), "shrinkage": (0.5,), "strategies": ("averaged", "raw")}
     head = DAREClassifierCV(**options).fit(X, y, domains=domains).rehearse(X, y, domains=domains)
     assert head.diagnose(new).recommendation.action in ACTIONS
+
+
+@pytest.mark.parametrize(
+    "options", [{"class_weight": "balanced"}, {"scoring": "balanced_accuracy"}]
+)
+def test_whoever_balances_classes_is_told_of_balanced_accuracy(options):
+    (X, y, domains), new = split(latent(), 5)
+    rare = np.flatnonzero(y == 1)[::8]
+    rows = np.sort(np.concatenate([np.flatnonzero(y == 0), rare]))
+    head = DAREClassifierCV(strategies=("erm", "center"), **options)
+    head.fit(X[rows], y[rows], domains=domains[rows])
+    head.rehearse(X[rows], y[rows], domains=domains[rows])
+    assert "balanced accuracy" in head.diagnose(new).recommendation.reason
+    one = head.rehearsal_.domains[0]
+    held_out = domains[rows] == 0
+    without = head._rehearsal_copy()
+    without.fit(X[rows][~held_out], y[rows][~held_out], domains=domains[rows][~held_out])
+    expected = balanced_accuracy_score(y[rows][held_out], without.predict(X[rows][held_out]))
+    assert one.as_is == pytest.approx(expected)
+    again = pickle.loads(pickle.dumps(head))
+    assert again.rehearsal_.task == head.rehearsal_.task
+
+
+def test_a_head_chosen_by_another_score_says_which_one_is_foreseen():
+    (X, y, domains), new = split(latent(), 5)
+    head = DAREClassifierCV(strategies=("erm",), scoring="neg_log_loss")
+    head.fit(X, y, domains=domains).rehearse(X, y, domains=domains)
+    assert "chosen by neg_log_loss; scores here are accuracy" in head.diagnose(new).text(200)
+
+
+def test_a_rehearsal_that_starts_from_the_fitted_head_ends_where_one_from_zero_does():
+    (X, y, domains), _ = split(latent(), 5)
+    head = DAREClassifierCV(strategies=("erm", "whiten"), tol=1e-9)
+    head.fit(X, y, domains=domains)
+    for warm in (head._rehearsal_copy(), head._retrainer()):
+        cold = copy.copy(warm)
+        cold._settled = replace(warm._settled, start=None, adapting_start=None)
+        train = domains != 0
+        for one in (warm, cold):
+            one.fit(X[train], y[train], domains=domains[train])
+        np.testing.assert_allclose(warm.coef_, cold.coef_, rtol=1e-4, atol=1e-6)
+        assert warm.n_iter_ < cold.n_iter_
+
+
+def test_classes_are_counted_by_the_adapted_head_where_that_is_expected_to_be_right():
+    """A shift of all rows is no change of the classes."""
+    data = make_latent_domains(6, 400, 6, shift=0.1, random_state=0)
+    X = data.X + 6.0 * np.array([1, -1, 1, -1, 1, -1])[data.domains][:, None] * data.X.std()
+    (X, y, domains), new = split(replace(data, X=X), 5)
+    head = DAREClassifierCV().fit(X, y, domains=domains).rehearse(X, y, domains=domains)
+    diagnosis = head.diagnose(new)
+    assert diagnosis.recommendation.action == "adapt"
+    assert "classes look different" not in diagnosis.text()
 
 
 @pytest.mark.parametrize("kind", ["sparse", "float32", "torch"])
