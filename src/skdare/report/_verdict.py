@@ -78,9 +78,9 @@ class _Writer:
         name = self.label(outlook.head)
         if uses == NOTHING:
             return name
-        fitted, adapts, _ = name.partition(" adapted")
+        before = self.label.before_adapting(outlook.head)
         rows = f"{uses} of the new domain"
-        return f"{fitted} and adapt it to {rows}" if adapts else f"{name} with {rows}"
+        return f"{before} and adapt it to {rows}" if before else f"{name} with {rows}"
 
     def _score(self, outlook: HeadOutlook, where: str = "") -> str:
         """The expected score and its range."""
