@@ -98,7 +98,8 @@ class Record:
         words), ``adapted_from`` (of an estimator that a user named: its name before it was
         adapted, empty where it was not), ``n_train``, ``n_test``, ``option:NAME``, ``split``,
         ``tested_on``, ``warnings``, ``version:PACKAGE``, ``features_of`` ("data", "held-out
-        domain" or "trial": what has features of its own) and, for classifiers, ``correct``: which test rows were right, packed.
+        domain" or "trial": what has features of its own) and, for classifiers, ``correct``: which
+        test rows were right, packed.
     """
 
     key: str
