@@ -93,8 +93,9 @@ def read_csv(path: Path, is_label: Callable[[str], bool]) -> Contents:
     block = table.read(labels)
     # Text that is not a label stays a list: one long cell would widen all rows of an array.
     typed = {name: typed_labels(block.text[name]) for name in labels}
+    dtypes = {name: np.dtype(str) for name in block.text}
+    dtypes |= {name: _dtype_of_known(block.text[name], typed[name]) for name in labels}
     block = replace(block, text={**block.text, **typed})
-    dtypes = {name: getattr(cells, "dtype", np.dtype(str)) for name, cells in block.text.items()}
     shape = (block.rows,)
     entries = {
         name: ArrayInfo(shape, dtypes.get(name, block.numbers.dtype)) for name in table.header
@@ -455,6 +456,13 @@ def typed_labels(cells: list[str]) -> np.ndarray:
         return np.array([int(cell) for cell in cells], dtype=np.int64)
     numbers = None if any(map(_PADDED_NUMBER.fullmatch, cells)) else parse_numbers(cells)
     return np.array(cells) if numbers is None else numbers
+
+
+def _dtype_of_known(cells: list[str], labels: np.ndarray) -> np.dtype:
+    """The type of those labels that are not missing."""
+    if labels.dtype.kind != "f" or not np.isnan(labels).any():
+        return labels.dtype
+    return typed_labels([cell for cell in cells if cell not in MISSING]).dtype
 
 
 def parse_numbers(cells: Sequence[str]) -> np.ndarray | None:
