@@ -101,7 +101,7 @@ class Outcome:
 
     @classmethod
     def of(cls, study: Study, records: Sequence[Record]) -> Outcome:
-        """From the records of the study's bench, in which every head has scores."""
+        """The outcome of a bench by its records, in which every head has scores."""
         scores: dict[str, dict[str, list[float]]] = {head: {} for head in HEADS}
         for record in records:
             if record.study == "main" and record.score is not None:
@@ -122,7 +122,7 @@ class Outcome:
         return float(np.mean(list(self.scores[head].values())))
 
     def wins(self, head: str) -> int:
-        """On how many domains a head scores higher than ERM."""
+        """Number of domains on which a head scores higher than ERM."""
         erm = self.scores["erm"]
         return sum(self.scores[head][domain] > erm[domain] for domain in self.domains)
 
