@@ -104,7 +104,9 @@ class Progress:
         self._pause *= LONGER
         self._next = now + self._pause
         new = self.count - self._before
-        left = f", about {self.seconds / new * (self.total - self.count):,.0f} s left" if new else ""
+        left = (
+            f", about {self.seconds / new * (self.total - self.count):,.0f} s left" if new else ""
+        )
         return f"{self.what}: {self.count:,} of {self.total:,} done{left}"
 
     def _tell(self, line: str) -> None:

@@ -15,7 +15,7 @@ from skdare.cli._bench_choices import (
     DEFAULT_EXTRAS,
     DEFAULT_HEADS,
     EXTRAS,
-    HEADS,
+    HEAD_NAMES,
     PROJECTIONS,
     TRIALS,
 )
@@ -36,7 +36,7 @@ _MARGIN = 0.01
 @click.option(
     "--heads",
     callback=names,
-    help=f"Heads to compare, by commas: {', '.join(HEADS)}  "
+    help=f"Heads to compare, by commas: {', '.join(HEAD_NAMES)}  "
     f"[default: {','.join(DEFAULT_HEADS)}; with --protocol paper, the paper's]",
 )
 @click.option(

@@ -16,7 +16,8 @@ from skdare.cli._output import JSON, as_object, say, statistics
 from skdare.cli._progress import follow
 
 if TYPE_CHECKING:
-    from skdare.demo import Outcome, Risks
+    from skdare.demo.model import Risks
+    from skdare.demo.studies import Outcome
 
 _WIDTH = 100
 # The heads of the terminal, of which the page has more.
@@ -48,23 +49,24 @@ def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
     Example:
       skdare demo --trials 3
     """
-    from skdare import demo as demonstration
     from skdare.bench import Log
+    from skdare.demo.model import paper_model
+    from skdare.demo.studies import STUDIES, Outcome
     from skdare.report import FORMATS, write_report
 
     log = Log(out)
     keys = {}
     with mistakes():
-        for study in demonstration.STUDIES:
+        for study in STUDIES:
             plan = study.plan(trials)
             follow(plan, log, jobs=jobs, retry_failed=False, quiet=quiet)
             keys[study.name] = {plan.key(trial) for trial in plan.trials}
         records = log.read()
         outcomes = [
-            demonstration.Outcome.of(study, [r for r in records if r.key in keys[study.name]])
-            for study in demonstration.STUDIES
+            Outcome.of(study, [r for r in records if r.key in keys[study.name]])
+            for study in STUDIES
         ]
-        risks = demonstration.paper_model()
+        risks = paper_model()
         if not as_json:
             for outcome in outcomes:
                 say(*_study_lines(outcome), "")
@@ -92,7 +94,7 @@ def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
 
 def _study_lines(outcome: Outcome) -> list[str]:
     """The advice on a data set, its figures by held-out domain, and what adapting risks."""
-    from skdare.demo import one_class_only
+    from skdare.demo.studies import one_class_only
     from skdare.report._names import label
 
     study = outcome.study

@@ -43,8 +43,8 @@ class ProgressBar:
             show = partial(say, err=True)
             self._lines = Progress(what, total, shown=True, show=show, before=done)
             return
-        from rich.console import Console
         from rich import progress as bars
+        from rich.console import Console
 
         counts: list[Any] = [bars.MofNCompleteColumn()]
         if unit is not None:
