@@ -63,11 +63,6 @@ def domains_of(names: Sequence[Any]) -> str:
     return f"domain{'s' * (len(names) != 1)} {some(names)}"
 
 
-def amount_of(number: int, thing: str) -> str:
-    """Such as "1 row", or "1,200 rows"."""
-    return f"{number:,} {thing}{'s' * (number != 1)}"
-
-
 def significant(value: float) -> str:
     """Three digits of a number that matter."""
     return f"{value:.3g}".replace("-", "−")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skdare._safe_text import counted
 from skdare.cli._bench_choices import (
     ABLATIONS,
     DEFAULT_EXTRAS,
@@ -21,7 +22,6 @@ from skdare.cli._errors import mistakes
 from skdare.cli._options import named_scores, names, numbers, plan_arguments, shared_options
 from skdare.cli._output import as_object, say, show, statistics
 from skdare.cli._progress import follow
-from skdare.cli._quantities import amount
 
 if TYPE_CHECKING:
     from skdare.bench import DomainBedScores, Plan, Record
@@ -180,7 +180,9 @@ def _left_out(records: Sequence[Record]) -> Iterator[str]:
     if any(counts):
         few = min(counts)
         many = max(counts)
-        rows = amount(many, "training row") if few == many else f"{few:,} to {many:,} training rows"
+        rows = (
+            counted(many, "training row") if few == many else f"{few:,} to {many:,} training rows"
+        )
         yield (
             f"{rows} of groups that are scored were left out of training, depending on the domain "
             "held out"
@@ -217,7 +219,9 @@ def _say_task(plan: Plan) -> None:
     if y.dtype.kind not in "iuf":
         return
     if features.task == "classification":
-        meaning = f"{len(set(y.tolist()))} classes; if they are numbers, --task regression"
+        meaning = (
+            f"{counted(len(set(y.tolist())), 'class')}; if they are numbers, --task regression"
+        )
     else:
         meaning = "numbers; if they are classes, --task classification"
     say(f"y is taken as {meaning}", err=True)

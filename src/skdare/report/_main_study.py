@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from skdare._safe_text import counted
 from skdare.bench._record import NOTHING
 from skdare.report._document import SectionPart
 from skdare.report._grids import domain_rows, domain_tables, kind_of_trials, shortened
 from skdare.report._names import ROWS, Naming
-from skdare.report._numbers import NONE, Scale, count, p_value, scale_of
+from skdare.report._numbers import NONE, Scale, p_value, scale_of
 from skdare.report._plot import Gain, Gains, Plot
 from skdare.report._table import Cell, Table, row
 from skdare.report._verdict import evidence
@@ -150,7 +151,7 @@ def _by_domain_table(main: MainStudy, label: Naming) -> Table:
         for domain, heads in main.comparison.by_domain.items()
         for head, test in heads.items()
     ]
-    trials = count(len(main.grid.trials), "trial")
+    trials = counted(len(main.grid.trials), "trial")
     another = "another network and split" if main.grid.fresh else "another split"
     return Table(
         "differences",

@@ -162,11 +162,6 @@ def number(x: float) -> str:
     return typographic(f"{x:.4g}" if abs(x) < 10_000 else f"{x:,.0f}")
 
 
-def count(n: int, noun: str) -> str:
-    """``1 trial``, ``3 trials``."""
-    return f"{n:,} {noun}" + ("" if n == 1 else "es" if noun.endswith("ch") else "s")
-
-
 def duration(seconds: float) -> str:
     """``12.3 s``, ``3 min 12 s``, ``2 h 5 min``."""
     if seconds < 60:

@@ -28,9 +28,11 @@ from skdare.report._verdict import remarks, verdict
 from skdare.report.summary.summary import Summary, SummaryGroup
 
 
-def document(summary: Summary, label: Naming) -> Document:
+def document(summary: Summary) -> Document:
     """The whole report."""
     groups = summary.groups
+    own = {head: before for group in groups for head, before in group.own_names.items()}
+    label = Naming(own)
     sections = tuple(_section(group, label, f"g{i}") for i, group in enumerate(groups, 1))
     overview = _overview(summary, label) if len(groups) > 1 else None
     lead = "Linear heads on frozen features, each domain held out in turn."
