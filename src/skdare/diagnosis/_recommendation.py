@@ -69,7 +69,7 @@ def recommend(
     Labels must pay their price, and adapting or labelling must gain a point over using the head
     as it is. Not using the head is worth what is just acceptable, so that it wins where nothing
     else reaches that. A forecast that may be off by more than the score itself is no reason to use
-    the head.
+    the head as it is.
     """
     task = rehearsal.task
     if acceptable is None:
@@ -79,15 +79,14 @@ def recommend(
         worth[ADAPT] = outlook.adapt.expected
     if outlook.label is not None:
         worth[LABEL] = outlook.label.expected - label_cost
-    forecasts = {USE: outlook.use, ADAPT: outlook.adapt, LABEL: outlook.label}
-    choices = [action for action in worth if _can_be_relied_on(forecasts.get(action))]
+    choices = [action for action in worth if action != USE or _can_be_relied_on(outlook.use)]
     action = max(choices, key=lambda name: worth[name] - (WORTH if name in (ADAPT, LABEL) else 0.0))
     reason = _headline(action, outlook, rehearsal, acceptable)
     return Recommendation(action, reason, worth, outlook.labelled_rows)
 
 
-def _can_be_relied_on(forecast: Forecast | None) -> bool:
-    return forecast is None or forecast.miss <= max(forecast.expected, 0.0)
+def _can_be_relied_on(forecast: Forecast) -> bool:
+    return forecast.miss <= max(forecast.expected, 0.0)
 
 
 def _headline(action: str, outlook: Outlook, rehearsal: Rehearsal, acceptable: float) -> str:
