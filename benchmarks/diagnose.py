@@ -22,7 +22,7 @@ import numpy as np
 from evidence_choice import DECIDED_ON
 from real_data import LOADERS, Fold, Rows, data_root
 from skdare import DAREClassifierCV, DARERegressorCV
-from skdare.diagnosis._recommendation import ADAPT, DO_NOT_USE, LABEL, USE
+from skdare.diagnosis._recommendation import ADAPT, DO_NOT_USE, LABEL, USE, WORTH
 
 # The default of `diagnose`.
 LABEL_COST = 0.05
@@ -30,6 +30,8 @@ LABEL_COST = 0.05
 CLOSE = 0.01
 # A gain or loss of adapting that matters.
 NOTABLE = 0.02
+# What labels may have to promise beyond their cost, to be asked for.
+MARGINS = (0.0, WORTH, 0.03, 0.05, 0.1, np.inf)
 
 
 def folds(name: str, root: Path, most: int) -> list[Fold]:
@@ -111,19 +113,48 @@ def table(records: Sequence[dict], title: str) -> None:
     if len(names) > 1:
         print(_row("**all**", records))
     for words, wanted in (("gained", 1), ("lost", -1)):
-        gains = [
-            (wanted * (r["true"][ADAPT] - r["true"][USE]), _prefers_adapting(r)) for r in records
+        told = [
+            record["action"] == ADAPT
+            for record in records
+            if wanted * (record["true"][ADAPT] - record["true"][USE]) >= NOTABLE
         ]
-        told = [adapts for gain, adapts in gains if gain >= NOTABLE]
         if told:
             print(
-                f"\nadapting {words} two points or more in {len(told)} domains, and was preferred "
-                f"to using the head as it is in {100 * np.mean(told):.0f} % of them"
+                f"\nadapting {words} two points or more in {len(told)} domains, and was "
+                f"recommended in {sum(told)} of them"
             )
 
 
-def _prefers_adapting(record: dict) -> bool:
-    return record["worth"].get(ADAPT, -np.inf) > record["worth"][USE]
+def curve(records: Sequence[dict], title: str) -> None:
+    """Print what comes of asking for labels less readily."""
+    print(f"\n{title}: labels must promise this much more than anything else\n")
+    print("| points | labels asked for | action within a point | regret |")
+    print("| ---: |" + " ---: |" * 3)
+    for margin in MARGINS:
+        actions = [_action(record, margin) for record in records]
+        asked = sum(action == LABEL for action in actions)
+        points = "never" if margin == np.inf else f"{100 * margin:.0f}"
+        print(f"| {points} | {asked} | {_right(records, actions)} |".replace("%", " %"))
+
+
+def _action(record: dict, margin: float) -> str:
+    """The recommendation, were labels to promise this much more."""
+    worth = dict(record["worth"])
+    handicap = {ADAPT: WORTH, LABEL: margin}
+    expected, low, high = record["forecasts"][USE]
+    if high - low > 2 * max(expected, 0.0):
+        del worth[USE]
+    return max(worth, key=lambda action: worth[action] - handicap.get(action, 0.0))
+
+
+def _right(records: Sequence[dict], actions: Sequence[str]) -> str:
+    """How often these actions were as good as the best, and what they cost on average."""
+    regrets = [
+        max(record["true"].values()) - record["true"][action]
+        for record, action in zip(records, actions, strict=True)
+    ]
+    close = np.mean([regret <= CLOSE for regret in regrets])
+    return f"{close:.0%} | {100 * np.mean(regrets):.1f}"
 
 
 def _row(name: str, records: Sequence[dict]) -> str:
@@ -136,9 +167,7 @@ def _row(name: str, records: Sequence[dict]) -> str:
         errors = [abs(forecast[0] - score) for forecast, score in pairs]
         held = [forecast[1] <= score <= forecast[2] for forecast, score in pairs]
         cells += [f"{100 * np.mean(errors):.1f}", f"{np.mean(held):.0%}"]
-    regrets = [max(r["true"].values()) - r["true"][r["action"]] for r in records]
-    close = np.mean([regret <= CLOSE for regret in regrets])
-    cells += [f"{close:.0%}", f"{100 * np.mean(regrets):.1f}"]
+    cells.append(_right(records, [record["action"] for record in records]))
     return f"| {' | '.join(cells)} |".replace("%", " %")
 
 
@@ -173,6 +202,7 @@ def main() -> None:
             ]
             if records:
                 table(records, f"{task}, {title}")
+                curve(records, f"{task}, {title}")
 
 
 if __name__ == "__main__":
