@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut
 
 import skdare
-from real_data import LOADERS, data_root, folds
+from real_data import LOADERS, data_root, standardized_folds
 from tables import table
 
 L2 = (1e-3, 1e-2, 1e-1)
@@ -50,7 +50,7 @@ def main() -> None:
 
 def measure(name: str, options: argparse.Namespace) -> list[str]:
     """One row: seconds of each, on the training rows of the first fold."""
-    fold = folds(name, data_root(options.data))[0]
+    fold = standardized_folds(name, data_root(options.data))[0]
     X, y, domains = fold.train.X, fold.train.y, fold.train.domains
     E = len(np.unique(domains))
     task = "Regressor" if fold.task == "regression" else "Classifier"
