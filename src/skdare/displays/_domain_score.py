@@ -13,7 +13,7 @@ from skdare._validation import Labels, check_domains
 from skdare.arrays import Array
 from skdare.displays._display import (
     Display,
-    Metric,
+    ScoreFunction,
     in_percent,
     metric_of,
     scores_of,
@@ -69,7 +69,7 @@ class DomainScoreDisplay(Display):
         y: Array,
         *,
         domains: Labels,
-        metric: Metric | None = None,
+        metric: ScoreFunction | None = None,
         name: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
@@ -104,7 +104,7 @@ class DomainScoreDisplay(Display):
         y_pred: Array,
         *,
         domains: Labels,
-        metric: Metric | None = None,
+        metric: ScoreFunction | None = None,
         name: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
@@ -127,7 +127,13 @@ class DomainScoreDisplay(Display):
 
     @classmethod
     def _of(
-        cls, y: Any, predicted: Any, domains: Labels, metric: Metric, score: str, name: str | None
+        cls,
+        y: Any,
+        predicted: Any,
+        domains: Labels,
+        metric: ScoreFunction,
+        score: str,
+        name: str | None,
     ) -> Self:
         y = targets_of(y)
         predicted = targets_of(predicted)
