@@ -264,11 +264,11 @@ class _DARECV(AdjustedHead):
             "has no say in the choice"
         )
 
-    def _without_preparation(self) -> Self:
-        """The same head for rows that went through ``preparation_`` already."""
+    def _prepared_by(self, preparation: Any, fitted: Any) -> Self:
+        """The head with this preparation, for rows that went through what came before already."""
         head = copy.copy(self)
-        head.preparation_ = None
-        head.preparation = None
+        head.preparation_ = fitted
+        head.preparation = preparation
         head._fitted_params = head.get_params()
         return head
 
