@@ -2,6 +2,7 @@
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/files.py
     OPENBLAS_NUM_THREADS=1 python benchmarks/files.py --wide
+    OPENBLAS_NUM_THREADS=1 python benchmarks/files.py --csv
 
 Each kind is measured at a number of rows and at ten times as many, each in a process of its own;
 memory is the peak beyond that of a process that reads 100 rows. A conversion holds up to 256 MiB,
@@ -9,6 +10,10 @@ one shard of the store.
 
 With ``--wide``: tables of 500 rows and very many columns, as expression matrices have, read whole,
 and a head fitted to them. Seconds are the processor's, of one core.
+
+With ``--csv``: tables read from CSV and written to it, beside NumPy and pandas, in turn and in one
+process; the quickest of three runs counts, in rows a second of the processor. NumPy reads the
+columns of numbers only.
 """
 
 from __future__ import annotations
@@ -19,7 +24,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -172,6 +180,59 @@ def wide_table() -> None:
                 )
 
 
+def quickest(*works: Callable[[], Any], runs: int = 3) -> list[float]:
+    """The least processor time of each, when they take turns."""
+    seconds = [float("inf")] * len(works)
+    for _ in range(runs):
+        for i, work in enumerate(works):
+            began = time.process_time()
+            work()
+            seconds[i] = min(seconds[i], time.process_time() - began)
+    return seconds
+
+
+def csv_table() -> None:
+    """A line for each width and number of digits."""
+    import pandas as pd
+
+    from skdare.datasets import read
+
+    rng = np.random.default_rng(0)
+    print("| features | digits | MB | read, rows/s | / NumPy | / pandas | written | / pandas |")
+    print("|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for features in (16, 256, 1024):
+        rows = 2_000_000 // features
+        labels = np.arange(rows) % 2
+        sites = np.array(["north", "south"])[labels]
+        for digits in (6, 17):
+            X = rng.normal(size=(rows, features))
+            data = DomainData(X.round(5) if digits == 6 else X, labels, sites)
+            path = f"{features}-{digits}.csv"
+            frame = pd.DataFrame(data.X).assign(y=data.y, domain=data.domains)
+
+            def ours(path: str = path, data: DomainData = data) -> None:
+                Path(path).unlink(missing_ok=True)
+                write(path, data)
+
+            def pandas(frame: pd.DataFrame = frame) -> None:
+                frame.to_csv("pandas.csv", index=False)
+
+            def numpy(path: str = path, columns: range = range(features)) -> None:
+                np.loadtxt(path, delimiter=",", skiprows=1, usecols=columns)
+
+            written = rows / np.array(quickest(ours, pandas, runs=2))
+            loaded = rows / np.array(
+                quickest(partial(read, path), numpy, partial(pd.read_csv, path))
+            )
+            assert np.array_equal(read(path).X, data.X)
+            print(
+                f"| {features:,} | {digits} | {Path(path).stat().st_size / 1e6:,.0f} | "
+                f"{loaded[0]:,.0f} | {loaded[0] / loaded[1]:.1f} | {loaded[0] / loaded[2]:.2f} | "
+                f"{written[0]:,.0f} | {written[0] / written[1]:.2f} |",
+                flush=True,
+            )
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one-wide"]:
         one_wide(*sys.argv[2:])
@@ -183,7 +244,13 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--features", type=int, default=512)
     parser.add_argument("--wide", action="store_true", help="tables of very many columns")
+    parser.add_argument("--csv", action="store_true", help="CSV beside NumPy and pandas")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        wide_table() if given.wide else table(given.rows, given.features)
+        if given.csv:
+            csv_table()
+        elif given.wide:
+            wide_table()
+        else:
+            table(given.rows, given.features)

@@ -76,3 +76,16 @@ def spreadsheet_safe(value: Any) -> Any:
 def typographic(text: str) -> str:
     """Text with minus signs in place of hyphens."""
     return text.replace("-", "−")
+
+
+def counted(n: int, noun: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> from skdare._safe_text import counted
+    >>> counted(1, "row"), counted(1200, "row"), counted(0, "class")
+    ('1 row', '1,200 rows', '0 classes')
+    """
+    plural = "es" if noun.endswith(("ch", "s", "x")) else "s"
+    return f"{n:,} {noun}{'' if n == 1 else plural}"

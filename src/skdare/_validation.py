@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from skdare._input_error import InputError as InputError
+from skdare._safe_text import counted
 from skdare.arrays import (
     Array,
     Index,
@@ -73,7 +74,9 @@ def check_features(estimator: Any, X: Array, *, reset: bool, min_rows: int = 1) 
         )
     if X.shape[0] < min_rows or X.shape[1] < 1:
         raise InputError(
-            f"X has shape {tuple(X.shape)}", f"at least {min_rows} rows are needed", argument="X"
+            f"X has shape {tuple(X.shape)}",
+            f"pass at least {counted(min_rows, 'row')}",
+            argument="X",
         )
     if not is_real(X):
         raise InputError(f"X has dtype {X.dtype}", "features must be real numbers", argument="X")

@@ -221,3 +221,33 @@ def test_arguments_of_the_wrong_shape_are_refused_in_words(arguments, message):
     given = {"X": X, "y": y, "domains": DOMAINS, **arguments}
     with pytest.raises(InputError, match=message):
         check_data(**given)
+
+
+@pytest.fixture
+def sampled(monkeypatch):
+    """A table of which features are looked at in a quarter of the rows only."""
+    monkeypatch.setattr("skdare.checking._check._MOST_NUMBERS", 6 * N // 4)
+    return clean()
+
+
+def test_labels_domains_and_groups_are_counted_in_all_rows_of_a_table_that_is_sampled(sampled):
+    X, y = sampled
+    domains = DOMAINS.copy()
+    domains[:3] = "r"
+    y = np.where(domains == "c", 1, y)
+    groups = np.arange(N)
+    groups[[0, -1]] = -1
+    check = check_data(X, y, domains=domains, groups=groups)
+    assert (check.rows, check.domains, check.looked_at) == (N, 5, N // 4)
+    text = str(check).replace("\n  ", " ")
+    assert "domain 'r' has fewer than 10 rows (the smallest has 3)" in text
+    assert "1 of 239 groups has rows in several domains" in text
+    assert "domain 'c' has no row of class '0'" in text
+
+
+def test_a_sample_has_rows_of_all_domains_and_classes_that_come_in_turn(sampled):
+    X, _ = sampled
+    turn = np.arange(N) % 4
+    check = check_data(np.column_stack([X[:, :5], turn == 3]), turn % 2, domains=turn // 2)
+    assert "own class" not in names(check)
+    assert check.domains == 2

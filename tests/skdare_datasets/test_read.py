@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from skdare.checking import check_data
 from skdare.datasets import (
     _csv,
     guess_task,
@@ -357,6 +358,44 @@ def test_missing_labels_in_parquet_are_refused(values, tmp_path):
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     with pytest.raises(ValueError, match=r"target 'y' in .* in 1 of 3 rows.*row 1"):
         read(tmp_path / "a.parquet")
+
+
+def _save(folder, suffix, y):
+    """A table with this target; None is missing."""
+    path = folder / f"a{suffix}"
+    X = np.arange(2.0 * len(y)).reshape(-1, 2)
+    site = ["n", "s"] * (len(y) // 2)
+    if suffix == ".npz":
+        np.savez(path, X=X, y=np.array(y, dtype=float), site=site)
+    elif suffix == ".csv":
+        rows = [
+            f"{a},{b},{'' if t is None else t},{s}" for (a, b), t, s in zip(X, y, site, strict=True)
+        ]
+        path.write_text("\n".join(["a,b,y,site", *rows]))
+    else:
+        pa, pq = parquet()
+        pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1], "y": y, "site": site}), path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".parquet"])
+@pytest.mark.parametrize("kind", [int, float])
+def test_a_target_is_the_same_with_rows_that_lack_it_left_out_and_without_them(
+    suffix, kind, tmp_path
+):
+    # Whole numbers of 25 values in 900 rows: classes if they are integers, else a measurement.
+    whole = [kind(t) for t in np.arange(900) % 25]
+    expected = read(_save(tmp_path, suffix, whole))
+    path = _save(tmp_path, suffix, [None, None, *whole])
+    with pytest.warns(UserWarning, match="2 of 902 rows have no label"):
+        dropped = read(path, missing="drop")
+    assert dropped.y.dtype == expected.y.dtype
+    assert not isinstance(dropped.y, np.ma.MaskedArray)
+    np.testing.assert_array_equal(dropped.y, expected.y)
+    task = guess_task(expected.y)
+    assert task == ("classification" if kind is int and suffix != ".npz" else "regression")
+    found = read(path, missing="keep")
+    assert check_data(found.X, found.y, domains=found.domains).task == task
 
 
 # The feature store

@@ -6,6 +6,7 @@ features is seen in memory.
 
 import sys
 import tracemalloc
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -121,11 +122,22 @@ def test_quick_and_careful_readings_of_csv_agree(
         if package == "numpy":
             patch.setitem(sys.modules, "pyarrow", None)
         quick = as_read(path)
-    monkeypatch.setattr(_csv, "_MOST_ARROW_COLUMNS", 0)
-    cut = as_read(path)
-    monkeypatch.setattr(_csv, "_plain_numbers", lambda *_: None)
-    assert cut == as_read(path)
+    monkeypatch.setattr(_csv.PlainCells, "of", lambda *_: None)
     assert quick == as_read(path)
+
+
+def test_only_what_needs_care_is_read_with_care(tmp_path, monkeypatch):
+    careful = Mock(side_effect=AssertionError)
+    monkeypatch.setattr(_csv._BlockParser, "_split_all", careful)
+    rows = "1, 2.5 ,0,n\r\n,NA,1,s\r\n-3e2,?,0,Zürich"
+    (tmp_path / "a.csv").write_text(f"a,b,y,site\r\n{rows}", newline="", encoding="utf-8")
+    data = read(tmp_path / "a.csv")
+    nan = np.nan
+    assert np.array_equal(data.X, [[1, 2.5], [nan, nan], [-300, nan]], equal_nan=True)
+    assert data.domains.tolist() == ["n", "s", "Zürich"]
+    (tmp_path / "a.csv").write_text("a,b,y,site\n1,x,0,n\n2,3,1,s\n")
+    with pytest.raises(AssertionError):
+        read(tmp_path / "a.csv")
 
 
 def test_rows_that_are_quoted_further_down_are_read_on(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from typing import Any, Self
 from sklearn.exceptions import NotFittedError
 
 from skdare._logger import tell
+from skdare._safe_text import counted
 from skdare._validation import InputError, check_choice, check_count, check_number, warn
 from skdare.adapting import row_sample
 from skdare.adapting.label_shift import PredictedClasses, n_classes
@@ -142,7 +143,7 @@ class Adapter:
         self.n_refreshes_ = 0
 
     def __repr__(self) -> str:
-        return f"Adapter({type(self._head).__name__}, {self.n_seen_} rows seen)"
+        return f"Adapter({type(self._head).__name__}, {counted(self.n_seen_, 'row')} seen)"
 
     def partial_fit(self, X: Array) -> Self:
         """Take more rows of the new domain.
@@ -169,8 +170,8 @@ class Adapter:
         """The head for the rows seen so far; the head it came from is untouched."""
         if self.n_seen_ < self._min_rows:
             raise ValueError(
-                f"adapting needs at least {self._min_rows} rows of the new domain, and there are "
-                f"{self.n_seen_}; give more rows"
+                f"adapting needs at least {counted(self._min_rows, 'row')} of the new domain, "
+                f"and there are {self.n_seen_}; give more rows"
             )
         if self._declined is not None:
             warn(
@@ -201,7 +202,7 @@ class Adapter:
 
     def _head_as_it_is(self, reason: str) -> Any:
         """A copy of the head that says why it was not adapted to these rows."""
-        tell(f"adapting to {self.n_seen_} rows was declined: {reason}")
+        tell(f"adapting to {counted(self.n_seen_, 'row')} was declined: {reason}")
         head = copy.copy(self._head)
         head.declined_ = reason
         return head

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import is_classifier
 
+from skdare._safe_text import counted
 from skdare._validation import Labels, check_count, check_domains, check_number
 from skdare.adapting.adapter import check_adaptable
 from skdare.adapting.sketch import LowRankMoments, Sketches
@@ -142,7 +143,7 @@ class Fleet:
         """The head of one device: a new object, as from an `Adapter`."""
         if self.n_seen(device) < self._min_rows:
             raise ValueError(
-                f"adapting needs at least {self._min_rows} rows of a device, and device "
+                f"adapting needs at least {counted(self._min_rows, 'row')} of a device, and device "
                 f"{device!r} has {self.n_seen(device)}; use the head as it is until then"
             )
         moments, trust = self._moments(device)

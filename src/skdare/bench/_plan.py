@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from skdare._safe_text import counted
 from skdare._validation import InputError, check_choice, check_count, check_number
 from skdare.bench._ceilings import CEILINGS, RETRAINED
 from skdare.bench._diagnostics import ALIGNMENTS, GUESSES
@@ -292,7 +293,7 @@ class PlanBuilder:
         return {key: value for key, value in options.items() if key not in different}
 
     def plan(self, trials: Iterable[Trial]) -> Plan:
-        """These trials, fold after fold."""
+        """A plan of these trials, fold after fold."""
         order = self.features.held_out.index
         ordered = sorted(trials, key=lambda trial: (trial.number, order(trial.held_out)))
         if not ordered:
@@ -334,8 +335,8 @@ class PlanBuilder:
             if not counts[place].reserved:
                 raise ValueError(
                     f"{trial.head} is scored on rows set aside, and domain `{trial.held_out}` of "
-                    f"{counts[place].rows} rows has none; raise aside, hold out other domains, or "
-                    f"leave out {trial.head}"
+                    f"{counted(counts[place].rows, 'row')} has none; raise aside, hold out other "
+                    f"domains, or leave out {trial.head}"
                 )
 
     def _check_whitened(self, trials: Sequence[Trial]) -> None:
@@ -355,9 +356,9 @@ class PlanBuilder:
                 grouped = self.features.table(*place).groups is not None
                 if count.train < 2 and not (grouped and count.train == 0):
                     raise ValueError(
-                        f"domain `{domain}` has {count.rows} rows, too few to whiten once "
-                        f"{count.rows - count.train} are set aside; leave small domains out with "
-                        "min_rows=5"
+                        f"domain `{domain}` has {counted(count.rows, 'row')}, too few to whiten "
+                        f"after setting {count.rows - count.train} aside; leave small domains out "
+                        "with min_rows=5"
                     )
 
 

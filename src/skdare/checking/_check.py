@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 
 from skdare._input_error import InputError
+from skdare._safe_text import counted
 from skdare._validation import Labels, check_choice, is_missing
 from skdare.arrays import RowReader, is_foreign, is_sparse, take, to_numpy
-from skdare.checking._domains import check_domains
-from skdare.checking._features import check_features
-from skdare.checking._finding import DataFinding, amount_of, gravest_first
-from skdare.checking._rows import check_rows, unlabelled_finding
-from skdare.checking._table import LabelledRows, column_scales, scale_range
+from skdare.checking._domains import domain_findings
+from skdare.checking._features import feature_findings
+from skdare.checking._finding import DataFinding, gravest_first
+from skdare.checking._rows import row_findings, unlabelled_finding
+from skdare.checking._table import LabelledRows, RowLabels, column_scales, scale_range
 from skdare.datasets import guess_task
 from skdare.datasets._roles import missing_labels, usable_domains
 
-# More numbers than these are not looked at: every second or third row, or so, must do.
+# More numbers than these are not looked at: a sample of the rows must do.
 _MOST_NUMBERS = 1 << 25
 _MOST_NUMBERS_ON_DISK = 1 << 22
 _WIDTH = 100
@@ -38,7 +39,7 @@ class DataCheck:
     task : "classification" or "regression"
         What the target was taken for.
     looked_at : int
-        How many rows were looked at: all, or every second or third of very many.
+        Of how many rows the features were looked at: all, or a sample of very many.
     findings : tuple of DataFinding
         The gravest first.
     """
@@ -54,19 +55,19 @@ class DataCheck:
         return "\n".join([self._headline(), *self._lines()])
 
     def to_dict(self) -> dict[str, Any]:
-        """Its fields, ready for JSON."""
+        """Fields of the check, ready for JSON."""
         findings = [finding.to_dict() for finding in self.findings]
         return {**vars(self), "findings": findings}
 
     def _headline(self) -> str:
         size = (
-            f"{amount_of(self.rows, 'row')} of {amount_of(self.features, 'feature')} from "
-            f"{amount_of(self.domains, 'domain')}, target taken as "
+            f"{counted(self.rows, 'row')} of {counted(self.features, 'feature')} from "
+            f"{counted(self.domains, 'domain')}, target taken as "
             f"{'classes' if self.task == 'classification' else 'numbers'}"
         )
         if self.looked_at < self.rows:
-            size += f" ({self.looked_at:,} rows looked at)"
-        return f"{size}: {amount_of(len(self.findings), 'finding') if self.findings else 'fine'}"
+            size += f" (features of {self.looked_at:,} rows looked at)"
+        return f"{size}: {counted(len(self.findings), 'finding') if self.findings else 'fine'}"
 
     def _lines(self) -> Iterator[str]:
         for finding in self.findings:
@@ -102,7 +103,8 @@ def check_data(
 ) -> DataCheck:
     """Look for what goes wrong in silence: scales, leaks, codes, missing classes, duplicates.
 
-    Findings are advice; nothing is changed or refused. Of very many rows some are looked at.
+    Findings are advice; nothing is changed or refused. Labels, domains and groups are looked at in
+    every row, and features in a sample where there are very many numbers.
 
     Parameters
     ----------
@@ -160,26 +162,33 @@ def check_data(
     numbers = np.flatnonzero(~(without_label | without_domain))
     if not len(numbers):
         raise InputError("no row has a label and a domain", "name other columns", argument="y")
-    every = _every(X, len(numbers))
-    seen = numbers[::every]
-    given_groups = None if groups is None else _column("groups", groups, n)[seen]
-    rows = LabelledRows(
-        _taken(X, seen),
-        y[seen],
-        usable_domains(labels[seen]),
-        seen,
-        feature_names,
-        task or guess_task(y[numbers]),
-        given_groups,
+    labels_of_rows = RowLabels(
+        np.asarray(y[numbers]),
+        usable_domains(labels[numbers]),
+        None if groups is None else _column("groups", groups, n)[numbers],
+        task or guess_task(np.asarray(y[numbers])),
     )
-    findings = [*check_domains(rows), *check_features(rows), *check_rows(rows)]
+    seen = _sample(X, len(numbers))
+    rows = LabelledRows(
+        _taken(X, numbers[seen]),
+        labels_of_rows.y[seen],
+        labels_of_rows.domains[seen],
+        numbers[seen],
+        feature_names,
+        labels_of_rows.task,
+    )
+    findings = [
+        *domain_findings(labels_of_rows, d),
+        *feature_findings(rows),
+        *row_findings(rows),
+    ]
     if unlabelled is not None:
         findings.insert(0, unlabelled)
     return DataCheck(
         len(numbers),
         d,
-        len(rows.domain_parts.labels),
-        rows.task,
+        len(labels_of_rows.names),
+        labels_of_rows.task,
         len(seen),
         gravest_first(findings),
     )
@@ -188,8 +197,7 @@ def check_data(
 def scales_differ(X: Any) -> bool:
     """Whether the features of some rows should be standardised, by `LARGEST_RATIO`."""
     X = _as_rows(X)
-    numbers = np.arange(X.shape[0])[:: _every(X, X.shape[0])]
-    apart = scale_range(column_scales(_taken(X, numbers)))
+    apart = scale_range(column_scales(_taken(X, _sample(X, X.shape[0]))))
     return apart is not None and apart.is_wide
 
 
@@ -211,9 +219,17 @@ def _as_rows(X: Any) -> Any:
     return X
 
 
-def _every(X: Any, rows: int) -> int:
+def _sample(X: Any, rows: int) -> np.ndarray:
+    """Which of this many rows to look at, in order: all, or some by chance.
+
+    By chance and not every second or third, which in a table that lists domains or classes in
+    turn would be rows of one of them.
+    """
     most = _MOST_NUMBERS_ON_DISK if isinstance(X, RowReader) else _MOST_NUMBERS
-    return max(1, -(-rows * int(X.shape[1]) // most))
+    size = max(1, most // int(X.shape[1]))
+    if size >= rows:
+        return np.arange(rows)
+    return np.sort(np.random.default_rng(0).permutation(rows)[:size])
 
 
 def _taken(X: Any, numbers: np.ndarray) -> np.ndarray:
@@ -226,12 +242,12 @@ def _taken(X: Any, numbers: np.ndarray) -> np.ndarray:
 
 def _column(name: str, values: Any, n: int) -> np.ndarray:
     values = to_numpy(values) if is_foreign(values) else values
-    column = np.asarray(values)
+    column = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.shape != (n,):
         raise InputError(
-            f"{name} has shape {column.shape} but X has {n} rows",
+            f"{name} has shape {column.shape} but X has {counted(n, 'row')}",
             "pass one label per row",
             argument=name,
         )

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from skdare._safe_text import counted
 from skdare.checking._finding import (
     DataFinding,
-    amount_of,
     domains_of,
     percentage,
 )
-from skdare.checking._table import LabelledRows
+from skdare.checking._table import RowLabels
 from skdare.datasets._roles import missing_labels
 
 # Fewer rows of a domain say little of its mean, and nothing of its covariance.
@@ -25,10 +25,9 @@ _ROWS_FOR_SHARES = 20
 _DIFFERENT_SHARES = 0.2
 
 
-def check_domains(rows: LabelledRows) -> Iterator[DataFinding]:
-    """All that is odd about the domains."""
-    parts = rows.domain_parts
-    labels = parts.labels.astype(str)
+def domain_findings(rows: RowLabels, features: int) -> Iterator[DataFinding]:
+    """All that is odd about the domains of rows with so many features."""
+    labels = rows.names
     if len(labels) == 1:
         yield DataFinding(
             "one domain",
@@ -40,14 +39,14 @@ def check_domains(rows: LabelledRows) -> Iterator[DataFinding]:
     if rows.task == "classification":
         yield from _classes(rows, labels)
     yield from _groups(rows)
-    small = parts.counts < _FEW_ROWS
+    small = rows.counts < _FEW_ROWS
     if small.any() and not small.all():
         names = tuple(labels[small].tolist())
         yield DataFinding(
             "few rows",
             "caution",
             f"{domains_of(names)} {'has' if len(names) == 1 else 'have'} fewer than {_FEW_ROWS} "
-            f"rows (the smallest has {parts.counts.min()})",
+            f"rows (the smallest has {rows.counts.min()})",
             f"leave such domains out with --min-rows {_FEW_ROWS}, or merge them",
             domains=names,
         )
@@ -55,25 +54,26 @@ def check_domains(rows: LabelledRows) -> Iterator[DataFinding]:
         yield DataFinding(
             "few rows",
             "caution",
-            f"all {len(labels)} domains have fewer than {_FEW_ROWS} rows",
+            f"all {len(labels)} domains have fewer than {_FEW_ROWS} rows"
+            if len(labels) > 1
+            else f"there are fewer than {_FEW_ROWS} rows",
             "merge domains into larger ones, or name another column with --domains",
             domains=tuple(labels.tolist()),
         )
-    d = rows.X.shape[1]
-    wide = (parts.counts < d) & ~small
+    wide = (rows.counts < features) & ~small
     if wide.any():
         names = tuple(labels[wide].tolist())
         yield DataFinding(
             "wide",
             "note",
-            f"{len(names)} of {amount_of(len(labels), 'domain')} have fewer rows than the {d:,} "
-            "features",
+            f"{domains_of(names)} {'has' if len(names) == 1 else 'have'} fewer rows than the "
+            f"{features:,} features",
             "shrinkage takes care of it",
             domains=names,
         )
 
 
-def _classes(rows: LabelledRows, labels: np.ndarray) -> Iterator[DataFinding]:
+def _classes(rows: RowLabels, labels: np.ndarray) -> Iterator[DataFinding]:
     """Classes that domains lack, and class shares that differ."""
     classes, codes = np.unique(rows.y, return_inverse=True)
     k = len(classes)
@@ -87,7 +87,7 @@ def _classes(rows: LabelledRows, labels: np.ndarray) -> Iterator[DataFinding]:
     if k == 1 or len(labels) == 1:
         return
     counts = np.zeros((len(labels), k), dtype=np.intp)
-    np.add.at(counts, (rows.domain_parts.codes, codes), 1)
+    np.add.at(counts, (rows.codes, codes), 1)
     present = (counts > 0).sum(axis=1)
     if (present == 1).all():
         yield DataFinding(
@@ -153,20 +153,21 @@ def _shares(counts: np.ndarray, classes: np.ndarray, labels: np.ndarray) -> Iter
     )
 
 
-def _groups(rows: LabelledRows) -> Iterator[DataFinding]:
+def _groups(rows: RowLabels) -> Iterator[DataFinding]:
     """Groups whose rows are in several domains."""
     if rows.groups is None:
         return
     known = ~missing_labels(rows.groups)
     groups, codes = np.unique(rows.groups[known], return_inverse=True)
-    pairs = np.unique(codes * len(rows.domain_parts.labels) + rows.domain_parts.codes[known])
-    domains_of_group = np.bincount(pairs // len(rows.domain_parts.labels))
+    pairs = np.unique(codes * len(rows.names) + rows.codes[known])
+    domains_of_group = np.bincount(pairs // len(rows.names))
     shared = int((domains_of_group > 1).sum())
     if shared:
+        have = "has" if shared == 1 else "have"
         yield DataFinding(
             "groups",
             "caution",
-            f"{shared:,} of {amount_of(len(groups), 'group')} have rows in several domains, and a "
+            f"{shared:,} of {counted(len(groups), 'group')} {have} rows in several domains, and a "
             "head that has seen a group elsewhere scores too well on it",
             "give --groups to skdare fit and bench, in Python groups=, and no group is on both "
             "sides",

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from skdare._safe_text import counted
 from skdare.checking._finding import (
     DataFinding,
-    amount_of,
     columns_of,
     domains_of,
     percentage,
@@ -32,7 +32,7 @@ _LEAK_OF_CLASSES = 0.98
 _LEAVE_OUT = "leave it out: choose features with --feature-key, or drop the column"
 
 
-def check_features(rows: LabelledRows) -> Iterator[DataFinding]:
+def feature_findings(rows: LabelledRows) -> Iterator[DataFinding]:
     """All that is odd about single features."""
     unusable = rows.constant | (rows.present == 0)
     yield from _leaks(rows, unusable)
@@ -215,7 +215,7 @@ def _codes_of_missing(rows: LabelledRows, other: np.ndarray) -> Iterator[DataFin
             yield DataFinding(
                 "code for missing",
                 "problem",
-                f"column {name!r} is {significant(code)} in {amount_of(int(codes.sum()), 'row')}, "
+                f"column {name!r} is {significant(code)} in {counted(int(codes.sum()), 'row')}, "
                 "far from its other values",
                 "if it stands for a missing value, leave those cells empty and give --impute "
                 "median",
@@ -263,7 +263,7 @@ def _missing(rows: LabelledRows) -> Iterator[DataFinding]:
         yield DataFinding(
             "missing",
             "note",
-            f"missing values in {amount_of(len(names), 'feature')}: {some(names)}",
+            f"missing values in {counted(len(names), 'feature')}: {some(names)}",
             "fill them with --impute median, in Python preparation=SimpleImputer()",
             names,
         )

@@ -40,7 +40,7 @@ class DataFinding:
     domains: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Its fields, ready for JSON."""
+        """Fields of the finding, ready for JSON."""
         return asdict(self)
 
 
@@ -61,11 +61,6 @@ def columns_of(names: Sequence[Any]) -> str:
 def domains_of(names: Sequence[Any]) -> str:
     """Such as "domain 'a'", or "domains 'a' and 'b'"."""
     return f"domain{'s' * (len(names) != 1)} {some(names)}"
-
-
-def amount_of(number: int, thing: str) -> str:
-    """Such as "1 row", or "1,200 rows"."""
-    return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
 def significant(value: float) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from skdare.checking._finding import DataFinding, amount_of, percentage, significant
+from skdare._safe_text import counted
+from skdare.checking._finding import DataFinding, percentage, significant
 from skdare.checking._table import LabelledRows, scale_range
 
 # Two rows own a domain's moments if they hold this share of its variance.
@@ -24,7 +25,7 @@ _WITHIN = 0.01
 def unlabelled_finding(missing_labels: int, missing_domains: int, rows: int) -> DataFinding | None:
     """A finding about rows without label or domain, if there are any."""
     parts = [
-        f"{amount_of(number, 'row')} without {what}"
+        f"{counted(number, 'row')} without {what}"
         for number, what in ((missing_labels, "a label"), (missing_domains, "a domain"))
         if number
     ]
@@ -38,7 +39,7 @@ def unlabelled_finding(missing_labels: int, missing_domains: int, rows: int) -> 
     )
 
 
-def check_rows(rows: LabelledRows) -> Iterator[DataFinding]:
+def row_findings(rows: LabelledRows) -> Iterator[DataFinding]:
     """All that is odd about single rows."""
     yield from _outliers(rows)
     yield from _duplicates(rows)
@@ -78,7 +79,7 @@ def _outliers(rows: LabelledRows) -> Iterator[DataFinding]:
         return
     share, row, column, place = worst
     (name,) = rows.names([column])
-    more = f"; so in {amount_of(len(domains) - 1, 'other domain')}" if len(domains) > 1 else ""
+    more = f"; so in {counted(len(domains) - 1, 'other domain')}" if len(domains) > 1 else ""
     yield DataFinding(
         "outlier",
         "problem" if share > _WHOLLY_OWNED else "caution",
@@ -112,7 +113,7 @@ def _duplicates(rows: LabelledRows) -> Iterator[DataFinding]:
         yield DataFinding(
             "duplicates across domains",
             "caution",
-            f"{amount_of(across, 'row')} of {n:,} have the same features as a row of another "
+            f"{counted(across, 'row')} of {n:,} have the same features as a row of another "
             "domain, and a head that has seen them there scores too well",
             "drop them from one of the domains",
         )
@@ -120,7 +121,7 @@ def _duplicates(rows: LabelledRows) -> Iterator[DataFinding]:
         yield DataFinding(
             "duplicates",
             "note",
-            f"{amount_of(within, 'row')} of {n:,} have the same features as another row of their "
+            f"{counted(within, 'row')} of {n:,} have the same features as another row of their "
             "domain",
             "drop the copies if they are no measurements of their own",
         )

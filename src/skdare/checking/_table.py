@@ -1,4 +1,4 @@
-"""The rows that checks look at, domain after domain, and statistics that several checks share.
+"""What checks look at: labels of all rows, rows by domain, and statistics that several share.
 
 Notation: X (n, d) rows, E domains, k classes.
 """
@@ -20,8 +20,46 @@ LARGEST_RATIO = 100.0
 
 
 @dataclass(frozen=True, eq=False)
+class RowLabels:
+    """Targets, domains and groups of all rows that have a label and a domain.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Classes or numbers.
+    domains : array of shape (n,)
+    groups : array of shape (n,), or None
+    task : "classification" or "regression"
+    """
+
+    y: np.ndarray
+    domains: np.ndarray
+    groups: np.ndarray | None
+    task: str
+
+    @property
+    def names(self) -> np.ndarray:
+        """Names of the domains as text, in the order of their codes."""
+        return self._domains[0].astype(str)
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The place of every row's domain among the names."""
+        return self._domains[1]
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Rows of each domain."""
+        return self._domains[2]
+
+    @cached_property
+    def _domains(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return np.unique(self.domains, return_inverse=True, return_counts=True)
+
+
+@dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Rows that have a label and a domain.
+    """Rows whose features are looked at: all that have a label and a domain, or a sample.
 
     Parameters
     ----------
@@ -34,7 +72,6 @@ class LabelledRows:
         Where each row is in the whole table.
     feature_names : sequence of d str
     task : "classification" or "regression"
-    groups : array of shape (n,), optional
     """
 
     X: np.ndarray
@@ -43,7 +80,6 @@ class LabelledRows:
     numbers: np.ndarray
     feature_names: Sequence[str]
     task: str
-    groups: np.ndarray | None = None
 
     @cached_property
     def domain_parts(self) -> RowParts:
@@ -138,7 +174,7 @@ class RowParts:
 
     @cached_property
     def missing(self) -> np.ndarray | None:
-        """Where values are missing; None where none is."""
+        """A mask of missing values; None where no value is missing."""
         missing = np.isnan(self.X)
         return missing if missing.any() else None
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from skdare._input_error import InputError
+from skdare._safe_text import counted
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._options import is_given
 from skdare.cli._output import JSON, as_object, say
@@ -166,7 +167,7 @@ def _check_stream(state: str) -> None:
 
 
 def _lines(summary: dict[str, Any]) -> list[str]:
-    rows = f"{number(summary['rows_seen'])} rows seen"
+    rows = f"{counted(summary['rows_seen'], 'row')} seen"
     if summary["rows_seen"] != summary["rows"]:
         rows += f", {number(summary['rows'])} of them new"
     return [rows, *(f"wrote {summary[name]}" for name in ("head", "state") if summary[name])]

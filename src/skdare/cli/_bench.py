@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skdare._safe_text import counted
+from skdare._scale import SCALES
 from skdare.cli._bench_choices import (
     ABLATIONS,
     DEFAULT_EXTRAS,
     DEFAULT_HEADS,
     EXTRAS,
-    HEADS,
+    HEAD_NAMES,
     PROJECTIONS,
     TRIALS,
 )
@@ -21,7 +23,6 @@ from skdare.cli._errors import mistakes
 from skdare.cli._options import named_scores, names, numbers, plan_arguments, shared_options
 from skdare.cli._output import as_object, say, show, statistics
 from skdare.cli._progress import follow
-from skdare.cli._quantities import amount
 
 if TYPE_CHECKING:
     from skdare.bench import DomainBedScores, Plan, Record
@@ -35,7 +36,7 @@ _MARGIN = 0.01
 @click.option(
     "--heads",
     callback=names,
-    help=f"Heads to compare, by commas: {', '.join(HEADS)}  "
+    help=f"Heads to compare, by commas: {', '.join(HEAD_NAMES)}  "
     f"[default: {','.join(DEFAULT_HEADS)}; with --protocol paper, the paper's]",
 )
 @click.option(
@@ -180,7 +181,9 @@ def _left_out(records: Sequence[Record]) -> Iterator[str]:
     if any(counts):
         few = min(counts)
         many = max(counts)
-        rows = amount(many, "training row") if few == many else f"{few:,} to {many:,} training rows"
+        rows = (
+            counted(many, "training row") if few == many else f"{few:,} to {many:,} training rows"
+        )
         yield (
             f"{rows} of groups that are scored were left out of training, depending on the domain "
             "held out"
@@ -203,9 +206,10 @@ def _no_better_than_guessing(records: Sequence[Record]) -> Iterator[str]:
     best = max(sum(each) / len(each) for each in scores.values())
     guess = sum(guesses) / len(guesses)
     if best < guess + _MARGIN:
+        scale = SCALES["accuracy"]
         yield (
-            f"always naming the most frequent class would score {100 * guess:.1f} %, and the best "
-            f"head scores {100 * best:.1f} %: accuracy says little here; try --metric "
+            f"always naming the most frequent class would score {scale.figure(guess)}, and the "
+            f"best head scores {scale.figure(best)}: accuracy says little here; try --metric "
             "balanced_accuracy or --metric roc_auc"
         )
 
@@ -217,7 +221,9 @@ def _say_task(plan: Plan) -> None:
     if y.dtype.kind not in "iuf":
         return
     if features.task == "classification":
-        meaning = f"{len(set(y.tolist()))} classes; if they are numbers, --task regression"
+        meaning = (
+            f"{counted(len(set(y.tolist())), 'class')}; if they are numbers, --task regression"
+        )
     else:
         meaning = "numbers; if they are classes, --task classification"
     say(f"y is taken as {meaning}", err=True)

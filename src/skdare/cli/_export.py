@@ -13,7 +13,7 @@ import click
 from skdare._input_error import InputError
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._output import JSON, as_object, say
-from skdare.cli._quantities import amount
+from skdare.cli._quantities import file_size
 from skdare.cli._saved_model import SavedModel, refuse_inputs, size
 
 SUFFIXES = {
@@ -65,7 +65,7 @@ def export(head: str, out: str, form: str | None, head_only: bool, as_json: bool
         if as_json:
             as_object({"file": out, "format": form, "bytes": size(out)})
         else:
-            say(f"wrote {out}: {form}, {amount(size(out), 'byte')}")
+            say(f"wrote {out}: {form}, {file_size(size(out))}")
 
 
 def _form(out: str, chosen: str | None) -> str:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skdare._input_error import InputError
-from skdare._safe_text import terminal_safe
+from skdare._safe_text import counted, terminal_safe
 from skdare.cli._errors import mistakes
 from skdare.cli._options import with_options
 from skdare.cli._output import JSON, as_object, say
-from skdare.cli._quantities import amount, listed
+from skdare.cli._quantities import file_size, listed
 from skdare.cli._tables import TABLE, read_table, table_keys
 
 if TYPE_CHECKING:
@@ -131,9 +131,10 @@ def verify_store(path: str, as_json: bool) -> None:
     if as_json:
         as_object({"ok": not sentences, "files": total, "bad": sentences, "unfinished": unfinished})
     else:
-        say(*(sentences or [f"ok: {total} files"]))
+        say(*(sentences or [f"ok: {counted(total, 'file')}"]))
     if sentences:
-        say(f"error: {len(sentences)} of {total} files are bad", err=True)
+        are = "is" if len(sentences) == 1 else "are"
+        say(f"error: {len(sentences)} of {counted(total, 'file')} {are} bad", err=True)
         sys.exit(1)
 
 
@@ -199,17 +200,17 @@ def _counts(labels: Any) -> dict[Any, int]:
 
 def _text(fields: dict[str, Any]) -> list[str]:
     """Lines that say what it is, how the features were made, and rows by domain."""
-    size = amount(fields["bytes"], "byte")
+    size = file_size(fields["bytes"])
     classes = fields["classes"]
     facts = {"file": f"{fields['path']}: {size}"}
     if fields["kind"] == "store":
         state = "finished" if fields["finished"] else "unfinished, can be resumed"
-        files = f"{amount(fields['shards'], 'shard')}, {amount(fields['files'], 'file')}, {size}"
+        files = f"{counted(fields['shards'], 'shard')}, {counted(fields['files'], 'file')}, {size}"
         facts = {"store": f"{fields['path']}: version {fields['version']}, {state}", "files": files}
     dtype = _DTYPES.get(fields["dtype"], fields["dtype"])
     facts["table"] = f"{_size(fields['rows'], fields['features'])}, {dtype}"
     if classes is not None:
-        facts["target"] = f"{len(classes)} classes: {listed(classes)}"
+        facts["target"] = f"{counted(len(classes), 'class')}: {listed(classes)}"
     elif fields["domains"]:
         facts["target"] = "numbers"
     if fields["feature_names"]:
@@ -232,4 +233,4 @@ def _by_domain(domains: list[dict[str, Any]]) -> list[str]:
 
 
 def _size(rows: int, features: int) -> str:
-    return f"{rows:,} rows of {features:,} features"
+    return f"{counted(rows, 'row')} of {counted(features, 'feature')}"

@@ -8,12 +8,14 @@ from typing import Any
 
 import click
 
+from skdare._safe_text import counted
+from skdare._scale import scale_of
 from skdare.cli._bench_choices import FIT_HEADS, METRICS, TASKS
 from skdare.cli._config import CONFIG
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._options import CLASS_WEIGHT, names, with_options
 from skdare.cli._output import JSON, as_object, say, say_rehearsing
-from skdare.cli._quantities import amount, listed, number, score_text
+from skdare.cli._quantities import file_size, listed, number, score_text
 from skdare.cli._saved_model import check_free
 from skdare.cli._tables import DROP_MISSING, GROUPS, WITHOUT_SPLIT
 from skdare.cli._training_rows import PREPARATION, SET
@@ -135,11 +137,11 @@ def _text(summary: dict[str, Any]) -> list[str]:
     if summary["choice"] is not None:
         lines["choice"] = summary["choice"]
     lines |= {
-        "rows": f"{number(summary['rows'])} of {amount(summary['features'], 'feature')}",
+        "rows": f"{number(summary['rows'])} of {counted(summary['features'], 'feature')}",
         "domains": listed(domains),
         "target": "numbers" if classes is None else listed(map(str, classes)),
         "seconds": f"{summary['seconds']:.1f}",
-        "file": f"{summary['file']}, {amount(summary['bytes'], 'byte')}",
+        "file": f"{summary['file']}, {file_size(summary['bytes'])}",
     }
     if summary["preparation"]:
         lines["prepared"] = ", ".join(summary["preparation"])
@@ -150,13 +152,13 @@ def _text(summary: dict[str, Any]) -> list[str]:
 
 def _held_out_text(row: dict[str, Any], is_accuracy: bool) -> str:
     """How good the head is on a domain that it was not fitted to."""
-    metric = "accuracy" if is_accuracy else "R²"
-    text = f"{row['domain']} ({amount(row['rows'], 'row')}): {metric} "
+    metric = "accuracy" if is_accuracy else "r2"
+    text = f"{row['domain']} ({counted(row['rows'], 'row')}): {scale_of(metric).name} "
     if row["adapted"] is None:
-        return text + score_text(row["score"], is_accuracy)
-    adapted = score_text(row["adapted"], is_accuracy)
-    return text + f"{score_text(row['score'], is_accuracy)}, adapted to its rows {adapted}"
+        return text + score_text(row["score"], metric)
+    adapted = score_text(row["adapted"], metric)
+    return text + f"{score_text(row['score'], metric)}, adapted to its rows {adapted}"
 
 
 def _ignore(domain: str) -> None:
-    """Say nothing."""
+    """Say nothing of how far work has come."""

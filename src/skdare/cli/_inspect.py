@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from skdare._input_error import InputError
-from skdare._safe_text import terminal_safe
+from skdare._safe_text import counted, terminal_safe
 from skdare.cli._errors import mistakes
 from skdare.cli._output import JSON, as_object, say
-from skdare.cli._quantities import amount, listed, number
+from skdare.cli._quantities import file_size, listed, number
 
 
 @click.command()
@@ -77,9 +77,7 @@ def _changed(kind: str, parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(fields: dict[str, Any]) -> list[str]:
-    size = (
-        f"{fields['file']}, {amount(fields['bytes'], 'byte')}, version {fields['format_version']}"
-    )
+    size = f"{fields['file']}, {file_size(fields['bytes'])}, version {fields['format_version']}"
     if fields["kind"] != "head":
         options = ", ".join(f"{n}={v:g}" for n, v in fields["options"].items() if v is not None)
         facts = {"file": size, "stream": f"{fields['kind']} ({options})"}
@@ -106,7 +104,7 @@ def _text(fields: dict[str, Any]) -> list[str]:
         "made with": ", ".join(f"{name} {version}" for name, version in fields["versions"].items()),
     }
     if fields["adapted_rows"]:
-        facts["adapts"] = f"was adapted to {number(fields['adapted_rows'])} rows"
+        facts["adapts"] = f"was adapted to {counted(fields['adapted_rows'], 'row')}"
     elif fields["declined"]:
         facts["adapts"] = f"adapting was declined: {fields['declined']}"
     if fields["choice"]:
@@ -128,7 +126,7 @@ def _called(column: str | None) -> str:
 
 
 def _classes(classes: list) -> str:
-    return f"{len(classes)} classes: {listed(classes)}"
+    return f"{counted(len(classes), 'class')}: {listed(classes)}"
 
 
 def _lines(facts: dict[str, str]) -> list[str]:

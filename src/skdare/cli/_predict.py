@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skdare._input_error import InputError
+from skdare._safe_text import counted
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._output import output, say
-from skdare.cli._quantities import amount
 from skdare.cli._saved_model import SavedModel, refuse_inputs
 from skdare.cli._tables import FEATURE_KEY, SPREADSHEET_SAFE
 
@@ -87,7 +87,7 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **op
                 columns.check()
         columns.say_agreement(options["as_json"])
         if out is not None and not quiet:
-            say(f"wrote {out}: {amount(columns.rows, 'row')}", err=True)
+            say(f"wrote {out}: {counted(columns.rows, 'row')}", err=True)
 
 
 def _say_columns(sources: list[RowSource]) -> None:

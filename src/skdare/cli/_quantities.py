@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from skdare._safe_text import terminal_safe, typographic
+from skdare._safe_text import counted, terminal_safe
+from skdare._scale import NONE, scale_of
 
 _NAMED = 12
 
@@ -14,20 +15,17 @@ def number(n: int) -> str:
     return f"{n:,}"
 
 
-def amount(n: int, thing: str) -> str:
-    """A number of things, such as "2 rows"; bytes in a unit that suits them."""
-    if thing == "byte":
-        for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-            if n >= size:
-                return f"{n / size:,.1f} {unit}"
-    return f"{n:,} {thing}{'s' * (n != 1)}"
+def file_size(n: int) -> str:
+    """A number of bytes, in a unit that suits it."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n >= size:
+            return f"{n / size:,.1f} {unit}"
+    return counted(n, "byte")
 
 
-def score_text(score: float | None, is_accuracy: bool) -> str:
-    """Accuracy in percent, R² with two decimals, and a dash for a missing score."""
-    if score is None or score != score:
-        return "–"
-    return f"{100 * score:.1f} %" if is_accuracy else typographic(f"{score:.2f}")
+def score_text(score: float | None, metric: str) -> str:
+    """A score with its unit, and a dash for a missing one."""
+    return NONE if score is None else scale_of(metric, [score]).figure(score)
 
 
 def listed(names: Iterable) -> str:

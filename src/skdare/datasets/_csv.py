@@ -1,9 +1,9 @@
 """CSV: read as one stream of blocks of rows, of which a table in memory is the concatenation.
 
-A block has its columns of numbers side by side, and its columns of text as lists of cells. Lines
-without quotes go to pyarrow where it is installed and there are not very many columns; else they
-are cut into cells only where their text is wanted, and the numbers between are parsed in one go.
-Every other line goes through Python's csv module. All give the same numbers.
+A block has its columns of numbers side by side, and its columns of text as lists of cells. In lines
+without quotes the ends of all cells are found in one go, and the numbers are parsed where they lie,
+by pyarrow where it is installed. Every other line goes through Python's csv module. All give the
+same numbers.
 """
 
 from __future__ import annotations
@@ -12,18 +12,16 @@ import csv
 import gzip
 import re
 import sys
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from skdare.datasets._arrow import table_values
 from skdare.datasets._contents import (
     LABEL_KEYS,
     ArrayInfo,
@@ -51,15 +49,10 @@ _BYTES_AT_A_TIME = 1 << 22
 # A stream tells which columns are numbers from this many rows, or cells.
 _FIRST_ROWS = 100
 _FIRST_CELLS = 1 << 19
-# Cells with any other byte are parsed with care.
-_PLAIN = b"0123456789+-.eE"
-# Labels this near to either end of a line are cut off without taking the line apart.
-_NEAR_THE_END = 64
 _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _PADDED_NUMBER = re.compile(r"-?0[0-9]+")
-
-# pyarrow takes some microseconds for each column of a block, however few rows it has.
-_MOST_ARROW_COLUMNS = 4096
+# Places in a block, which pyarrow counts in 32 bits.
+_PLACE = np.int32
 
 
 class PlainBlock:
@@ -100,8 +93,9 @@ def read_csv(path: Path, is_label: Callable[[str], bool]) -> Contents:
     block = table.read(labels)
     # Text that is not a label stays a list: one long cell would widen all rows of an array.
     typed = {name: typed_labels(block.text[name]) for name in labels}
+    dtypes = {name: np.dtype(str) for name in block.text}
+    dtypes |= {name: _dtype_of_known(block.text[name], typed[name]) for name in labels}
     block = replace(block, text={**block.text, **typed})
-    dtypes = {name: getattr(cells, "dtype", np.dtype(str)) for name, cells in block.text.items()}
     shape = (block.rows,)
     entries = {
         name: ArrayInfo(shape, dtypes.get(name, block.numbers.dtype)) for name in table.header
@@ -308,7 +302,7 @@ class CsvTable:
                     rows = _plain_block(raw + file.readline())
                     if rows is None:
                         break
-                    if rows.raw.strip(b"\r\n"):
+                    if rows.raw.lstrip(b"\r\n"):
                         yield start, rows
                     start += len(rows)
             cells = islice(self._cells(), 1 + start, None)
@@ -348,8 +342,9 @@ def _plain_block(raw: bytes) -> PlainBlock | None:
     if b'"' in raw or b"\0" in raw:
         return None
     if b"\r" in raw:
-        codes = np.frombuffer(raw + b" ", np.uint8)
-        if np.any(codes[1:][codes[:-1] == ord("\r")] != ord("\n")):
+        codes = np.frombuffer(raw, np.uint8)
+        returns = np.flatnonzero(codes == ord("\r"))
+        if raw.endswith(b"\r") or np.any(codes[returns + 1] != ord("\n")):
             return None
     return PlainBlock(raw)
 
@@ -370,27 +365,11 @@ class _BlockParser:
         self.numeric = numeric
         self.width = len(table.header)
         self.places = {table.header[j]: place for place, j in enumerate(numeric)}
-        # Lines are cut into cells at both ends, and the numbers between stay together. Where no
-        # numbers are wanted, nothing between is looked at.
-        wanted = set(numeric)
-        apart = [j for j in range(self.width) if j not in wanted] if wanted else text
-        self._before = max((j + 1 for j in apart if 2 * j < self.width), default=0)
-        self._after = max((self.width - j for j in apart if 2 * j >= self.width), default=0)
-        between = range(self._before, self.width - self._after)
-        # A line becomes the cells before, all numbers between as one, and the cells after.
-        pieces = [*range(self._before), None, *range(between.stop, self.width)]
-        place = {j: i for i, j in enumerate(pieces)}
-        self._text_places = [place[j] for j in text]
-        self._number_places = [i for i, j in enumerate(pieces) if j is None or j in wanted]
-        near = max(self._before, self._after) <= _NEAR_THE_END
-        self._cuts_lines = near and len(between) > 0
 
     def parse(self, rows: RawRows, start: int) -> CsvBlock:
         """A block of these rows; ``start`` rows came before."""
         if isinstance(rows, PlainBlock):
-            block = self._arrow(rows)
-            if block is None and self._cuts_lines:
-                block = self._cut(rows.lines())
+            block = self._plain(rows)
             if block is not None:
                 return block
             with reading(self.table.path, _KIND):
@@ -415,50 +394,20 @@ class _BlockParser:
             rows,
         )
 
-    def _arrow(self, rows: PlainBlock) -> CsvBlock | None:
-        """Parse a block with pyarrow; None where it is not installed, or more care is needed."""
-        # C has numbers such as nan(1).
-        if not self.numeric or self.width > _MOST_ARROW_COLUMNS or b"(" in rows.raw:
+    def _plain(self, rows: PlainBlock) -> CsvBlock | None:
+        """Take the cells of plain lines; None where they need more care."""
+        cells = PlainCells.of(rows.raw, self.table.delimiter, self.width)
+        if cells is None:
+            return None
+        rows.counted(cells.rows)
+        numbers = cells.numbers(self.numeric)
+        if numbers is None:
             return None
         try:
-            from pyarrow import ArrowInvalid
-        except ImportError:
-            return None
-        names = list(map(str, range(self.width)))
-        numbers = tuple(names[j] for j in self.numeric)
-        text = [names[j] for j in self.text]
-        try:
-            table = _arrow_table(rows.raw, self.table.delimiter, names, numbers, text)
-        except ArrowInvalid:
-            return None
-        rows.counted(table.num_rows)
-        (values,) = table_values(table, [numbers], self.table.path)
-        cells = ([cell.strip() for cell in table.column(name).to_pylist()] for name in text)
-        return self._block(values, cells, table.num_rows)
-
-    def _cut(self, lines: list[bytes]) -> CsvBlock | None:
-        """Cut lines at their ends only; None where they need more care."""
-        delimiter = self.table.delimiter.encode()
-        numbers: list[bytes] = []
-        text: list[list[bytes]] = [[] for _ in self.text]
-        for line in lines:
-            if line.count(delimiter) != self.width - 1:
-                return None
-            pieces = line.split(delimiter, self._before)
-            pieces += pieces.pop().rsplit(delimiter, self._after)
-            for place, column in zip(self._text_places, text, strict=True):
-                column.append(pieces[place])
-            if self.numeric:
-                numbers += [pieces[place] for place in self._number_places]
-        count = len(lines) * len(self.numeric)
-        values = _plain_numbers(delimiter.join(numbers), delimiter, count)
-        if values is None:
-            return None
-        try:
-            cells = [[cell.decode("utf-8").strip() for cell in column] for column in text]
+            text = [cells.text(j) for j in self.text]
         except UnicodeDecodeError:
             return None
-        return self._block(values, cells, len(lines))
+        return self._block(numbers, text, cells.rows)
 
     def _split_all(self, rows: list[list[str]], start: int) -> CsvBlock:
         """Take every cell of rows that were split."""
@@ -509,6 +458,13 @@ def typed_labels(cells: list[str]) -> np.ndarray:
     return np.array(cells) if numbers is None else numbers
 
 
+def _dtype_of_known(cells: list[str], labels: np.ndarray) -> np.dtype:
+    """The type of those labels that are not missing."""
+    if labels.dtype.kind != "f" or not np.isnan(labels).any():
+        return labels.dtype
+    return typed_labels([cell for cell in cells if cell not in MISSING]).dtype
+
+
 def parse_numbers(cells: Sequence[str]) -> np.ndarray | None:
     """Cells as float64 with NaN where they are missing, or None if one is not a number."""
     try:
@@ -523,73 +479,130 @@ def parse_numbers(cells: Sequence[str]) -> np.ndarray | None:
     return None if "_" in "".join(cells) else values
 
 
-def _plain_numbers(text: bytes, delimiter: bytes, count: int) -> np.ndarray | None:
-    """Numbers between delimiters, as Python reads them; None where that takes more care.
+@dataclass(frozen=True, eq=False)
+class PlainCells:
+    """Where the cells of plain lines begin and end.
 
-    Both parsers round correctly, and refuse what is not a number; pyarrow's is twice as fast.
+    Parameters
+    ----------
+    raw : bytes
+    delimiter : bytes
+    starts, ends : arrays of shape (rows, columns)
+        Spaces around a cell are not of it.
     """
-    if not count:
-        return np.empty(0)
-    if b"(" in text:  # C has numbers such as nan(1)
-        return None
-    try:
-        from pyarrow import ArrowInvalid
-    except ImportError:
-        return _numpy_numbers(text, delimiter, count)
-    lines = text.replace(delimiter, b"\n") + b"\n"
-    try:
-        column = _arrow_table(lines, ",", ["x"], ["x"], blank=True).column(0)
-    except ArrowInvalid:
-        return None
-    return column.to_numpy() if len(column) == count else None
 
+    raw: bytes
+    delimiter: bytes
+    starts: np.ndarray
+    ends: np.ndarray
 
-def _arrow_table(
-    raw: bytes,
-    delimiter: str,
-    names: Sequence[str],
-    numbers: Sequence[str],
-    text: Sequence[str] = (),
-    *,
-    blank: bool = False,
-) -> Any:
-    """Columns of lines without quotes; ``blank`` lines count, where they do."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    types = {name: pa.float64() for name in numbers} | {name: pa.string() for name in text}
-    # In one block, so that the columns of numbers lie in one piece.
-    whole = {"use_threads": False, "block_size": len(raw) + 1}
-    return arrow_csv.read_csv(
-        pa.BufferReader(pa.py_buffer(raw)),
-        read_options=arrow_csv.ReadOptions(column_names=names, **whole),
-        parse_options=arrow_csv.ParseOptions(
-            delimiter=delimiter, quote_char=False, ignore_empty_lines=not blank
-        ),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types=types, include_columns=list(types), null_values=list(MISSING)
-        ),
-    )
-
-
-def _numpy_numbers(text: bytes, delimiter: bytes, count: int) -> np.ndarray | None:
-    if text.translate(None, _PLAIN + delimiter):
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # NumPy before 2.3 warns where it ends too early
-        try:
-            numbers = np.fromstring(text, sep=delimiter.decode())
-        except (ValueError, DeprecationWarning):
+    @classmethod
+    def of(cls, raw: bytes, delimiter: str, width: int) -> PlainCells | None:
+        """Cells of lines that all have this many; None for others, blank lines among them."""
+        if not raw.endswith(b"\n"):
+            raw += b"\n"
+        if len(raw) > np.iinfo(_PLACE).max:
             return None
-    return numbers if len(numbers) == count else None
+        codes = np.frombuffer(raw, np.uint8)
+        is_line_end = codes == ord("\n")
+        stops = np.flatnonzero((codes == ord(delimiter)) | is_line_end).astype(_PLACE)
+        rows = np.count_nonzero(is_line_end)
+        if len(stops) != rows * width or not is_line_end[stops[width - 1 :: width]].all():
+            return None
+        ends = stops.reshape(rows, width)
+        starts = np.concatenate([np.zeros(1, _PLACE), stops[:-1] + 1]).reshape(rows, width)
+        ends[:, -1] -= codes[ends[:, -1] - 1] == ord("\r")
+        if width == 1 and np.any(starts == ends):
+            return None
+        while (spaces := (codes[starts] == ord(" ")) & (starts < ends)).any():
+            starts += spaces
+        while (spaces := (codes[ends - 1] == ord(" ")) & (starts < ends)).any():
+            ends -= spaces
+        return cls(raw, delimiter.encode(), starts, ends)
+
+    @property
+    def rows(self) -> int:
+        return len(self.starts)
+
+    def text(self, column: int) -> list[str]:
+        """The cells of a column."""
+        places = zip(self.starts[:, column].tolist(), self.ends[:, column].tolist(), strict=True)
+        return [self.raw[start:end].decode("utf-8").strip() for start, end in places]
+
+    def numbers(self, columns: Sequence[int]) -> np.ndarray | None:
+        """These columns side by side, as Python reads numbers; None where one takes more care.
+
+        NaN where a cell is missing. Both parsers round correctly; pyarrow's is six times as fast.
+        """
+        if not columns:
+            return np.empty((self.rows, 0))
+        if b"(" in self.raw or b"_" in self.raw:  # C has nan(1) for a number, and Python 1_2
+            return None
+        # A slice is a view, and most tables have their features side by side.
+        one_run = columns[-1] - columns[0] == len(columns) - 1
+        chosen: Any = slice(columns[0], columns[-1] + 1) if one_run else list(columns)
+        wanted = np.zeros(self.starts.shape, dtype=bool)
+        wanted[:, chosen] = True
+        missing = wanted & self._are_missing()
+        try:
+            values = np.array(self._parsed(wanted & ~missing)[:, chosen])
+        except ValueError:
+            return None
+        values[missing[:, chosen]] = np.nan
+        return values
+
+    def _are_missing(self) -> np.ndarray:
+        """Which cells stand for nothing."""
+        codes = np.frombuffer(self.raw, np.uint8)
+        lengths = self.ends - self.starts
+        missing = lengths == 0
+        for word in filter(None, MISSING):
+            places = np.flatnonzero(lengths == len(word))
+            for j, letter in enumerate(word.encode()):
+                places = places[codes[self.starts.flat[places] + j] == letter]
+            missing.flat[places] = True
+        return missing
+
+    def _parsed(self, wanted: np.ndarray) -> np.ndarray:
+        """Cells that are wanted as numbers, among others that are anything."""
+        try:
+            import pyarrow as pa
+        except ImportError:
+            cells = self.raw.replace(b"\n", self.delimiter).split(self.delimiter)
+            values = np.empty(wanted.shape)
+            values[wanted] = list(map(float, compress(cells, wanted.ravel().tolist())))
+            return values
+        # An array of text is the places at which one cell ends and the next begins. The delimiters
+        # between are cells too, which are null as all are that are not wanted: nothing is copied.
+        places = np.concatenate([self.starts.ravel()[:, None], self.ends.ravel()[:, None]], axis=1)
+        offsets = np.append(places, _PLACE(len(self.raw)))
+        valid = np.zeros((wanted.size, 2), dtype=bool)
+        valid[:, 0] = wanted.ravel()
+        texts = pa.StringArray.from_buffers(
+            valid.size,
+            pa.py_buffer(offsets),
+            pa.py_buffer(self.raw),
+            pa.py_buffer(np.packbits(valid, bitorder="little")),
+        )
+        numbers = texts.cast(pa.float64()).buffers()[1]  # ArrowInvalid is a ValueError
+        return np.frombuffer(numbers, np.float64, valid.size)[::2].reshape(wanted.shape)
 
 
 def write_csv(file: BinaryIO, arrays: TableArrays, path: Path) -> None:
     """Write features as columns, and labels after them; compressed where the name ends in .gz."""
     labels = [key for key in LABEL_KEYS if key in arrays]
     with encoded(file, path) as text:
-        writer = csv.writer(text)
-        writer.writerow([*column_names(arrays, path), *labels])
+        csv.writer(text).writerow([*column_names(arrays, path), *labels])
         for start, X in row_blocks(arrays["X"]):
-            beside = (arrays[key][start : start + len(X)].tolist() for key in labels)
-            writer.writerows([*x, *rest] for x, *rest in zip(X.tolist(), *beside, strict=True))
+            beside = _Lines()
+            cells = (arrays[key][start : start + len(X)].tolist() for key in labels)
+            csv.writer(beside).writerows(zip(*cells, strict=True))
+            # Numbers need no quotes, which the writer would look for in each.
+            numbers = (",".join(map(repr, row)) for row in X.tolist())
+            text.writelines(map("{},{}".format, numbers, beside))
+
+
+class _Lines(list[str]):
+    """Lines of a CSV writer, in the place of a file."""
+
+    write = list.append

@@ -30,6 +30,7 @@ from skdare.datasets._roles import (
     decode,
     features_alone,
     features_matrix,
+    masked_integers,
     refuse_infinity,
 )
 from skdare.datasets._row_source import rows_at_a_time
@@ -105,6 +106,8 @@ def read(
         arrays[role] = load_entries(contents, chosen)
         if (names := contents.names.get(role)) is not None:
             arrays[role] = decode(arrays[role], names, where[role])
+    (target_key,) = keys["target"]
+    arrays["target"] = masked_integers(arrays["target"], contents.entries[target_key].dtype)
     feature_names = feature_names_of(contents, keys["features"])
     data = assemble(arrays, where, stem(path), feature_names, missing)
     return _named(replace(data, made=contents.made), keys)

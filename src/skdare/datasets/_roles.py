@@ -114,11 +114,13 @@ def _labels(values: np.ndarray, what: str) -> np.ndarray:
         return np.char.decode(values, "utf-8", "backslashreplace")
     if values.dtype.kind not in "biufU":
         raise ValueError(f"{what} has dtype {values.dtype}; labels must be numbers or strings")
-    return np.asarray(values)
+    return values
 
 
 def missing_labels(values: np.ndarray) -> np.ndarray:
-    """Which labels are missing: not a number, or text that stands for nothing."""
+    """Which labels are missing: masked, not a number, or text that stands for nothing."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.getmaskarray(values)
     if values.dtype.kind == "f":
         return ~np.isfinite(values)
     if values.dtype.kind == "U":
@@ -126,12 +128,25 @@ def missing_labels(values: np.ndarray) -> np.ndarray:
     return np.zeros(len(values), dtype=bool)
 
 
+def masked_integers(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Labels of a column of this type, masked where missing ones have made floats of integers.
+
+    What the labels are is guessed from their type: a column must not become another one by the
+    rows that have none.
+    """
+    if values.dtype.kind != "f" or dtype.kind not in "biu":
+        return values
+    missing = np.isnan(values)
+    return np.ma.array(np.where(missing, 0, values).astype(dtype), mask=missing)
+
+
 def _refuse_missing(values: np.ndarray, what: str) -> None:
     missing = np.flatnonzero(missing_labels(values))
     if len(missing):
+        first = "nan" if isinstance(values, np.ma.MaskedArray) else str(values[missing[0]])
         raise InputError(
             f"{what} has no usable value in {len(missing)} of {len(values)} rows, the first "
-            f"{str(values[missing[0]])!r} in row {missing[0]}",
+            f"{first!r} in row {missing[0]}",
             "leave those rows out with missing='drop'",
         )
 
@@ -146,14 +161,7 @@ def _with_labels(
     if not absent.any():
         return X, labels
     warn(f"{int(absent.sum())} of {len(absent)} rows have no label or no domain, and are left out")
-    labels = {role: _whole_again(values[~absent]) for role, values in labels.items()}
-    return X[~absent], labels
-
-
-def _whole_again(values: np.ndarray) -> np.ndarray:
-    """Whole numbers as integers, which only missing ones made floats."""
-    whole = values.dtype.kind == "f" and bool(np.all(values == np.floor(values)))
-    return values.astype(np.int64) if whole else values
+    return X[~absent], {role: np.asarray(values[~absent]) for role, values in labels.items()}
 
 
 def usable_domains(labels: np.ndarray) -> np.ndarray:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from skdare._safe_text import counted
 from skdare._validation import Labels, warn
 from skdare.adapting import Adapter, Fleet
 from skdare.adapting.resuming import resume
-from skdare.arrays import Array, in_background, like
+from skdare.arrays import Array, in_background, like, threads_for
 from skdare.arrays.passes import RowPart
 from skdare.fitting.canonical_fit import (
     CanonicalFit,
@@ -270,7 +271,8 @@ class AdjustedHead(Head):
             ``declined_`` says why, and it predicts as this one.
         """
         adapter = self.adapter(prior_rows=prior_rows, min_rows=min_rows, force=force)
-        return adapter.partial_fit(X).head_
+        with threads_for(X):
+            return adapter.partial_fit(X).head_
 
     def adapter(
         self,
@@ -456,8 +458,9 @@ class AdjustedHead(Head):
     def _html_below(self) -> str:
         """Whether the head was adapted, and by how many rows."""
         text = ""
-        if getattr(self, "adapted_rows_", None) is not None:
-            text = f"Adapted to {self.adapted_rows_:,} rows of a new domain."
+        rows = getattr(self, "adapted_rows_", None)
+        if rows is not None:
+            text = f"Adapted to {counted(rows, 'row')} of a new domain."
         elif getattr(self, "declined_", None) is not None:
             text = f"Adapting was declined, and it predicts as before: {self.declined_}"
         return f'<p class="skdare-adapted">{escape(text)}</p>' if text else ""

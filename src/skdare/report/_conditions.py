@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from skdare._safe_text import counted
 from skdare.report._document import SectionPart
 from skdare.report._names import FEATURES, ROWS, Naming
-from skdare.report._numbers import count, duration
+from skdare.report._numbers import duration
 from skdare.report._table import Table, row
 from skdare.report.summary.summary import Failure, SummaryGroup
 
@@ -26,7 +27,7 @@ def failure_parts(group: SummaryGroup, label: Naming) -> Iterator[SectionPart]:
     ]
     table = Table(
         "failures",
-        count(len(group.failures), "failed trial"),
+        counted(len(group.failures), "failed trial"),
         ("head", "study", "trials", "held out", "reason"),
         tuple(rows),
     )
@@ -45,7 +46,7 @@ def condition_part(group: SummaryGroup, label: Naming) -> SectionPart:
         ("Features", "; ".join(FEATURES.get(of, of) for of in conditions.features_of)),
         ("Split", "; ".join(conditions.splits)),
         ("Tested on", ", ".join(ROWS.get(name, name) for name in conditions.tested_on)),
-        ("Records", f"{conditions.records:,}, {count(len(group.failures), 'failure')}"),
+        ("Records", f"{conditions.records:,}, {counted(len(group.failures), 'failure')}"),
         ("Warnings", f"{sum(conditions.warnings.values()):,}"),
         ("Time", f"{duration(conditions.seconds)} over all trials"),
         ("Versions", ", ".join(f"{n} {' and '.join(v)}" for n, v in conditions.versions.items())),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from unicodedata import combining
 
+from skdare._safe_text import counted
 from skdare.theory import Chapter, Claim
 from skdare.theory._claims import NOT_CONFIRMED, VERDICTS
 
@@ -40,7 +41,7 @@ def tally(chapters: Sequence[Chapter]) -> str:
     parts = [f"{count} {_plural(verdict, count)}" for verdict, count in counts.items() if count]
     failed = [claim.kind for claim in claims if claim.told == VERDICTS[-1]]
     minor = [
-        f"{count} {name}{'s' * (count > 1)} {where}"
+        f"{counted(count, name)} {where}"
         for kind, name, where in (
             ("proof step", "step", "in proofs"),
             ("notation", "slip", "of notation"),
@@ -48,7 +49,7 @@ def tally(chapters: Sequence[Chapter]) -> str:
         if (count := failed.count(kind))
     ]
     note = f" ({', '.join(minor)} among them)" if minor else ""
-    return f"{len(claims)} statement{'s' * (len(claims) != 1)}: {', '.join(parts)}{note}"
+    return f"{counted(len(claims), 'statement')}: {', '.join(parts)}{note}"
 
 
 def _plural(verdict: str, count: int) -> str:

@@ -6,9 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
+from skdare._safe_text import counted
+from skdare._scale import Scale
 from skdare.bench._record import NOTHING, UNLABELLED
 from skdare.report._names import Naming
-from skdare.report._numbers import Scale, count, p_value, scale_of
+from skdare.report._numbers import p_value, scale_of_grid
 from skdare.report.summary.advice import TIE, Advice, HeadOutlook, advise
 from skdare.report.summary.main_study import MainStudy, PairedTest
 from skdare.report.summary.summary import SummaryGroup
@@ -24,12 +26,12 @@ def verdict(group: SummaryGroup, label: Naming) -> tuple[str, ...]:
     """Which head to use, what to expect of it on a new domain, and how sure that is."""
     if group.main is None:
         return ()
-    writer = _Writer(group.main, scale_of(group.metric), label)
+    writer = _Writer(group.main, scale_of_grid(group.main.grid), label)
     return tuple(writer.sentences(advise(group.main)))
 
 
 class _Writer:
-    """Advice in words."""
+    """Writes advice in plain sentences."""
 
     def __init__(self, main: MainStudy, scale: Scale, label: Naming) -> None:
         self.main = main
@@ -38,7 +40,7 @@ class _Writer:
         self.baseline = label(main.baseline)
 
     def sentences(self, advice: Advice) -> Iterator[str]:
-        """At most three: the head to use, the other case, the caution."""
+        """At most three sentences: the head to use, the other case, the caution."""
         best = advice.best
         if best is None:
             yield (
@@ -77,9 +79,9 @@ class _Writer:
         name = self.label(outlook.head)
         if uses == NOTHING:
             return name
-        fitted, adapts, _ = name.partition(" adapted")
+        before = self.label.before_adapting(outlook.head)
         rows = f"{uses} of the new domain"
-        return f"{fitted} and adapt it to {rows}" if adapts else f"{name} with {rows}"
+        return f"{before} and adapt it to {rows}" if before else f"{name} with {rows}"
 
     def _score(self, outlook: HeadOutlook, where: str = "") -> str:
         """The expected score and its range."""
@@ -127,7 +129,7 @@ class _Writer:
         """Where a head stands that is not recommended."""
         if outlook.head == self.main.baseline:
             return f"at {self._score(outlook)}"
-        on = f"better on {outlook.better} of {count(outlook.domains, 'domain')}"
+        on = f"better on {outlook.better} of {counted(outlook.domains, 'domain')}"
         if not self.scale.gain(outlook.gain).startswith(("+", "−")):
             return f"level with {self.baseline} on average, {on}"
         side = "above" if outlook.gain > 0 else "below"
@@ -168,7 +170,7 @@ def _choices(main: MainStudy, label: Naming) -> Iterator[str]:
             counts = Counter(name for strategies in by_domain.values() for name in strategies)
         (first, n), *rest = ((label(name), times) for name, times in counts.most_common())
         others = "".join(f", {name} in {times:,}" for name, times in rest)
-        total = count(counts.total(), "domain" if alike else "trial")
+        total = counted(counts.total(), "domain" if alike else "trial")
         yield f"{label(head)} chose {first} in {n:,} of {total}{others}."
 
 
@@ -185,19 +187,20 @@ def _remarks(group: SummaryGroup, main: MainStudy, label: Naming) -> Iterator[st
         yield f"There is one trial, so nothing here says how much {other} would change."
     failed = sum(f.study == "main" for f in group.failures)
     if failed:
-        yield f"{count(failed, 'trial')} failed and {'is' if failed == 1 else 'are'} left out."
+        yield f"{counted(failed, 'trial')} failed and {'is' if failed == 1 else 'are'} left out."
     if group.missing:
         verb = "is" if group.missing == 1 else "are"
-        yield f"{count(group.missing, 'trial')} {verb} not on record yet: the run is not finished."
+        trials = counted(group.missing, "trial")
+        yield f"{trials} {verb} not on record yet: the run is not finished."
     warnings = len(group.conditions.warnings)
     if warnings:
-        given = count(warnings, "warning")
+        given = counted(warnings, "warning")
         yield f"Fitting gave {given}; the report lists them under “How it was run”."
 
 
 def evidence(main: MainStudy, label: Naming) -> tuple[str, ...]:
     """What tests make of the best head, of DARE, and of the best head that adapts."""
-    scale = scale_of(main.grid.metric)
+    scale = scale_of_grid(main.grid)
     best = main.grid.best(main.competitors)
     look = main.grid.best(h for h in main.grid.lines if h not in main.competitors)
     heads = dict.fromkeys((best, DARE, look))
@@ -219,7 +222,7 @@ def _against_baseline(main: MainStudy, head: str, scale: Scale, label: Naming) -
     """How far a head is from the baseline across domains, and what that is worth."""
     test = main.comparison.across_domains[head]
     d = test.difference
-    where = f"{label(main.baseline)}{scale.within} on average over {count(d.n, 'domain')}"
+    where = f"{label(main.baseline)}{scale.within} on average over {counted(d.n, 'domain')}"
     side = "above" if d.mean > 0 else "below" if d.mean < 0 else "from"
     start = f"{label(head)} is {scale.distance(d.mean)} {side} {where}"
     # One domain says nothing of others: it has no interval and no test.
@@ -261,7 +264,7 @@ def _rows(main: MainStudy, label: Naming) -> Iterator[str]:
         return
     test = main.comparison.all_rows[head].test
     yield (
-        f"Of the {count(test.n, 'test row')} of the only trial, {label(head)} alone is right on "
+        f"Of the {counted(test.n, 'test row')} of the only trial, {label(head)} alone is right on "
         f"{test.only_a:,} and {label(main.baseline)} alone on {test.only_b:,} "
         f"(McNemar, two-sided p {p_value(test.p)})."
     )
@@ -275,7 +278,7 @@ def ceiling_gap(group: SummaryGroup, label: Naming) -> Iterator[str]:
     line = next((x for x in ("ceiling-exact", "ceiling-sgd") if x in group.ceilings.lines), None)
     if line is None:
         return
-    scale = scale_of(group.metric)
+    scale = scale_of_grid(main.grid)
     ceiling = group.ceilings.column(line).average.mean
     gap = ceiling - main.reserved.column(main.baseline).average.mean
     if math.isnan(gap):

@@ -14,6 +14,7 @@ from zipfile import ZipFile
 
 import numpy as np
 
+from skdare._safe_text import counted
 from skdare.datasets._natural import natural
 from skdare.datasets._roles import MISSING
 from skdare.persist import open_file
@@ -185,8 +186,8 @@ class Collection:
         """Summary: counts, classes that domains lack, and files that were left out."""
         counts = Counter(self.domains.tolist())
         lines = [
-            f"{_count(len(counts), 'domain')}, {_count(len(self.classes), 'class', 'es')}, "
-            f"{_count(len(self.ids), self.kind)}",
+            f"{counted(len(counts), 'domain')}, {counted(len(self.classes), 'class')}, "
+            f"{counted(len(self.ids), self.kind)}",
             listed([f"{domain} {n:,}" for domain, n in counts.items()]),
         ]
         lines += [
@@ -194,7 +195,7 @@ class Collection:
             for domain, classes in self.missing().items()
         ]
         if self.others:
-            files = _count(len(self.others), "file")
+            files = counted(len(self.others), "file")
             lines.append(f"left out {files} without an image suffix: {listed(self.others)}")
         return "\n".join(lines)
 
@@ -208,7 +209,3 @@ def _refuse_missing_names(path: Path, rows: list[Row]) -> None:
                     f"{path} has a {what} called {name!r} (at {row.id}), which tables read as a "
                     "missing value; give it another name"
                 )
-
-
-def _count(n: int, noun: str, plural: str = "s") -> str:
-    return f"{n:,} {noun}{plural if n != 1 else ''}"

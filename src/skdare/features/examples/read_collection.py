@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
+from skdare._safe_text import counted
 from skdare._validation import InputError, check_choice
 from skdare.datasets._contents import reading
 from skdare.datasets._natural import natural
@@ -235,7 +236,7 @@ def _refuse_depth(where: Path, images: list[PurePosixPath]) -> None:
     else:
         remedy = "give every domain a folder for each class, or give the folder above this one"
     raise ValueError(
-        f"{image} in {where} lies in {above} folder{'s' * (above != 1)}, and images must lie in 2, "
+        f"{image} in {where} lies in {counted(above, 'folder')}, and images must lie in 2, "
         f"as {_LAYOUT}; {remedy}"
     )
 
