@@ -80,7 +80,7 @@ class Head(BaseEstimator, ABC):
         domains: Labels | None = None,
         sample_weight: Array | None = None,
     ) -> Self:
-        """Fit the head.
+        """Fit the head to rows of the training domains.
 
         Parameters
         ----------
