@@ -21,12 +21,13 @@ import pytest
 
 from interrupts import PATIENCE
 from made_records import air, failed, main_study, pacs, people, record, run_folder
+from skdare._scale import SCALES, scale_of
 from skdare.bench import Log, Record
 from skdare.report import FORMATS, summarise, text, tidy, write_report
 from skdare.report._latex import escape
 from skdare.report._main_study import gains_plot
 from skdare.report._names import Naming
-from skdare.report._numbers import SCALES, duration, number, p_value
+from skdare.report._numbers import duration, number, p_value
 from skdare.report._plot import Gains, spaced
 from skdare.report._strip import strips
 from skdare.report._verdict import evidence, remarks, verdict
@@ -335,6 +336,10 @@ def test_the_remarks_tell_of_trials_that_failed_or_are_missing():
         (SCALES["roc_auc"].prose(0.814), "a ROC AUC of 0.81"),
         (SCALES["balanced_accuracy"].prose(0.814), "81.4 %"),
         (SCALES["accuracy"].span(0.612, 1.2), "61 to 100"),
+        (SCALES["neg_log_loss"].prose(-0.5), "a negative log loss of −0.500"),
+        (SCALES["neg_log_loss"].span(-0.5, 0.2), "−0.500 to 0.000"),
+        (scale_of("neg_mean_absolute_error", [-12345.6]).figure(-12345.6), "−12346"),
+        (scale_of("neg_root_mean_squared_error", [-0.0123]).figure(-0.0123), "−0.01230"),
         (p_value(0.0004), "<0.001"),
         (p_value(0.125), "0.125"),
         (number(0.0), "0"),

@@ -54,7 +54,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Record:
-    """One finished trial.
+    """A finished trial of a bench, and its result.
 
     Parameters
     ----------

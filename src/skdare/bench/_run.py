@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from joblib import cpu_count
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skdare._validation import check_count
 from skdare.bench._ceilings import CEILINGS, RETRAINED, fit_ceiling, fit_retrained
@@ -179,7 +179,7 @@ def run_trials(
         except BaseException as error:  # a fault of the bench itself, not of a trial
             done.put(error)
 
-    with _warnings_by_thread(), threadpool_limits(max(1, cpu_count() // jobs)):
+    with _warnings_by_thread(), threadpool_limits(_share_of_threads(jobs)):
         # Daemons: after Ctrl-C nobody waits for a fit that is no longer wanted.
         for _ in range(min(jobs, len(trials))):
             threading.Thread(target=work, daemon=True).start()
@@ -191,6 +191,19 @@ def run_trials(
                 yield record
         finally:
             schedule.stop()
+
+
+def _share_of_threads(jobs: int) -> dict[str, int]:
+    """Threads of BLAS and OpenMP for each job: its share of the processors, and no more than set.
+
+    Who has set ``OPENBLAS_NUM_THREADS=1`` shares the machine.
+    """
+    share = max(1, cpu_count() // jobs)
+    pools = threadpool_info()
+    return {
+        kind: min(share, *(pool["num_threads"] for pool in pools if pool["user_api"] == kind))
+        for kind in {pool["user_api"] for pool in pools}
+    }
 
 
 def _next(done: queue.SimpleQueue[Record | BaseException]) -> Record | BaseException:

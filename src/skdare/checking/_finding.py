@@ -40,7 +40,7 @@ class DataFinding:
     domains: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Its fields, ready for JSON."""
+        """Fields of the finding, ready for JSON."""
         return asdict(self)
 
 

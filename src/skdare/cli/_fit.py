@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from skdare._safe_text import counted
+from skdare._scale import scale_of
 from skdare.cli._bench_choices import FIT_HEADS, METRICS, TASKS
 from skdare.cli._config import CONFIG
 from skdare.cli._errors import check_writable, mistakes, notes
@@ -151,13 +152,13 @@ def _text(summary: dict[str, Any]) -> list[str]:
 
 def _held_out_text(row: dict[str, Any], is_accuracy: bool) -> str:
     """How good the head is on a domain that it was not fitted to."""
-    metric = "accuracy" if is_accuracy else "R²"
-    text = f"{row['domain']} ({counted(row['rows'], 'row')}): {metric} "
+    metric = "accuracy" if is_accuracy else "r2"
+    text = f"{row['domain']} ({counted(row['rows'], 'row')}): {scale_of(metric).name} "
     if row["adapted"] is None:
-        return text + score_text(row["score"], is_accuracy)
-    adapted = score_text(row["adapted"], is_accuracy)
-    return text + f"{score_text(row['score'], is_accuracy)}, adapted to its rows {adapted}"
+        return text + score_text(row["score"], metric)
+    adapted = score_text(row["adapted"], metric)
+    return text + f"{score_text(row['score'], metric)}, adapted to its rows {adapted}"
 
 
 def _ignore(domain: str) -> None:
-    """Say nothing."""
+    """Say nothing of how far work has come."""

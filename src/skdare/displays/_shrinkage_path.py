@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 
 from skdare._validation import InputError, Labels, check_domains, check_number
 from skdare.arrays import Array
-from skdare.displays._display import Display, Metric, in_percent, scores_of, targets_of
+from skdare.displays._display import Display, ScoreFunction, in_percent, scores_of, targets_of
 from skdare.heads import LeaveOneDomainOut
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class ShrinkagePathDisplay(Display):
         *,
         domains: Labels,
         shrinkages: Sequence[float] = SHRINKAGES,
-        metric: Metric | None = None,
+        metric: ScoreFunction | None = None,
         name: str | None = None,
         ax: Axes | None = None,
     ) -> Self:

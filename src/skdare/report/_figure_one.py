@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdare._scale import scale_of
 from skdare.bench._record import NETWORK
 from skdare.report import _text
 from skdare.report._document import Document, Section, SectionPart
 from skdare.report._grids import domain_table, has_spread, series_of
 from skdare.report._names import Naming
-from skdare.report._numbers import scale_of
 from skdare.report._plot import Bars, Plot, Series
 from skdare.report._studies import other_rows
 from skdare.report._table import Table

@@ -127,10 +127,10 @@ def sign_flip(differences: ArrayLike, *, n_draws: int = 100_000, seed: int = 0) 
     return SignFlip(float(p[0]), 0.5**n if exact else 1 / (n_draws + 1), n, exact)
 
 
-def joint_sign_flip(D: ArrayLike, *, n_draws: int = 100_000, seed: int = 0) -> np.ndarray:
+def joint_sign_flip(differences: ArrayLike, *, n_draws: int = 100_000, seed: int = 0) -> np.ndarray:
     """Sign-flip p-value of each of m rows of differences, corrected for picking the best of them.
 
-    A sign vector flips all rows of D (m, n) at once, so what they share stays shared. The p-value
+    A sign vector flips all m rows at once, so what they share stays shared. The p-value
     of a row is the share of vectors under which the highest of all rows, each divided by its own
     size, is at least what that row is unflipped. So if the signs of the columns are chance, some
     row falls below α with probability α at most, and the smallest p is 1/2ⁿ however many rows
@@ -144,7 +144,7 @@ def joint_sign_flip(D: ArrayLike, *, n_draws: int = 100_000, seed: int = 0) -> n
     array([0.125, 0.875])
     """
     check_count("n_draws", n_draws, 1)
-    D = np.nan_to_num(np.asarray(D, dtype=np.float64))
+    D = np.nan_to_num(np.asarray(differences, dtype=np.float64))
     n = D.shape[1]
     # Divided by its size, a row's sum is an increasing function of its t: heads that vary much
     # do not drown those that vary little.
