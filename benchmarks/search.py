@@ -38,7 +38,7 @@ from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut
 from threadpoolctl import threadpool_limits
 
 import skdare
-from real_data import LOADERS, data_root, folds
+from real_data import LOADERS, data_root, standardized_folds
 from skdare.arrays import blas_threads
 from tables import table
 
@@ -69,7 +69,7 @@ def main() -> None:
 
 def measure(name: str, options: argparse.Namespace) -> list[str]:
     """One row: seconds of each, on the training rows of the first fold."""
-    fold = folds(name, data_root(options.data))[0]
+    fold = standardized_folds(name, data_root(options.data))[0]
     X, y, domains = fold.train.X, fold.train.y, fold.train.domains
     E = len(np.unique(domains))
     task = "Regressor" if fold.task == "regression" else "Classifier"
