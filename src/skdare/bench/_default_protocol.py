@@ -87,7 +87,7 @@ def _searched(
             raise
         warn(f"{error.what}: the choice was made without groups")
         fit_sharing(head, fold.shared, X, train.y, train.domains)
-    return head._prepared_by(None, None) if prepares else head
+    return head._without_preparation() if prepares else head
 
 
 def ridge(fold: Fold, name: str, options: Mapping[str, Any], settings: Settings) -> float:

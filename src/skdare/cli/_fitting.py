@@ -123,7 +123,7 @@ class Fitting:
             return self._named(steps, head)
         head = self.head.set_params(preparation=PreparationStep(self.preparation))
         head.fit(self.data.X, y, **labels)
-        return self._named(head.preparation_.steps_, head._prepared_by(None, None))
+        return self._named(head.preparation_.steps_, head._without_preparation())
 
     def _fit_on_disk(self, progress: Callable[[str], None]) -> Any:
         """The fitted head; rows are prepared by all of them, whenever they are read."""

@@ -244,6 +244,10 @@ class _DARECV(AdjustedHead):
             "has no say in the choice"
         )
 
+    def _without_preparation(self) -> Self:
+        """The head for rows that went through ``preparation_`` already."""
+        return self._prepared_by(None, None)
+
     def _prepared_by(self, preparation: Any, fitted: Any) -> Self:
         """The head with this preparation, for rows that went through what came before already."""
         head = copy.copy(self)
