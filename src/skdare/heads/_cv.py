@@ -239,8 +239,8 @@ class _DARECV(AdjustedHead):
                 argument="scoring",
             )
         warn(
-            f"{_named(problem, lacking)} lacks a class that scoring={self.scoring!r} needs, and "
-            "has no say in the choice"
+            f"{_named(problem, lacking)} lacks a class that {self.scoring!r} needs to score it, "
+            "and has no say in the choice"
         )
 
     def _without_preparation(self) -> Self:
