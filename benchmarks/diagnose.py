@@ -57,6 +57,7 @@ def measure(fold: Fold) -> dict:
     train = training_rows(fold)
     new = fold.test
     head = DAREClassifierCV() if fold.task == "classification" else DARERegressorCV()
+    head.set_params(preparation=fold.preparation)
     head.fit(train.X, train.y, domains=train.domains)
     head.rehearse(train.X, train.y, domains=train.domains)
     diagnosis = head.diagnose(new.X)

@@ -25,7 +25,7 @@ import numpy as np
 
 import peer_anchors
 from peer_methods import RIDGES, Method, methods
-from real_data import Fold, data_root, folds
+from real_data import Fold, data_root, standardized_folds
 from tables import average, percent, table, unique, worst
 
 SETS = ("heart", "office", "gas", "wisdm", "pacs")
@@ -101,7 +101,7 @@ def _measured(root: Path, sets: Sequence[str], parts: Sequence[str]) -> Iterator
     if "anchors" in parts:
         yield from peer_anchors.measure(root)
     for name in sets:
-        chosen = folds(name, root)[:: EVERY.get(name, 1)]
+        chosen = standardized_folds(name, root)[:: EVERY.get(name, 1)]
         if "times" in parts:
             yield from times(chosen[0])
         if "scores" in parts:

@@ -1,5 +1,10 @@
 """Real multi-domain data sets as leave-one-domain-out folds.
 
+Rows are prepared as `skdare bench FILE --impute median` prepares them: missing values are filled,
+and features are standardised only where their scales are very different. A search does both anew
+for every domain that it leaves out, so folds have rows as they are stored, and a preparation for
+them.
+
 The files are not part of this repository. Point ``SKDARE_DATA`` at the folder that holds them;
 without it, ``../shared/data`` beside the repository is tried.
 """
@@ -8,13 +13,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+
+from skdare.bench._preparation import Preparation, PreparationStep
+from skdare.checking._check import scales_differ
 
 DEFAULT_ROOT = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
 PACS_DOMAINS = ("art", "cartoon", "photo", "sketch")
@@ -33,15 +38,15 @@ class Dataset:
     ----------
     name : str
     X : array of shape (n, d)
-        May hold NaN unless ``prepared``.
+        May hold NaN.
     y, domains : arrays of shape (n,)
     task : "classification" or "regression"
     held_out : sequence of domain labels, optional
         Domains to hold out in turn; default: every one.
     reserved : bool array of shape (n,), optional
         Rows never trained on (the 20 % of every PACS domain).
-    prepared : bool
-        The features are used as they are: neither imputed nor standardised.
+    standardize : bool, optional
+        Whether features are standardised; default: as `skdare bench` decides.
     limit : float, optional
         Clip standardised features here.
     """
@@ -53,8 +58,15 @@ class Dataset:
     task: str
     held_out: Sequence | None = None
     reserved: np.ndarray | None = None
-    prepared: bool = False
+    standardize: bool | None = None
     limit: float | None = None
+
+    @property
+    def preparation(self) -> Preparation:
+        """What is done to the rows of a set before any head."""
+        impute = "median" if np.isnan(self.X).any() else None
+        standardize = scales_differ(self.X) if self.standardize is None else self.standardize
+        return Preparation(impute, standardize, self.limit)
 
     def folds(self) -> Iterator[Fold]:
         """One fold for each held-out domain."""
@@ -62,19 +74,15 @@ class Dataset:
             yield self.fold(domain)
 
     def fold(self, domain) -> Fold:
-        """Train on the other domains; impute and standardise by their rows alone."""
+        """Train on the other domains."""
         test = self.domains == domain
         reserved = np.zeros(len(test), dtype=bool) if self.reserved is None else self.reserved
-        train = ~test & ~reserved
-        aside = ~test & reserved
-        X = self.X
-        if not self.prepared:
-            prepare = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-            X = prepare.fit(X[train]).transform(X)
-        if self.limit is not None:
-            X = np.clip(X, -self.limit, self.limit)
-        rows = [Rows(X[i], self.y[i], self.domains[i]) for i in (train, test, aside)]
-        return Fold(self.name, str(domain), self.task, *rows, reserved[test])
+        rows = [
+            Rows(self.X[i], self.y[i], self.domains[i])
+            for i in (~test & ~reserved, test, ~test & reserved)
+        ]
+        step = PreparationStep(self.preparation) if self.preparation.is_fitted else None
+        return Fold(self.name, str(domain), self.task, *rows, reserved[test], step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +102,7 @@ class Fold:
     """Training rows, and the rows of the domain held out.
 
     ``aside`` are reserved rows of the training domains; ``test_reserved`` marks the reserved
-    rows of the held-out one.
+    rows of the held-out one; ``preparation`` is a transformer that is not fitted yet, if any.
     """
 
     name: str
@@ -104,6 +112,19 @@ class Fold:
     test: Rows
     aside: Rows
     test_reserved: np.ndarray
+    preparation: PreparationStep | None
+
+    def prepared(self) -> Fold:
+        """The fold with all rows prepared by its training rows."""
+        if self.preparation is None:
+            return self
+        step = self.preparation.fit(self.train.X)
+        parts = {
+            name: replace(rows, X=step.transform(rows.X))
+            for name, rows in (("train", self.train), ("test", self.test), ("aside", self.aside))
+            if len(rows.y)
+        }
+        return replace(self, **parts, preparation=None)
 
 
 def load_pacs(root: Path) -> list[Dataset]:
@@ -116,7 +137,7 @@ def load_pacs(root: Path) -> list[Dataset]:
             reserved[file[f"va{j}"]] = True
         X = file["q"] * file["s"]
         domains = np.array(PACS_DOMAINS)[file["d"]]
-        fields = {"held_out": (held_out,), "reserved": reserved, "prepared": True}
+        fields = {"held_out": (held_out,), "reserved": reserved, "standardize": False}
         sets.append(Dataset("pacs", X, file["y"], domains, "classification", **fields))
     return sets
 
@@ -222,6 +243,19 @@ def data_root(given: str | None = None) -> Path:
 def folds(name: str, root: Path) -> list[Fold]:
     """Every leave-one-domain-out fold of a named set."""
     return [fold for dataset in LOADERS[name](root) for fold in dataset.folds()]
+
+
+def standardized_folds(name: str, root: Path) -> list[Fold]:
+    """The same folds for heads whose ridge is fixed, and which thus need features of one scale.
+
+    All are filled and standardised by training rows, but for those of PACS' network.
+    """
+    sets = LOADERS[name](root)
+    return [
+        fold.prepared()
+        for data in sets
+        for fold in replace(data, standardize=data.standardize is not False).folds()
+    ]
 
 
 def _read(root: Path, folder: str, stem: str | None = None) -> dict[str, np.ndarray]:

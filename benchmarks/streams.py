@@ -18,7 +18,7 @@ from itertools import product
 
 import numpy as np
 
-from real_data import Fold, data_root, folds
+from real_data import Fold, data_root, standardized_folds
 from skdare import Adapter, DAREClassifier, LabelShiftWarning
 from tables import percent, table
 
@@ -138,7 +138,7 @@ def rank(root, names=SETS) -> str:
     """Accuracy on held-out domains of exact adapters, and of fleets by rank."""
     lines = []
     for name in names:
-        data = folds(name, root)
+        data = standardized_folds(name, root)
         for form, shrinkage in product(("raw", "centered"), (0.9, 0.1)):
             scores = [list(_scores(fold, form, shrinkage)) for fold in data]
             d, mean = data[0].test.X.shape[1], np.mean(scores, axis=0)

@@ -157,12 +157,17 @@ def picture(scores: list[Score]) -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg" class="held-out" {size}>\n{inner}\n</svg>\n'
 
 
+def by_set() -> dict[str, list[Score]]:
+    """The scores of each set."""
+    scores: dict[str, list[Score]] = {name: [] for name in SETS}
+    for score in read_scores():
+        scores[score.name].append(score)
+    return scores
+
+
 def summaries() -> list[str]:
     """A line of a Markdown table for each set: mean / worst by head, and domains won and lost."""
-    by_set: dict[str, list[Score]] = {name: [] for name in SETS}
-    for score in read_scores():
-        by_set[score.name].append(score)
-    return [_summary(name, scores) for name, scores in by_set.items()]
+    return [_summary(name, scores) for name, scores in by_set().items()]
 
 
 def _summary(name: str, scores: list[Score]) -> str:
@@ -180,8 +185,8 @@ def _summary(name: str, scores: list[Score]) -> str:
 
 def pictures() -> dict[str, str]:
     """The pictures by the name of their set."""
-    scores = read_scores()
-    return {name: picture([s for s in scores if s.name == name]) for name in DRAWN}
+    scores = by_set()
+    return {name: picture(scores[name]) for name in DRAWN}
 
 
 def main(arguments: list[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from threading import Lock
 
 LOGGER = logging.getLogger("skdare")
@@ -23,14 +24,18 @@ def tell(text: str, *, shown: bool = False, level: int = logging.INFO) -> None:
     """Log what was decided, and print it where a user asked for that."""
     LOGGER.log(level, "%s", text)
     if shown:
-        print(text, flush=True)
+        _print(text)
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
 
 
 class Progress:
-    """Counts pieces of work, and says now and then how many are done.
+    """Counts pieces of work, and says now and then how many are done and how long the rest takes.
 
-    Every piece is a log record of level DEBUG, and the line now and then is one of level INFO, both
-    under the name "skdare.progress".
+    Every piece that has a name is a log record of level DEBUG, and the line now and then is one of
+    level INFO, both under the name "skdare.progress".
 
     Parameters
     ----------
@@ -39,14 +44,28 @@ class Progress:
     total : int
         Pieces of work.
     shown : bool
-        Whether to print the lines, too.
+        Whether to show the lines, too.
+    show : callable, optional
+        Shows a line. Default: on standard output.
+    before : int
+        Pieces that were done before.
     """
 
-    def __init__(self, what: str, total: int, *, shown: bool = False) -> None:
+    def __init__(
+        self,
+        what: str,
+        total: int,
+        *,
+        shown: bool = False,
+        show: Callable[[str], object] = _print,
+        before: int = 0,
+    ) -> None:
         self.what = what
         self.total = total
         self.shown = shown
-        self.count = 0
+        self.count = before
+        self._show = show
+        self._before = before
         self._begin = time.monotonic()
         self._pause = FIRST_PAUSE
         self._next = self._begin + self._pause
@@ -59,14 +78,39 @@ class Progress:
 
     def done(self, piece: str) -> None:
         """Count a piece of work, from any thread."""
+        PROGRESS.debug("%s: %s is done", self.what, piece)
+        self.advance(1)
+
+    def advance(self, pieces: int) -> None:
+        """Count pieces of work, from any thread."""
         with self._lock:
-            self.count += 1
-            PROGRESS.debug("%s: %s is done", self.what, piece)
-            if time.monotonic() < self._next or self.count >= self.total:
-                return
-            self._pause *= LONGER
-            self._next = time.monotonic() + self._pause
-            line = f"{self.what}: {self.count} of {self.total} done, {self.seconds:.0f} s"
-        PROGRESS.info("%s", line)
-        if self.shown:
-            print(line, flush=True)
+            self.count += pieces
+            line = self._line()
+        self._tell(line)
+
+    def reached(self, count: int, total: int) -> None:
+        """Set how many pieces are done of how many in all."""
+        with self._lock:
+            self.count = count
+            self.total = total
+            line = self._line()
+        self._tell(line)
+
+    def _line(self) -> str:
+        """How far the work has come, if it is time to say so."""
+        now = time.monotonic()
+        if now < self._next or self.count >= self.total:
+            return ""
+        self._pause *= LONGER
+        self._next = now + self._pause
+        new = self.count - self._before
+        left = (
+            f", about {self.seconds / new * (self.total - self.count):,.0f} s left" if new else ""
+        )
+        return f"{self.what}: {self.count:,} of {self.total:,} done{left}"
+
+    def _tell(self, line: str) -> None:
+        if line:
+            PROGRESS.info("%s", line)
+            if self.shown:
+                self._show(line)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,11 +10,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn import config_context
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skdare._logger import Progress
-from skdare._validation import InputError, Labels, check_count, check_domains, check_groups
+from skdare._validation import InputError, Labels, check_count, check_domains, check_groups, warn
 from skdare.arrays import Array
 from skdare.heads import DomainAdjusted
 from skdare.heads._estimator import Head
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from skdare.bench import Plan, Record
     from skdare.bench._fold import Fold
     from skdare.bench._plan import PlanBuilder
-    from skdare.bench._trial import Trial
     from skdare.report._document import Section
     from skdare.report.summary.summary import Summary
 
@@ -60,10 +60,9 @@ class Comparison:
 
     @cached_property
     def _section(self) -> Section:
-        from skdare.report._names import label
         from skdare.report._sections import document
 
-        return document(self.summary, label).sections[0]
+        return document(self.summary).sections[0]
 
     def frame(self) -> Any:
         """A pandas data frame with a row for each head, held-out domain and trial.
@@ -173,9 +172,11 @@ def compare(
     heads : sequence, mapping from name to estimator, or None
         Names of the bench ("erm", "dare-cv", "dare-cv-adapted", "dare", "adapted", …), estimators,
         or both; any classifier or regressor of scikit-learn will do, and is fitted without domains
-        if it takes none. An estimator that can adapt is scored as it is, and again after adapting
-        to unlabelled rows of the held-out domain. None: those of `skdare bench`. The others are
-        held against "erm", if that is among them, else against the first.
+        if it takes none. What is around a head, such as ``GridSearchCV``, hands domains on to it by
+        scikit-learn's metadata routing, which need not be switched on. An estimator that can
+        adapt is scored as it is, and again after adapting to unlabelled rows of the held-out
+        domain. None: those of `skdare bench`. The others are held against "erm", if that is among
+        them, else against the first.
     X : array of shape (n, d)
         In memory.
     y : array of shape (n,)
@@ -251,8 +252,6 @@ def compare(
 
 def _told_apart(heads: Any) -> tuple[list[str] | None, dict[str, Any]]:
     """Names of the bench, or None for its own choice, and estimators by name."""
-    from skdare.bench._heads import HEADS
-
     if heads is None:
         return None, {}
     if isinstance(heads, Mapping):
@@ -268,16 +267,16 @@ def _told_apart(heads: Any) -> tuple[list[str] | None, dict[str, Any]]:
     names: list[str] = []
     estimators: dict[str, Any] = {}
     for name, head in heads:
-        if name in HEADS or (name is not None and isinstance(head, str)):
+        if name is not None and isinstance(head, str):
             raise InputError(
                 f"heads calls {head!r} {name!r}",
-                "call an estimator by another name, and pass a name of the bench in a list",
+                "pass a name of the bench in a list, where it keeps its name",
                 argument="heads",
             )
         if isinstance(head, str):
             names.append(head)
             continue
-        if isinstance(head, type) or not (hasattr(head, "fit") and hasattr(head, "predict")):
+        if isinstance(head, type) or not _predicts(head):
             raise InputError(
                 f"heads has {head!r}",
                 "use names of the bench, and estimators with fit and predict",
@@ -292,6 +291,12 @@ def _told_apart(heads: Any) -> tuple[list[str] | None, dict[str, Any]]:
     if not names and not estimators:
         raise InputError("heads is empty", "name at least one", argument="heads")
     return names, estimators
+
+
+def _predicts(estimator: Any) -> bool:
+    """Whether it can be fitted and predicts; some have no ``predict`` before they are fitted."""
+    known = is_classifier(estimator) or is_regressor(estimator)
+    return hasattr(estimator, "fit") and (known or hasattr(estimator, "predict"))
 
 
 def _check_distinct(names: Sequence[str]) -> None:
@@ -321,11 +326,19 @@ def _data(X: Any, y: Any, domains: Labels, groups: Labels | None, name: str) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """An estimator in the table, as it is or adapted to the held-out domain."""
+    """An estimator in the table, as it is or adapted to the held-out domain.
+
+    Parameters
+    ----------
+    name : str
+    estimator : classifier or regressor
+    adapted_from : str
+        Its name before it is adapted; empty for one that is not.
+    """
 
     name: str
     estimator: Any
-    adapts: bool
+    adapted_from: str = ""
 
     def fitted(self, fold: Fold) -> Any:
         """The estimator fitted to the training rows of a fold, with what it takes of their labels.
@@ -334,14 +347,32 @@ class _Line:
         for heads of the bench.
         """
         model = fold.once(("estimator", id(self.estimator)), lambda: self._fit(fold))
-        return model.adapt(fold.training_rows(fold.held_out).X) if self.adapts else model
+        return model.adapt(fold.training_rows(fold.held_out).X) if self.adapted_from else model
 
     def _fit(self, fold: Fold) -> Any:
         train = fold.train
-        taken = inspect.signature(self.estimator.fit).parameters
         beside = {"domains": train.domains, "groups": train.groups}
-        labels = {key: value for key, value in beside.items() if key in taken and value is not None}
-        return clone(self.estimator).fit(train.X, train.y, **labels)
+        labels = {
+            key: value
+            for key, value in beside.items()
+            if value is not None and _takes(self.estimator, key)
+        }
+        # What is around a head hands labels on to it by scikit-learn's routing, and only then. An
+        # estimator that takes them itself does so either way.
+        routed = labels.keys() - inspect.signature(self.estimator.fit).parameters
+        with config_context(enable_metadata_routing=bool(routed)):
+            return clone(self.estimator).fit(train.X, train.y, **labels)
+
+
+def _takes(estimator: Any, labels: str) -> bool:
+    """Whether an estimator takes such labels in fit, or hands them on to one that does."""
+    if labels in inspect.signature(estimator.fit).parameters:
+        return True
+    with config_context(enable_metadata_routing=True):
+        try:
+            return bool(get_routing_for_object(estimator).consumes("fit", [labels]))
+        except NotImplementedError:  # around another estimator, and without routing
+            return False
 
 
 def _last_step(estimator: Any) -> Any:
@@ -357,10 +388,21 @@ def _given_domains(estimator: Any) -> Any:
 
 def _lines(name: str, estimator: Any) -> Iterator[_Line]:
     estimator = _given_domains(estimator)
-    yield _Line(name, estimator, adapts=False)
+    if not _takes(estimator, "domains") and _has_a_head(estimator):
+        warn(
+            f"{type(estimator).__name__} does not hand domains on to its head, which is fitted as "
+            "if all rows were of one domain"
+        )
+    yield _Line(name, estimator)
     fixed = getattr(_last_step(estimator), "adaptation", "raw") is None
     if hasattr(estimator, "adapt") and not fixed:
-        yield _Line(f"{name} adapted", estimator, adapts=True)
+        yield _Line(f"{name} adapted", estimator, adapted_from=name)
+
+
+def _has_a_head(estimator: Any) -> bool:
+    """Whether an estimator is, or is around, a head of skdare."""
+    parts = estimator.get_params().values() if hasattr(estimator, "get_params") else ()
+    return any(isinstance(part, Head) for part in (estimator, *parts))
 
 
 def _plan(builder: PlanBuilder, heads: Iterable[str]) -> Plan:
@@ -371,23 +413,17 @@ def _plan(builder: PlanBuilder, heads: Iterable[str]) -> Plan:
 
 def _estimator_records(plan: Plan, lines: Mapping[str, _Line]) -> Iterator[Record]:
     """Records of estimators that the bench has no name for."""
-    from skdare.bench._metrics import check_metrics
     from skdare.bench._record import NOTHING, UNLABELLED
-    from skdare.bench._run import TrialRunner
-    from skdare.bench._scores import Fit, TrialMeasurement, evaluate
+    from skdare.bench._run import run_trials
+    from skdare.bench._scores import Fit
 
-    class EstimatorRunner(TrialRunner):
-        """Turns trials of these estimators into records."""
+    def fit(fold: Fold, name: str, *_: Any) -> Fit:
+        return Fit(lines[name].fitted(fold))
 
-        def _measure(self, trial: Trial, fold: Fold) -> TrialMeasurement:
-            metrics = check_metrics(plan.settings.metrics, fold.task)
-            fit = Fit(lines[trial.head].fitted(fold))
-            return evaluate(fit, fold, plan.settings.tested_on, metrics)
-
-    runner = EstimatorRunner(plan)
-    for trial in plan.trials:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # as in the bench, where records keep them
-            record = runner(trial)
-        uses = UNLABELLED if lines[trial.head].adapts else NOTHING
-        yield replace(record, uses=uses)
+    for record in run_trials(plan, plan.trials, fit=fit):
+        adapted_from = lines[record.head].adapted_from
+        yield replace(
+            record,
+            uses=UNLABELLED if adapted_from else NOTHING,
+            values={**record.values, "adapted_from": adapted_from},
+        )

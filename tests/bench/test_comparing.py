@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import AdaBoostClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier as OneVsRest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -47,7 +52,7 @@ def test_named_heads_score_as_in_the_bench(data, comparison):
 def test_an_estimator_is_fitted_to_the_rows_that_heads_are_fitted_to(data):
     l2 = 0.01
     heads = {"named": "erm", "given": ERMClassifier(l2=l2)}
-    with pytest.raises(ValueError, match="name of the bench"):
+    with pytest.raises(ValueError, match="pass a name of the bench in a list"):
         compare(heads, data.X, data.y, domains=data.domains)
     heads = {"given": ERMClassifier(l2=l2), "twin": ERMClassifier(l2=l2)}
     comparison = compare(heads, data.X, data.y, domains=data.domains, standardize=True)
@@ -64,6 +69,52 @@ def test_a_plain_pipeline_does_not_keep_domains_from_its_head(data):
     comparison = compare(heads, data.X, data.y, domains=data.domains)
     for adapted in ("", " adapted"):
         assert scores(comparison, f"plain{adapted}") == scores(comparison, f"ours{adapted}") != {}
+
+
+@pytest.mark.parametrize("steps", [[], [StandardScaler()]])
+def test_what_is_around_a_head_does_not_keep_domains_from_it(data, steps):
+    head = make_pipeline(*steps, DAREClassifier()) if steps else DAREClassifier()
+    heads = {"head": head, "searched": GridSearchCV(head, {}, cv=2), "last": OneVsRest(head)}
+    comparison = compare(heads, data.X, data.y, domains=data.domains)
+    assert scores(comparison, "searched") == scores(comparison, "head")
+    assert scores(comparison, "last") == scores(comparison, "head")
+    words = [record.values.get("warnings", "") for record in comparison.records]
+    assert not any("given no domains" in each for each in words)
+
+
+def test_what_cannot_hand_domains_on_to_a_head_is_named_in_a_warning(data):
+    boosted = AdaBoostClassifier(DAREClassifier(), n_estimators=1)
+    with pytest.warns(UserWarning, match="AdaBoostClassifier does not hand domains on"):
+        comparison = compare([boosted], data.X, data.y, domains=data.domains)
+    assert all("given no domains" in record.values["warnings"] for record in comparison.records)
+
+
+class Complaining(DummyClassifier):
+    """A classifier that warns whenever it is fitted."""
+
+    def fit(self, X, y):
+        warnings.warn("odd rows", UserWarning, stacklevel=2)
+        return super().fit(X, y)
+
+
+def test_records_keep_the_warnings_of_estimators_and_nothing_is_printed(data, recwarn):
+    heads = [Complaining(), DummyClassifier()]
+    comparison = compare(heads, data.X, data.y, domains=data.domains)
+    found = {record.head: record.values.get("warnings") for record in comparison.records}
+    assert found == {"Complaining": "odd rows", "DummyClassifier": None}
+    assert not recwarn.list
+    assert "Fitting gave 1 warning" in repr(comparison)
+
+
+def test_names_that_a_user_gave_are_shown_as_they_were_written(data):
+    heads = {"erm": DummyClassifier(), "dare": DAREClassifier(), "retrain (twice)": ERMClassifier()}
+    comparison = compare(heads, data.X, data.y, domains=data.domains)
+    text = repr(comparison)
+    assert all(name in text for name in [*heads, "dare adapted"])
+    assert not any(name in text for name in ("ERM", "DARE", "Retrained", "retrain, twice"))
+    ours = compare(["erm", "dare"], data.X, data.y, domains=data.domains)
+    assert "ERM" in repr(ours)
+    assert scores(comparison, "erm") != scores(ours, "erm")
 
 
 def test_what_can_adapt_is_scored_twice_and_says_what_it_used(comparison):
@@ -125,7 +176,6 @@ def test_rows_of_a_group_that_is_scored_are_not_trained_on(data):
         (["ermm"], "did you mean `erm`"),
         ([StandardScaler()], "estimators with fit and predict"),
         ([DummyClassifier(), DummyClassifier()], "pass a dict with a name for each"),
-        ({"erm": DummyClassifier()}, "name of the bench"),
     ],
 )
 def test_heads_that_cannot_be_compared_are_refused(data, heads, message):

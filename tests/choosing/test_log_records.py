@@ -41,7 +41,7 @@ def test_lines_on_progress_are_few_however_many_pieces_there_are(
             now[0] += 1.0
             progress.done(f"domain {number}")
     assert 10 <= len(caplog.messages) <= 24
-    assert caplog.messages[0] == "rehearsing: 10 of 5000 done, 10 s"
+    assert caplog.messages[0] == "rehearsing: 10 of 5,000 done, about 4,990 s left"
     assert capsys.readouterr().out.splitlines() == caplog.messages * shown
 
 

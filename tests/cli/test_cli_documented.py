@@ -136,7 +136,7 @@ def test_help_offers_what_the_bench_has():
     assert _bench_choices.TRIALS == _plan.TRIALS
     assert _bench_choices.PROJECTIONS == _preparation.PROJECTIONS
     assert tuple(_ablations.ABLATIONS) == _bench_choices.ABLATIONS
-    assert tuple(HEADS) == _bench_choices.HEADS
+    assert tuple(HEADS) == _bench_choices.HEAD_NAMES
     assert DEFAULT_HEADS["default"] == _bench_choices.DEFAULT_HEADS
     assert tuple(_metrics.METRICS) == _bench_choices.METRICS
     assert _bench_choices.FORMATS == report.FORMATS

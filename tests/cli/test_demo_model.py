@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from skdare.datasets._synthetic import LatentLaw
-from skdare.demo import STUDIES, Outcome, paper_model, worst_domain
+from skdare.demo.model import paper_model, worst_domain
+from skdare.demo.studies import STUDIES, Outcome
 from skdare.theory import LatentDomain, excess_risk
 
 

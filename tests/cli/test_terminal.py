@@ -337,7 +337,7 @@ def test_predict_writes_for_spreadsheets(tmp_path, monkeypatch):
 
 def test_a_pipe_is_told_now_and_then_how_far_work_has_come(monkeypatch, capsys):
     now = [0.0]
-    monkeypatch.setattr("skdare.cli._progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("skdare._logger.time.monotonic", lambda: now[0])
     with ProgressBar("fitting", 1000) as bar:
         for _ in range(1000):
             now[0] += 1.0

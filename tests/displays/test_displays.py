@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -50,6 +52,17 @@ def test_scores_are_those_of_each_domain_and_lie_in_their_intervals(data, model)
     assert np.all(display.scores <= display.high)
     labels = [tick.get_text() for tick in display.ax_.get_yticklabels()]
     assert labels == ["0", "1", "2"]
+
+
+def test_a_domain_without_a_score_is_left_blank_and_nothing_warns():
+    y = np.array([0.5, 1.0, 2.5, 4.0, 3.5])
+    domains = ["a", "a", "a", "a", "single"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        display = DomainScoreDisplay.from_predictions(y, y + 0.1, domains=domains)
+        alone = DomainScoreDisplay.from_predictions(y[4:], y[4:], domains=["single"])
+    assert np.isfinite(display.scores).tolist() == [True, False]
+    assert np.isnan([display.low[1], display.high[1], alone.scores[0]]).all()
 
 
 def hit_score(y, predicted):

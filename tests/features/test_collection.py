@@ -404,7 +404,7 @@ def test_a_table_of_images_and_texts_takes_the_kind_asked_for(tmp_path):
         (
             "text,label,domain\na,b,NA\n",
             {},
-            r"'domain' in .* has no usable value .* 'NA' in line 2",
+            r"'domain' in .* no usable value .* 'NA' in line 2",
         ),
         ("text,label,domain\n ,b,c\n", {}, r"'text' in .* has no usable value"),
         ("path,label,domain\n,b,c\n", {}, r"'path' in .* has no usable value"),

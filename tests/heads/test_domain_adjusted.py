@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skdare
@@ -73,6 +74,28 @@ def test_a_search_sees_steps_that_were_fitted_without_the_domain_left_out(rows, 
         model[-1].cv_results_["mean_test_score"], head.cv_results_["mean_test_score"]
     )
     assert model[-1].preparation is None
+
+
+def test_a_head_with_a_preparation_of_its_own_has_all_steps_fitted_anew(rows):
+    X, y, domains, new = rows
+    options = {"strategies": ("erm", "standardize")}
+    steps = make_pipeline(StandardScaler(), PCA(3))
+    head = DAREClassifierCV(**options, preparation=steps).fit(X, y, domains=domains)
+    model = fitted(DAREClassifierCV(**options, preparation=PCA(3)), rows)
+    for name in ("mean_test_score", "std_test_score"):
+        assert np.array_equal(model[-1].cv_results_[name], head.cv_results_[name])
+    assert np.array_equal(model.predict_proba(new), head.predict_proba(new))
+    assert list(model.named_steps) == ["standardscaler", "dareclassifiercv"]
+    assert isinstance(model[-1].preparation, PCA)
+    assert np.array_equal(model.fit(X, y, domains=domains).predict(new), head.predict(new))
+
+
+def test_arguments_by_step_reach_a_choosing_head_and_no_step_that_is_fitted_anew(rows, model):
+    X, y, domains, new = rows
+    again = clone(model).fit(X, y, dareclassifiercv__domains=domains)
+    assert np.array_equal(again.predict_proba(new), model.predict_proba(new))
+    with pytest.raises(ValueError, match="fit was given 'standardscaler__sample_weight'"):
+        clone(model).fit(X, y, domains=domains, standardscaler__sample_weight=np.ones(len(y)))
 
 
 def test_adapting_leaves_the_pipeline_as_it_was_even_when_the_new_one_is_fitted_again(rows, model):

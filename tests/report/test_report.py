@@ -21,12 +21,13 @@ import pytest
 
 from interrupts import PATIENCE
 from made_records import air, failed, main_study, pacs, people, record, run_folder
+from skdare._scale import SCALES, scale_of
 from skdare.bench import Log, Record
 from skdare.report import FORMATS, summarise, text, tidy, write_report
 from skdare.report._latex import escape
 from skdare.report._main_study import gains_plot
-from skdare.report._names import label
-from skdare.report._numbers import SCALES, duration, number, p_value
+from skdare.report._names import Naming
+from skdare.report._numbers import duration, number, p_value
 from skdare.report._plot import Gains, spaced
 from skdare.report._strip import strips
 from skdare.report._verdict import evidence, remarks, verdict
@@ -173,7 +174,7 @@ def scores(gain: Sequence[float]) -> list[Record]:
 def test_the_evidence_is_what_the_tests_bear_out(gain, words):
     [group] = summarise(scores(gain)).groups
     assert group.main is not None
-    assert words in " ".join(evidence(group.main, label))
+    assert words in " ".join(evidence(group.main, Naming()))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +199,7 @@ def test_the_evidence_is_what_the_tests_bear_out(gain, words):
 )
 def test_the_advice_is_the_best_head_that_is_better_on_most_domains(gain, advice):
     [group] = summarise(scores(gain)).groups
-    assert verdict(group, label)[0] == advice
+    assert verdict(group, Naming())[0] == advice
 
 
 def test_the_advice_says_what_to_do_with_rows_of_the_new_domain_and_without():
@@ -207,14 +208,14 @@ def test_the_advice_says_what_to_do_with_rows_of_the_new_domain_and_without():
     worse = [[score - 0.1] for [score] in base]
     domains = (*DOMAINS, "clipart")
     [group] = summarise(main_study({"erm": base, "dare": worse, "adapted": better}, domains)).groups
-    sentences = verdict(group, label)
+    sentences = verdict(group, Naming())
     assert sentences[0].startswith("Use DARE and adapt it to unlabelled rows of the new domain: ")
     assert sentences[0].endswith("12.0 points above ERM and better on 5 of 5 domains.")
     assert sentences[1].startswith("Without such rows use ERM, 71.0 %")
     assert sentences[1].endswith("nothing tested here beats it.")
     swapped = {"erm": base, "dare": better, "adapted": worse}
     [group] = summarise(main_study(swapped, domains)).groups
-    sentences = verdict(group, label)
+    sentences = verdict(group, Naming())
     assert sentences[0].startswith("Use DARE: ")
     assert sentences[1].startswith("Adapting does not pay here: DARE adapted is 10.0 points below")
 
@@ -226,7 +227,7 @@ def test_a_head_that_guessing_equals_is_not_recommended():
         for d, s in (("a", -0.5), ("b", 0.2), ("c", 0.1))
     ]
     [group] = summarise(records).groups
-    [sentence] = verdict(group, label)
+    [sentence] = verdict(group, Naming())
     assert sentence.startswith("Do not use these heads on a new domain: the best, ERM")
     assert "an R² of −0.07 (−0.89 to 0.76), no better than predicting its mean" in sentence
 
@@ -234,7 +235,7 @@ def test_a_head_that_guessing_equals_is_not_recommended():
 @pytest.mark.parametrize("run", ["whole", "mixed", "one trial", "one domain", "all failed"])
 def test_the_advice_has_at_most_three_sentences(run):
     for group in summarise(RUNS[run]()).groups:
-        assert 1 <= len(verdict(group, label)) <= 3
+        assert 1 <= len(verdict(group, Naming())) <= 3
 
 
 def test_the_advice_comes_first_and_tests_only_with_details():
@@ -251,7 +252,7 @@ def test_the_advice_comes_first_and_tests_only_with_details():
 def test_the_strips_put_means_and_zero_in_their_columns(width):
     [group] = summarise(scores((0.04, 0.02, 0.04, -0.02))).groups
     assert group.main is not None
-    plot = gains_plot(group.main, label, "gains")
+    plot = gains_plot(group.main, Naming(), "gains")
     assert plot is not None
     title, strip, axis, _ = strips(plot, width)
     assert title == "Difference from ERM in accuracy (points)"
@@ -263,13 +264,13 @@ def test_the_strips_put_means_and_zero_in_their_columns(width):
 def test_of_one_trial_rows_are_compared_and_not_splits():
     [group] = summarise(list(pacs(trials=1).main())).groups
     assert group.main is not None
-    assert "one trial" in " ".join(remarks(group, label))
-    assert "McNemar" in " ".join(evidence(group.main, label))
+    assert "one trial" in " ".join(remarks(group, Naming()))
+    assert "McNemar" in " ".join(evidence(group.main, Naming()))
 
 
 def test_the_remarks_tell_of_trials_that_failed_or_are_missing():
     records = [*scores((0.02, 0.02, 0.01, 0.02))[:-1], failed("erm", "art", 0, "no")]
-    words = " ".join(remarks(summarise(records).groups[0], label))
+    words = " ".join(remarks(summarise(records).groups[0], Naming()))
     assert "1 trial failed and is left out" in words
     assert "1 trial is not on record yet" in words
 
@@ -286,6 +287,10 @@ def test_the_remarks_tell_of_trials_that_failed_or_are_missing():
         (SCALES["roc_auc"].prose(0.814), "a ROC AUC of 0.81"),
         (SCALES["balanced_accuracy"].prose(0.814), "81.4 %"),
         (SCALES["accuracy"].span(0.612, 1.2), "61 to 100"),
+        (SCALES["neg_log_loss"].prose(-0.5), "a negative log loss of −0.500"),
+        (SCALES["neg_log_loss"].span(-0.5, 0.2), "−0.500 to 0.000"),
+        (scale_of("neg_mean_absolute_error", [-12345.6]).figure(-12345.6), "−12346"),
+        (scale_of("neg_root_mean_squared_error", [-0.0123]).figure(-0.0123), "−0.01230"),
         (p_value(0.0004), "<0.001"),
         (p_value(0.125), "0.125"),
         (number(0.0), "0"),
@@ -495,7 +500,7 @@ def test_a_zero_stands_apart_on_a_logarithmic_axis():
 def test_no_mean_and_no_interval_leaves_the_axis(outlier):
     [group] = summarise(scores((0.001, -0.002, 0.003, outlier))).groups
     assert group.main is not None
-    plot = gains_plot(group.main, label, "gains")
+    plot = gains_plot(group.main, Naming(), "gains")
     assert plot is not None
     assert isinstance(plot.drawing, Gains)
     [gain] = plot.drawing.gains

@@ -164,7 +164,7 @@ def test_names_are_guessed_whatever_their_case_and_can_be_given(save):
         (
             {"y": np.where(np.arange(N) > 3, "a", "")},
             {},
-            r"'y' .* in 4 of 12 rows.*row 0 \(counted from 0\); leave",
+            r"'y' .* 4 of 12 rows.*row 0 .*; leave",
         ),
         ({"domain": np.where(np.arange(N) > 1, "a", "NA")}, {}, r"'domain' .* in 2 of 12 rows"),
         ({"split": np.arange(N)}, {}, r"split 'split' .* has the value 2; use 0 or train"),
@@ -186,9 +186,7 @@ def test_infinity_is_refused_with_its_place(save, visit_in_chunks_of):
 
 
 def test_infinity_in_a_table_is_refused_with_the_name_of_its_column(text):
-    with pytest.raises(
-        ValueError, match=r"features in .*a\.csv has infinity in line 3, column 'b'"
-    ):
+    with pytest.raises(ValueError, match=r"features in .*a\.csv has infinity in line 3, .* 'b'"):
         read(text("a,b,y,site\n1,2,0,n\n1,-inf,1,s\n"))
 
 

@@ -3,6 +3,7 @@
 No other package asks which library holds X; torch is imported here, in features and in export.
 """
 
+from skdare.arrays.blas_threads import threads_for as threads_for
 from skdare.arrays.libraries import SMALLEST_SPREAD as SMALLEST_SPREAD
 from skdare.arrays.libraries import Array as Array
 from skdare.arrays.libraries import as_float64 as as_float64

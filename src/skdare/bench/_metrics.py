@@ -1,6 +1,7 @@
 """Metrics of a bench: scikit-learn's, by the names of its scorers; higher is better in all of them.
 
-A held-out domain may lack a class, and is scored all the same: by the classes that it has.
+A held-out domain may lack a class, and is scored all the same: by the classes that it has, and
+macro F1, as in scikit-learn, also by those that were predicted for it.
 
 Notation: P (n, k) class probabilities.
 """
@@ -67,6 +68,7 @@ def _balanced_accuracy(y: np.ndarray, predicted: Predictions) -> float:
 
 
 def _f1_macro(y: np.ndarray, predicted: Predictions) -> float:
+    """Mean F1 over the classes that occur or are predicted; one only predicted counts as 0."""
     return float(f1_score(y, predicted.values, average="macro", zero_division=0.0))
 
 

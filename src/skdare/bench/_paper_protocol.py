@@ -54,7 +54,7 @@ class Linear:
         return self.classes_[class_numbers(F)]
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Class probabilities."""
+        """Probability of every class, for each row."""
         return probabilities(self._scores(X))
 
     def _scores(self, X: np.ndarray) -> np.ndarray:

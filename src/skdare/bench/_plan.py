@@ -293,7 +293,7 @@ class PlanBuilder:
         return {key: value for key, value in options.items() if key not in different}
 
     def plan(self, trials: Iterable[Trial]) -> Plan:
-        """These trials, fold after fold."""
+        """A plan of these trials, fold after fold."""
         order = self.features.held_out.index
         ordered = sorted(trials, key=lambda trial: (trial.number, order(trial.held_out)))
         if not ordered:

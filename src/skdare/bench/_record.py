@@ -40,6 +40,7 @@ _VALUE_TYPES: dict[str, Any] = {
     "left_out_rows": int,
     "choice": str,
     "chosen": str,
+    "adapted_from": str,
     **{f"score_{rows}": float | None for rows in TESTED_ON},
 }
 _WORDS = {
@@ -52,7 +53,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Record:
-    """One finished trial.
+    """A finished trial of a bench, and its result.
 
     Parameters
     ----------
@@ -94,9 +95,11 @@ class Record:
         for every further metric, ``rmse``, ``majority`` (accuracy of always naming the class that
         most training rows have), ``left_out_rows`` (training rows of groups that are scored),
         ``chosen`` and ``choice`` (of a head that chooses: the strategy it used, and why, in
-        words), ``n_train``, ``n_test``, ``option:NAME``, ``split``, ``tested_on``, ``warnings``,
-        ``version:PACKAGE``, ``features_of`` ("data", "held-out domain" or "trial": what has
-        features of its own) and, for classifiers, ``correct``: which test rows were right, packed.
+        words), ``adapted_from`` (of an estimator that a user named: its name before it was
+        adapted, empty where it was not), ``n_train``, ``n_test``, ``option:NAME``, ``split``,
+        ``tested_on``, ``warnings``, ``version:PACKAGE``, ``features_of`` ("data", "held-out
+        domain" or "trial": what has features of its own) and, for classifiers, ``correct``: which
+        test rows were right, packed.
     """
 
     key: str

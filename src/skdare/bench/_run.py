@@ -7,13 +7,13 @@ import queue
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from joblib import cpu_count
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skdare._validation import check_count
 from skdare.bench._ceilings import CEILINGS, RETRAINED, fit_ceiling, fit_retrained
@@ -26,13 +26,15 @@ from skdare.bench._metrics import check_metrics
 from skdare.bench._paper_protocol import fit_paper
 from skdare.bench._plan import Plan
 from skdare.bench._record import LABELS, NETWORK, NOTHING, UNLABELLED, Record
-from skdare.bench._scores import TrialMeasurement, evaluate
+from skdare.bench._scores import Fit, TrialMeasurement, evaluate
+from skdare.bench._settings import Settings
 from skdare.bench._trial import FoldKey, NetworkScore, Trial
 from skdare.model_io.head_file import versions
 
 # Seconds after which the main thread looks up from waiting, so that Ctrl-C is heard.
 LISTEN = 0.1
-PROTOCOL_FITS = {"default": fit_default, "paper": fit_paper}
+FitHead = Callable[[Fold, str, dict[str, Any], Settings], Fit]
+PROTOCOL_FITS: dict[str, FitHead] = {"default": fit_default, "paper": fit_paper}
 _VERSIONS = {f"version:{package}": version for package, version in versions().items()}
 
 
@@ -61,7 +63,7 @@ def run(
     """
     check_count("jobs", jobs, 1)
     if log is None:
-        yield from _run(plan, list(plan.trials), jobs, started, None)
+        yield from run_trials(plan, plan.trials, jobs=jobs, started=started)
         return
     # The lock first: what another process has just finished is then on file.
     with log.open() as writer:
@@ -70,7 +72,7 @@ def run(
         done = finished(records, retry_failed=retry_failed)
         trials = [trial for trial in plan.trials if plan.key(trial) not in done]
         log.announce(plan.data, plan.settings.protocol, map(plan.key, plan.trials))
-        yield from _run(plan, trials, jobs, started, writer)
+        yield from run_trials(plan, trials, jobs=jobs, started=started, writer=writer)
 
 
 def _settings_of(plan: Plan) -> dict[str, Any]:
@@ -145,15 +147,20 @@ def _differences(what: str, before: dict[str, Any], now: dict[str, Any]) -> str:
     return f"other {what}" + (f" ({', '.join(parts)})" if parts else "")
 
 
-def _run(
+def run_trials(
     plan: Plan,
-    trials: list[Trial],
-    jobs: int,
-    started: Callable[[Trial], None] | None,
-    writer: Writer | None,
+    trials: Sequence[Trial],
+    *,
+    jobs: int = 1,
+    started: Callable[[Trial], None] | None = None,
+    writer: Writer | None = None,
+    fit: FitHead | None = None,
 ) -> Iterator[Record]:
-    """Records in the order in which they finish, each written by the thread that ran it."""
-    runner = TrialRunner(plan)
+    """Records in the order in which they finish, each written by the thread that ran it.
+
+    ``fit`` fits every head, in the place of the plan's protocol.
+    """
+    runner = TrialRunner(plan, fit)
     done = queue.SimpleQueue[Record | BaseException]()
     schedule = Schedule(trials, runner.folds)
 
@@ -172,7 +179,7 @@ def _run(
         except BaseException as error:  # a fault of the bench itself, not of a trial
             done.put(error)
 
-    with _warnings_by_thread(), threadpool_limits(max(1, cpu_count() // jobs)):
+    with _warnings_by_thread(), threadpool_limits(_share_of_threads(jobs)):
         # Daemons: after Ctrl-C nobody waits for a fit that is no longer wanted.
         for _ in range(min(jobs, len(trials))):
             threading.Thread(target=work, daemon=True).start()
@@ -186,6 +193,19 @@ def _run(
             schedule.stop()
 
 
+def _share_of_threads(jobs: int) -> dict[str, int]:
+    """Threads of BLAS and OpenMP for each job: its share of the processors, and no more than set.
+
+    Who has set ``OPENBLAS_NUM_THREADS=1`` shares the machine.
+    """
+    share = max(1, cpu_count() // jobs)
+    pools = threadpool_info()
+    return {
+        kind: min(share, *(pool["num_threads"] for pool in pools if pool["user_api"] == kind))
+        for kind in {pool["user_api"] for pool in pools}
+    }
+
+
 def _next(done: queue.SimpleQueue[Record | BaseException]) -> Record | BaseException:
     while True:
         try:
@@ -197,7 +217,7 @@ def _next(done: queue.SimpleQueue[Record | BaseException]) -> Record | BaseExcep
 class Schedule:
     """Trials by fold: workers share a fold only when folds run out, and a done fold is dropped."""
 
-    def __init__(self, trials: list[Trial], folds: Folds) -> None:
+    def __init__(self, trials: Sequence[Trial], folds: Folds) -> None:
         self._lock = threading.Lock()
         self._folds = folds
         self._waiting: dict[FoldKey, list[Trial]] = {}
@@ -239,10 +259,18 @@ class Schedule:
 
 
 class TrialRunner:
-    """Turns the trials of a plan into records."""
+    """Turns the trials of a plan into records.
 
-    def __init__(self, plan: Plan) -> None:
+    Parameters
+    ----------
+    plan : Plan
+    fit : callable, optional
+        Fits every head, in the place of the plan's protocol.
+    """
+
+    def __init__(self, plan: Plan, fit: FitHead | None = None) -> None:
         self.plan = plan
+        self._fit = fit
         self.folds = Folds(plan.feature_sets, plan.settings)
         self._settings = _settings_of(plan)
 
@@ -276,6 +304,9 @@ class TrialRunner:
         settings = self.plan.settings
         metrics = check_metrics(settings.metrics, fold.task)
         options = dict(trial.options)
+        if self._fit is not None:
+            fit = self._fit(fold, trial.head, options, settings)
+            return evaluate(fit, fold, settings.tested_on, metrics)
         if trial.study == "adjustment":
             return measure_adjustment(fold, trial.head, options, settings)
         if trial.study == "alignment":

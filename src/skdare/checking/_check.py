@@ -55,7 +55,7 @@ class DataCheck:
         return "\n".join([self._headline(), *self._lines()])
 
     def to_dict(self) -> dict[str, Any]:
-        """Its fields, ready for JSON."""
+        """Fields of the check, ready for JSON."""
         findings = [finding.to_dict() for finding in self.findings]
         return {**vars(self), "findings": findings}
 

@@ -43,7 +43,7 @@ class DataFinding:
     rows: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Its fields, ready for JSON."""
+        """Fields of the finding, ready for JSON."""
         return asdict(self)
 
 

@@ -174,7 +174,7 @@ class RowParts:
 
     @cached_property
     def missing(self) -> np.ndarray | None:
-        """Where values are missing; None where none is."""
+        """A mask of missing values; None where no value is missing."""
         missing = np.isnan(self.X)
         return missing if missing.any() else None
 

@@ -111,7 +111,7 @@ class LogisticProblems:
         return self.Z.size >= _LARGE
 
     def _sampled(self) -> LogisticProblems:
-        """The same problems on some of the rows."""
+        """The problems of a search on some of their rows."""
         n = len(self.Z)
         some = np.sort(np.random.default_rng(0).choice(n, n // _SAMPLED, replace=False))
         weights = self.row_weights[:, some]

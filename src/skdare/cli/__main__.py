@@ -1,4 +1,4 @@
-"""``python -m skdare.cli``."""
+"""The command line as a module: ``python -m skdare.cli``."""
 
 from skdare.cli import main
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from skdare._input_error import InputError
 from skdare._safe_text import terminal_safe
+from skdare._scale import scale_of
 from skdare.cli._quantities import score_text
 
 ALL = "(all rows)"
@@ -120,10 +121,10 @@ class Agreement:
         scores = self.to_dict()["scores"]
         names = [terminal_safe(str(row["domain"])) for row in scores]
         width = max(map(len, names))
-        is_accuracy = self.classes is not None
-        lines = [f"{'domain':<{width}}  {'rows':>10}  {'accuracy' if is_accuracy else 'R²'}"]
+        metric = "r2" if self.classes is None else "accuracy"
+        lines = [f"{'domain':<{width}}  {'rows':>10}  {scale_of(metric).name}"]
         for name, row in zip(names, scores, strict=True):
-            score = score_text(row["score"], is_accuracy)
+            score = score_text(row["score"], metric)
             lines.append(f"{name:<{width}}  {row['rows']:>10,}  {score}")
         return lines
 

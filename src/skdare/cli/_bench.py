@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from skdare._safe_text import counted
+from skdare._scale import SCALES
 from skdare.cli._bench_choices import (
     ABLATIONS,
     DEFAULT_EXTRAS,
     DEFAULT_HEADS,
     EXTRAS,
-    HEADS,
+    HEAD_NAMES,
     PROJECTIONS,
     TRIALS,
 )
@@ -35,7 +36,7 @@ _MARGIN = 0.01
 @click.option(
     "--heads",
     callback=names,
-    help=f"Heads to compare, by commas: {', '.join(HEADS)}  "
+    help=f"Heads to compare, by commas: {', '.join(HEAD_NAMES)}  "
     f"[default: {','.join(DEFAULT_HEADS)}; with --protocol paper, the paper's]",
 )
 @click.option(
@@ -205,9 +206,10 @@ def _no_better_than_guessing(records: Sequence[Record]) -> Iterator[str]:
     best = max(sum(each) / len(each) for each in scores.values())
     guess = sum(guesses) / len(guesses)
     if best < guess + _MARGIN:
+        scale = SCALES["accuracy"]
         yield (
-            f"always naming the most frequent class would score {100 * guess:.1f} %, and the best "
-            f"head scores {100 * best:.1f} %: accuracy says little here; try --metric "
+            f"always naming the most frequent class would score {scale.figure(guess)}, and the "
+            f"best head scores {scale.figure(best)}: accuracy says little here; try --metric "
             "balanced_accuracy or --metric roc_auc"
         )
 

@@ -16,7 +16,7 @@ DEFAULT_EXTRAS = ("ceilings", "diagnostics")
 PROJECTIONS = ("random", "pca")
 ABLATIONS = ("whitening", "constraint", "mean", "lambda", "shrinkage", "dimension", "domains")
 TRIALS = 3
-HEADS = (
+HEAD_NAMES = (
     *("erm", "dare-cv", "dare-cv-adapted", "reweighted", "groupdro", "irm", "anchor"),
     *("dare", "adapted", "no-whitening", "no-constraint", "exact-constraint", "estimated-mean"),
 )

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skdare._scale import SCALES
 from skdare.cli._errors import mistakes
 from skdare.cli._options import JOBS
 from skdare.cli._output import JSON, QUIET, as_object, say, statistics
 from skdare.cli._progress import follow
 
 if TYPE_CHECKING:
-    from skdare.demo import Outcome, Risks
+    from skdare.demo.model import Risks
+    from skdare.demo.studies import Outcome
 
 _WIDTH = 100
 # The heads of the terminal, of which the page has more.
@@ -47,23 +49,24 @@ def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
     Example:
       skdare demo --trials 3
     """
-    from skdare import demo as demonstration
     from skdare.bench import Log
+    from skdare.demo.model import paper_model
+    from skdare.demo.studies import STUDIES, Outcome
     from skdare.report import FORMATS, write_report
 
     log = Log(out)
     keys = {}
     with mistakes():
-        for study in demonstration.STUDIES:
+        for study in STUDIES:
             plan = study.plan(trials)
             follow(plan, log, jobs=jobs, retry_failed=False, quiet=quiet)
             keys[study.name] = {plan.key(trial) for trial in plan.trials}
         records = log.read()
         outcomes = [
-            demonstration.Outcome.of(study, [r for r in records if r.key in keys[study.name]])
-            for study in demonstration.STUDIES
+            Outcome.of(study, [r for r in records if r.key in keys[study.name]])
+            for study in STUDIES
         ]
-        risks = demonstration.paper_model()
+        risks = paper_model()
         if not as_json:
             for outcome in outcomes:
                 say(*_study_lines(outcome), "")
@@ -91,12 +94,12 @@ def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
 
 def _study_lines(outcome: Outcome) -> list[str]:
     """The advice on a data set, its figures by held-out domain, and what adapting risks."""
-    from skdare.demo import one_class_only
+    from skdare.demo.studies import one_class_only
     from skdare.report._names import label
 
     study = outcome.study
-    accuracy = outcome.accuracy
-    erm, as_it_is, adapted = (_value(outcome.mean(head), accuracy) for head in _SHOWN)
+    scale = SCALES["accuracy" if outcome.accuracy else "r2"]
+    erm, as_it_is, adapted = (scale.figure(outcome.mean(head)) for head in _SHOWN)
     of_domains = f"of {len(outcome.domains)}"
     verdict = {
         "adapt": f"Adapt DARE-CV to unlabelled rows of the new {study.a_domain}: {adapted}, "
@@ -110,11 +113,11 @@ def _study_lines(outcome: Outcome) -> list[str]:
     names = [f"{name:>12}" for name in outcome.domains]
     lines.append(f"  {'held out':<18}{''.join(names)}")
     for head in _SHOWN:
-        cells = [f"{_value(outcome.scores[head][name], accuracy):>12}" for name in outcome.domains]
+        cells = [f"{scale.figure(outcome.scores[head][name]):>12}" for name in outcome.domains]
         lines.append(f"  {label(head):<18}{''.join(cells)}")
-    if outcome.advice != "adapt" or not accuracy:
+    if outcome.advice != "adapt" or not outcome.accuracy:
         return lines
-    before, after = (_value(share, accuracy) for share in one_class_only(study))
+    before, after = (scale.figure(share) for share in one_class_only(study))
     limit = (
         "The limit: adapting takes classes to be mixed much as in training. Where all new rows "
         f"are of one class, it is right on {after} of them, and on {before} unadapted."
@@ -160,12 +163,6 @@ def _model_verdict(fields: dict[str, dict[str, Any]]) -> str:
         if where
     ]
     return "; ".join(sentences).replace("; DARE errs more than ERM", ", and more") + "."
-
-
-def _value(score: float, accuracy: bool) -> str:
-    """An accuracy in percent, R² as a plain number."""
-    text = f"{100 * score:.1f} %" if accuracy else f"{score:.2f}"
-    return text.replace("-", "−")
 
 
 def _wrapped(text: str) -> list[str]:

@@ -121,7 +121,7 @@ def _sentence(labels: dict[str, Any]) -> str:
 
 
 def _score(labels: dict[str, Any], action: str) -> str:
-    from skdare.report._numbers import SCALES
+    from skdare._scale import SCALES
 
     scale = SCALES["accuracy" if labels["unit"] == "accuracy" else "r2"]
-    return scale.value(labels[action]) + scale.unit
+    return scale.figure(labels[action])

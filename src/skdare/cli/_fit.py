@@ -9,12 +9,13 @@ from typing import Any
 import click
 
 from skdare._safe_text import counted
+from skdare._scale import scale_of
 from skdare.cli._bench_choices import FIT_HEADS, METRICS, TASKS
 from skdare.cli._config import CONFIG
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._options import CLASS_WEIGHT, names, with_options
 from skdare.cli._output import JSON, QUIET, as_object, say, say_rehearsing
-from skdare.cli._quantities import file_size, listed, number
+from skdare.cli._quantities import file_size, listed, number, score_text
 from skdare.cli._saved_model import check_free
 from skdare.cli._tables import DROP_MISSING, GROUPS, WITHOUT_SPLIT
 from skdare.cli._training_rows import PREPARATION, SET
@@ -151,17 +152,13 @@ def _text(summary: dict[str, Any]) -> list[str]:
 
 def _held_out_text(row: dict[str, Any]) -> str:
     """How good the head is on a domain that it was not fitted to."""
-    from skdare.report._numbers import scale_of
-
-    scale = scale_of(row["metric"])
-
-    def text(score: float | None) -> str:
-        return "–" if score is None else scale.value(score) + scale.unit
-
-    rows = counted(row["rows"], "row")
-    after = "" if row["adapted"] is None else f", adapted to its rows {text(row['adapted'])}"
-    return f"{row['domain']} ({rows}): {scale.name} {text(row['score'])}{after}"
+    metric = row["metric"]
+    text = f"{row['domain']} ({counted(row['rows'], 'row')}): {scale_of(metric).name} "
+    if row["adapted"] is None:
+        return text + score_text(row["score"], metric)
+    adapted = score_text(row["adapted"], metric)
+    return text + f"{score_text(row['score'], metric)}, adapted to its rows {adapted}"
 
 
 def _ignore(domain: str) -> None:
-    """Say nothing."""
+    """Say nothing of how far work has come."""

@@ -81,7 +81,7 @@ def show(records: Sequence[Record], *, details: bool = False) -> None:
 def statistics(records: Sequence[Record]) -> dict[str, Any]:
     """Numbers of trials and of failures, the advice, and a row for each statistic."""
     from skdare.report import summarise, tidy
-    from skdare.report._names import label
+    from skdare.report._names import Naming
     from skdare.report._verdict import verdict
     from skdare.report.summary.advice import advise
 
@@ -92,7 +92,7 @@ def statistics(records: Sequence[Record]) -> dict[str, Any]:
             advised = advise(group.main)
             heads = {"use": advised.best, "without_rows": advised.without}
             names = {name: outlook and outlook.head for name, outlook in heads.items()}
-            text = " ".join(verdict(group, label))
+            text = " ".join(verdict(group, Naming(group.own_names)))
             advice.append({"data": group.data, "protocol": group.protocol, **names, "text": text})
     failed = sum(record.status == "failed" for record in records)
     counts = {"trials": len(records), "failed": failed}

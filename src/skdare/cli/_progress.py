@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from skdare._logger import FIRST_PAUSE, LONGER
+from skdare._logger import Progress
 from skdare._safe_text import terminal_safe
 from skdare.cli._commands import exit_code
 from skdare.cli._output import say
@@ -36,25 +36,25 @@ class ProgressBar:
         self, what: str, total: int, *, done: int = 0, unit: str | None = None, quiet: bool = False
     ) -> None:
         self.progress: Any = None
-        self._lines: _PlainLines | None = None
+        self._lines: Progress | None = None
         if quiet:
             return
         if not sys.stderr.isatty():
-            self._lines = _PlainLines(what, total, done)
+            show = partial(say, err=True)
+            self._lines = Progress(what, total, shown=True, show=show, before=done)
             return
+        from rich import progress as bars
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-        from rich.progress import TimeRemainingColumn as Remaining
 
-        counts: list[Any] = [MofNCompleteColumn()]
+        counts: list[Any] = [bars.MofNCompleteColumn()]
         if unit is not None:
-            counts = [TextColumn("{task.percentage:>3.0f} %"), _rate_column(unit)]
-        self.progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
+            counts = [bars.TextColumn("{task.percentage:>3.0f} %"), _rate_column(unit)]
+        self.progress = bars.Progress(
+            bars.TextColumn("{task.description}", markup=False),
+            bars.BarColumn(),
             *counts,
-            Remaining(),
-            TextColumn("left"),
+            bars.TimeRemainingColumn(),
+            bars.TextColumn("left"),
             console=Console(stderr=True),
             transient=True,
             speed_estimate_period=60.0,
@@ -76,7 +76,7 @@ class ProgressBar:
         if self.progress is not None:
             self.progress.advance(self._task, count)
         if self._lines is not None:
-            self._lines.reached(self._lines.done + count, self._lines.total)
+            self._lines.advance(count)
 
     def reached(self, done: int, total: int) -> None:
         """Set how many are done of how many in all."""
@@ -98,33 +98,6 @@ class ProgressBar:
         """Take the bar away."""
         if self.progress is not None:
             self.progress.stop()
-
-
-class _PlainLines:
-    """Lines that say how far work has come, the first after some seconds, each later one rarer."""
-
-    def __init__(self, what: str, total: int, done: int) -> None:
-        self.what = what
-        self.total = total
-        self.done = done
-        self._done_before = done
-        self._begin = time.monotonic()
-        self._pause = FIRST_PAUSE
-        self._next = self._begin + self._pause
-
-    def reached(self, done: int, total: int) -> None:
-        """Note how many are done of how many, and say so if it is time."""
-        self.done = done
-        self.total = total
-        now = time.monotonic()
-        if now < self._next or done >= total:
-            return
-        self._pause *= LONGER
-        self._next = now + self._pause
-        new = done - self._done_before
-        left = (now - self._begin) / new * (total - done) if new > 0 else 0.0
-        about = f", about {left:,.0f} s left" if left else ""
-        say(f"{self.what}: {done:,} of {total:,} done{about}", err=True)
 
 
 def _rate_column(unit: str) -> Any:

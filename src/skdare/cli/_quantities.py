@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from skdare._safe_text import counted, terminal_safe, typographic
+from skdare._safe_text import counted, terminal_safe
+from skdare._scale import NONE, scale_of
 
 _NAMED = 12
 
@@ -22,11 +23,9 @@ def file_size(n: int) -> str:
     return counted(n, "byte")
 
 
-def score_text(score: float | None, is_accuracy: bool) -> str:
-    """Accuracy in percent, R² with two decimals, and a dash for a missing score."""
-    if score is None or score != score:
-        return "–"
-    return f"{100 * score:.1f} %" if is_accuracy else typographic(f"{score:.2f}")
+def score_text(score: float | None, metric: str) -> str:
+    """A score with its unit, and a dash for a missing one."""
+    return NONE if score is None else scale_of(metric, [score]).figure(score)
 
 
 def listed(names: Iterable) -> str:

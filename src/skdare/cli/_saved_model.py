@@ -55,7 +55,7 @@ class SavedModel:
 
     @property
     def head(self) -> Any:
-        """The last step."""
+        """The head, which is the last step of a pipeline."""
         return self.steps[-1][1]
 
     @property
@@ -75,7 +75,7 @@ class SavedModel:
 
     @property
     def features(self) -> int:
-        """Number of features."""
+        """Number of features that it takes."""
         return int(self.model.n_features_in_)
 
     @property
@@ -83,7 +83,7 @@ class SavedModel:
         return any(hasattr(step, "statistics_") for _, step in self.steps[:-1])
 
     def with_head(self, head: Any) -> Any:
-        """The same model with another head."""
+        """The model with another head in its place."""
         if self.model is self.head:
             return head
         return type(self.model)([*self.steps[:-1], (self.steps[-1][0], head)])

@@ -30,7 +30,7 @@ _LEAST_ROWS = 128
 
 @dataclass(frozen=True, eq=False)
 class RowChunk:
-    """Some rows.
+    """Some rows of a source, and what stands beside them.
 
     Parameters
     ----------

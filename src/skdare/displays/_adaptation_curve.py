@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from skdare._validation import InputError, check_count
 from skdare.arrays import Array
-from skdare.displays._display import Display, Metric, in_percent, scores_of, targets_of
+from skdare.displays._display import Display, ScoreFunction, in_percent, scores_of, targets_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +70,7 @@ class AdaptationCurveDisplay(Display):
         *,
         rows: Sequence[int] | None = None,
         repeats: int = 5,
-        metric: Metric | None = None,
+        metric: ScoreFunction | None = None,
         name: str | None = None,
         random_state: int = 0,
         ax: Axes | None = None,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Metric = Callable[[np.ndarray, np.ndarray], float]
+ScoreFunction = Callable[[np.ndarray, np.ndarray], float]
 
 
 class Display:
@@ -35,7 +35,7 @@ def _accuracy(y: np.ndarray, predicted: np.ndarray) -> float:
     return float(np.mean(y == predicted))
 
 
-def metric_of(metric: Metric | None, *, of_numbers: bool) -> tuple[Metric, str]:
+def metric_of(metric: ScoreFunction | None, *, of_numbers: bool) -> tuple[ScoreFunction, str]:
     """The function that scores, and what to call it."""
     if metric is not None and not callable(metric):
         raise InputError(
@@ -49,7 +49,7 @@ def metric_of(metric: Metric | None, *, of_numbers: bool) -> tuple[Metric, str]:
     return metric, name.removesuffix("_score").replace("_", " ")
 
 
-def scores_of(estimator: Any, metric: Metric | None) -> tuple[Metric, str]:
+def scores_of(estimator: Any, metric: ScoreFunction | None) -> tuple[ScoreFunction, str]:
     """`metric_of` for the targets of an estimator."""
     return metric_of(metric, of_numbers=bool(is_regressor(estimator)))
 

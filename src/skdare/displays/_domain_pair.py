@@ -122,7 +122,7 @@ class DomainPairDisplay(Display):
         return cls(names, before, _in_plane(adjusted_means, adjusted_covariances)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw both panels.
+        """Draw the ellipses of both domains, before and after the adjustment.
 
         Parameters
         ----------

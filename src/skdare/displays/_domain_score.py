@@ -13,7 +13,7 @@ from skdare._validation import Labels, check_domains
 from skdare.arrays import Array
 from skdare.displays._display import (
     Display,
-    Metric,
+    ScoreFunction,
     in_percent,
     metric_of,
     scores_of,
@@ -35,7 +35,8 @@ class DomainScoreDisplay(Display):
     ----------
     domains : sequence of str
     scores, low, high : arrays of shape (E,)
-        The score of each domain, and the ends of its interval.
+        The score of each domain, and the ends of its interval; NaN for one that has no score, as
+        one row has no R².
     score_name : str
     name : str, optional
         Of the estimator, for a legend.
@@ -69,7 +70,7 @@ class DomainScoreDisplay(Display):
         y: Array,
         *,
         domains: Labels,
-        metric: Metric | None = None,
+        metric: ScoreFunction | None = None,
         name: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
@@ -104,7 +105,7 @@ class DomainScoreDisplay(Display):
         y_pred: Array,
         *,
         domains: Labels,
-        metric: Metric | None = None,
+        metric: ScoreFunction | None = None,
         name: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
@@ -127,7 +128,13 @@ class DomainScoreDisplay(Display):
 
     @classmethod
     def _of(
-        cls, y: Any, predicted: Any, domains: Labels, metric: Metric, score: str, name: str | None
+        cls,
+        y: Any,
+        predicted: Any,
+        domains: Labels,
+        metric: ScoreFunction,
+        score: str,
+        name: str | None,
     ) -> Self:
         y = targets_of(y)
         predicted = targets_of(predicted)
@@ -136,13 +143,16 @@ class DomainScoreDisplay(Display):
         scores = []
         ends = []
         for index in rows.index:
-            own, guessed = y[index], predicted[index]
-            scores.append(float(metric(own, guessed)))
+            own = y[index]
+            guessed = predicted[index]
             draws = rng.integers(len(own), size=(DRAWS, len(own)))
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a draw may lack a class
+                # A domain or a draw may lack a class, or have one row, of which there is no R².
+                warnings.simplefilter("ignore")
+                scores.append(float(metric(own, guessed)))
                 drawn = [metric(own[some], guessed[some]) for some in draws]
-            ends.append(np.nanquantile(drawn, [0.025, 0.975]))
+            known = np.asarray(drawn)[np.isfinite(drawn)]
+            ends.append(np.quantile(known, [0.025, 0.975]) if len(known) else [np.nan, np.nan])
         low, high = np.transpose(ends)
         labels = [str(label) for label in rows.labels]
         return cls(labels, np.array(scores), low, high, score, name)
@@ -172,7 +182,9 @@ class DomainScoreDisplay(Display):
             half = np.maximum(np.stack([self.scores - self.low, self.high - self.scores]), 0.0)
             look: dict[str, Any] = {"color": color, "markersize": 4.5, "elinewidth": 1.2}
             axes.errorbar(self.scores, place, xerr=half, fmt="o", label=self.name, **look)
-            axes.axvline(float(np.mean(self.scores)), color=color, linewidth=0.8, linestyle="--")
+            known = self.scores[np.isfinite(self.scores)]
+            if len(known):
+                axes.axvline(float(known.mean()), color=color, linewidth=0.8, linestyle="--")
             axes.set_yticks(-np.arange(len(self.domains)), [short(d, 24) for d in self.domains])
             axes.tick_params(axis="y", length=0)
             axes.set_ylim(float(place[-1]) - 0.5, 0.5)

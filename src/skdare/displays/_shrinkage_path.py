@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 
 from skdare._validation import InputError, Labels, check_domains, check_number
 from skdare.arrays import Array
-from skdare.displays._display import Display, Metric, in_percent, scores_of, targets_of
+from skdare.displays._display import Display, ScoreFunction, in_percent, scores_of, targets_of
 from skdare.heads import LeaveOneDomainOut
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class ShrinkagePathDisplay(Display):
         *,
         domains: Labels,
         shrinkages: Sequence[float] = SHRINKAGES,
-        metric: Metric | None = None,
+        metric: ScoreFunction | None = None,
         name: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
@@ -150,7 +150,7 @@ class ShrinkagePathDisplay(Display):
                 axes.plot(self.shrinkages, scores.T, color=color, linewidth=0.6, alpha=0.5)
                 mean = scores.mean(axis=0)
                 axes.plot(self.shrinkages, mean, "o-", color=color, markersize=4, label=label)
-            axes.set_xlabel("shrinkage ρ (thick: mean over left-out domains; thin: each domain)")
+            axes.set_xlabel("shrinkage ρ (thin: each left-out domain; thick: mean)")
             axes.set_ylabel(self.score_name)
             in_percent(axes.yaxis, self.score_name)
             axes.set_title(self.name or "", fontsize=9, loc="left")

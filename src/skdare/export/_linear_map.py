@@ -92,7 +92,7 @@ class LinearMap:
 
     @property
     def d(self) -> int:
-        """Number of features."""
+        """Number of features that the map takes."""
         return int(self.coef.shape[1])
 
     @property

@@ -47,7 +47,7 @@ class CanonicalFit:
 
     @property
     def weights(self) -> CanonicalWeights:
-        """B and b."""
+        """The canonical weights B and the intercepts b."""
         return self.B, self.b
 
     def raw_weights(

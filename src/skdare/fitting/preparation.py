@@ -109,7 +109,7 @@ class _StandardizedRows(RowReader):
         self.dtype = like(standardization.scale, X).dtype
 
     def ascending(self, index: Index) -> Array:
-        """Some rows, standardised."""
+        """Some rows in ascending order, standardised."""
         source = self.source
         rows = source.ascending(index) if isinstance(source, RowReader) else source[index]
         return self.standardization.in_memory(rows)

@@ -51,7 +51,7 @@ class Problem:
 
     @property
     def d(self) -> int:
-        """Number of features."""
+        """Number of features of a row."""
         return int(self.X.shape[1])
 
     @property

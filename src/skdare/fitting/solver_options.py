@@ -39,7 +39,7 @@ class SolverOptions:
         return cls(head.fit_intercept, head.solver, head.tol, head.max_iter)
 
     def minimise(self, objective: Objective, start: np.ndarray) -> Solution:
-        """Minimise the objective."""
+        """Minimise the objective by the solver chosen."""
         solver = self.solver
         if solver == "auto":
             solver = "direct" if objective.suits_direct else "lbfgs"

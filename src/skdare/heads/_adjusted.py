@@ -16,7 +16,7 @@ from skdare._safe_text import counted
 from skdare._validation import Labels, warn
 from skdare.adapting import Adapter, Fleet
 from skdare.adapting.resuming import resume
-from skdare.arrays import Array, in_background, like
+from skdare.arrays import Array, in_background, like, threads_for
 from skdare.arrays.passes import RowPart
 from skdare.fitting.canonical_fit import (
     CanonicalFit,
@@ -271,7 +271,8 @@ class AdjustedHead(Head):
             ``declined_`` says why, and it predicts as this one.
         """
         adapter = self.adapter(prior_rows=prior_rows, min_rows=min_rows, force=force)
-        return adapter.partial_fit(X).head_
+        with threads_for(X):
+            return adapter.partial_fit(X).head_
 
     def adapter(
         self,

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone, is_regressor
 
 from skdare._logger import tell
+from skdare._scale import Scale, scale_of
 from skdare._validation import InputError, Labels, check_choice, check_count, check_number, warn
 from skdare.arrays import Array
 from skdare.choosing.folds import Folds, check_cv
@@ -93,7 +94,7 @@ class _DARECV(AdjustedHead):
         sample_weight: Array | None = None,
         groups: Labels | None = None,
     ) -> Self:
-        """Choose and fit.
+        """Choose a strategy by leaving domains out, and fit it to all.
 
         Parameters
         ----------
@@ -243,11 +244,11 @@ class _DARECV(AdjustedHead):
             "and has no say in the choice"
         )
 
-    def _without_preparation(self) -> Self:
-        """The same head for rows that went through ``preparation_`` already."""
+    def _prepared_by(self, preparation: Any, fitted: Any) -> Self:
+        """The head with this preparation, for rows that went through what came before already."""
         head = copy.copy(self)
-        head.preparation_ = None
-        head.preparation = None
+        head.preparation_ = fitted
+        head.preparation = preparation
         head._fitted_params = head.get_params()
         return head
 
@@ -309,9 +310,9 @@ class _DARECV(AdjustedHead):
         self.best_score_ = float(means[best])
         self.adapts_ = candidates[best].adapts
         words = "was clearly better" if is_regressor(self) else "did better"
-        written = _ScoreText.of(self.scoring, numbers=is_regressor(self))
+        scale = _scale(self.scoring, numbers=is_regressor(self))
         n = len(problem.index)
-        self.choice_ = _explain(candidates, means, main, best, n, words, written)
+        self.choice_ = _explain(candidates, means, main, best, n, words, scale)
         tell(self.choice_, shown=self.verbose > 0)
         if self.scoring is None and means[main] >= problem.targets.saturated:
             warn(
@@ -356,40 +357,11 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class _ScoreText:
-    """How scores are written: shares in percent, R² and others as they are.
-
-    Parameters
-    ----------
-    name : str
-        Before a score that is not a percentage.
-    percent : bool
-    digits : int
-    """
-
-    name: str
-    percent: bool
-    digits: int
-
-    @classmethod
-    def of(cls, scoring: Scoring, *, numbers: bool) -> _ScoreText:
-        if scoring in ("accuracy", "balanced_accuracy") or (scoring is None and not numbers):
-            return cls("", True, 1)
-        if scoring in (None, "r2"):
-            return cls("R² ", False, 2)
-        return cls(f"{scoring} " if isinstance(scoring, str) else "a score of ", False, 3)
-
-    def score(self, value: float) -> str:
-        """A score, such as "97.2 %" or "R² 0.39"."""
-        if self.percent:
-            return f"{100 * value:.{self.digits}f} %"
-        return self.name + f"{value:.{self.digits}f}".replace("-", "−")
-
-    def gain(self, value: float) -> str:
-        """A difference, such as "+2.1 points"."""
-        text = f"{100 * value if self.percent else value:+.{self.digits}f}".replace("-", "−")
-        return f"{text} points" if self.percent else text
+def _scale(scoring: Scoring, *, numbers: bool) -> Scale:
+    """How scores of a search are written."""
+    if scoring is None:
+        return scale_of("r2" if numbers else "accuracy")
+    return scale_of(scoring if isinstance(scoring, str) else "score")
 
 
 def _explain(
@@ -399,7 +371,7 @@ def _explain(
     best: int,
     n: int,
     better: str,
-    written: _ScoreText,
+    scale: Scale,
 ) -> str:
     """What was chosen, why, and what it gained on left-out domains, in two sentences."""
     first = _WORDS[candidates[main].strategy]
@@ -407,7 +379,7 @@ def _explain(
         return f"There is only one domain, and none to leave out: it uses {first}."
     if np.isnan(means[main]):
         return f"No domain could be left out and scored: it uses {first}."
-    score = f"{written.score(means[main])} on left-out domains"
+    score = f"{scale.prose(means[main])} on left-out domains"
     if candidates[main].adapts:
         return f"Every strategy adapts; it uses {first}, which scored {score} with their rows."
     start = f"Without rows of a new domain it predicts by {first}: {score}."
@@ -418,7 +390,7 @@ def _explain(
     gain = means[best] - means[main]
     return (
         f"{start} With them, adapt goes by {_WORDS[candidates[best].strategy]}: "
-        f"{written.score(means[best])}, {written.gain(gain)}."
+        f"{scale.prose(means[best])}, {scale.counted_gain(gain)}."
     )
 
 

@@ -45,7 +45,7 @@ AS_IN_PAPER: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Adapting:
-    """What `adapt` does.
+    """What `adapt` does with rows of a new domain.
 
     Parameters
     ----------

@@ -26,7 +26,15 @@ from skdare._validation import (
     feature_name,
     warn,
 )
-from skdare.arrays import Array, Index, is_foreign, namespace, products_of, to_numpy
+from skdare.arrays import (
+    Array,
+    Index,
+    is_foreign,
+    namespace,
+    products_of,
+    threads_for,
+    to_numpy,
+)
 from skdare.choosing.folds import units_of
 from skdare.engines import Placement, as_rows, check_engine
 from skdare.fitting.canonical_fit import CanonicalWeights
@@ -72,7 +80,7 @@ class Head(BaseEstimator, ABC):
         domains: Labels | None = None,
         sample_weight: Array | None = None,
     ) -> Self:
-        """Fit the head.
+        """Fit the head to rows of the training domains.
 
         Parameters
         ----------
@@ -134,7 +142,8 @@ class Head(BaseEstimator, ABC):
             # What others know of a domain holds for its rows as they are.
             sharing = self._needs_domains and problem.refitted is None
             statistics = ProblemStatistics(problem, shared if sharing else None)
-            self._solve(problem, statistics)
+            with threads_for(problem.X):
+                self._solve(problem, statistics)
             self._warn_of_scales(statistics.variances(range(len(problem.index))))
             _warn_of_constant_domains(statistics)
 

@@ -85,7 +85,8 @@ class DomainAdjusted(Pipeline):
         groups
             As of `DAREClassifierCV.fit`, for heads that take them.
         **params
-            Arguments of a step, as ``name__argument``.
+            Arguments of a step, as ``name__argument``; not where the head leaves domains out, and
+            fits the steps anew.
 
         Returns
         -------
@@ -99,26 +100,35 @@ class DomainAdjusted(Pipeline):
         check_preparation(self[:-1] if len(self.steps) > 1 else None, "the pipeline")
         beside = {"domains": domains, "sample_weight": sample_weight, "groups": groups}
         beside = {key: value for key, value in beside.items() if value is not None}
-        if len(self.steps) > 1 and not params and self._head_leaves_domains_out():
+        if len(self.steps) > 1 and "preparation" in head.get_params(deep=False):
+            for key in ("domains", "sample_weight", "groups"):
+                if f"{name}__{key}" in params:
+                    beside[key] = params.pop(f"{name}__{key}")
+            if params:
+                raise InputError(
+                    f"fit was given {next(iter(params))!r}, but {type(head).__name__} leaves "
+                    "domains out, and the steps are fitted anew whenever it does",
+                    "set it as a parameter of the step, not in fit",
+                    argument="params",
+                )
             return self._fit_choosing(X, y, beside)
         # The names of the steps say where arguments go, whether or not routing is on.
         with config_context(enable_metadata_routing=False):
             return super().fit(X, y, **{f"{name}__{key}": beside[key] for key in beside}, **params)
 
-    def _head_leaves_domains_out(self) -> bool:
-        parameters = self.steps[-1][1].get_params(deep=False)
-        return "preparation" in parameters and parameters["preparation"] is None
-
     def _fit_choosing(self, X: Any, y: Any, beside: dict[str, Any]) -> Self:
-        """Fit a head that leaves domains out, with the steps as its own preparation."""
+        """Fit a head that leaves domains out, with the steps before its own preparation."""
         name, head = self.steps[-1]
-        before = [step for step, _ in self.steps[:-1]]
+        own = head.preparation
+        steps = self[:-1]
+        if own is not None:
+            steps = Pipeline([*steps.steps, (f"{name} preparation", own)], memory=self.memory)
         # Steps are fitted as clones, and put in the places of those that were given.
-        searched = copy.copy(head).set_params(preparation=self[:-1]).fit(X, y, **beside)
-        prepares = searched.preparation_
+        searched = copy.copy(head).set_params(preparation=steps).fit(X, y, **beside)
+        fitted = list(searched.preparation_.steps)
+        fitted_own = None if own is None else fitted.pop()[1]
         head.__dict__.clear()
-        head.__dict__.update(vars(searched._without_preparation()))
-        fitted = [(step, prepares.named_steps[step]) for step in before]
+        head.__dict__.update(vars(searched._prepared_by(own, fitted_own)))
         self.steps = [*fitted, (name, head)]
         return self
 

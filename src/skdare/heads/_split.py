@@ -59,7 +59,7 @@ class LeaveOneDomainOut(BaseCrossValidator):
         groups: Labels | None = None,
         domains: Labels | None = None,
     ) -> int:
-        """Number of domains."""
+        """Number of splits, which is that of the domains."""
         labels = domains if domains is not None else groups
         if labels is None:
             raise ValueError("domains is None; pass one label per row as domains or groups")

@@ -37,7 +37,7 @@ class UnadjustedHead(Head):
 
     @abstractmethod
     def _minimise(self, objective: Objective, problem: Problem) -> Solution:
-        """Solve the objective."""
+        """Minimise the objective of a head that adjusts nothing."""
 
 
 def domain_blocks(problem: Problem, adjustment: Adjustment) -> list[DomainBlock]:

@@ -174,7 +174,7 @@ class StoredAdaptation:
 
     @classmethod
     def of(cls, adaptation: Adaptation | None) -> StoredAdaptation | None:
-        """What is written."""
+        """What a file keeps of an adaptation."""
         if adaptation is None:
             return None
         formulation = adaptation.formulation
@@ -190,7 +190,7 @@ class StoredAdaptation:
         )
 
     def adaptation(self) -> Adaptation:
-        """What was read."""
+        """The adaptation that the file has kept."""
         plan = self.plan
         fit = self.fitted
         stored = plan.form

@@ -42,7 +42,7 @@ class Coordinates:
 
     @property
     def size(self) -> int:
-        """Number of parameters."""
+        """Number of parameters in these coordinates."""
         return (self.d + self.intercept) * self.k
 
     def unpack(self, theta: Array) -> tuple[Array, Array]:

@@ -26,7 +26,7 @@ class InvariantRisk:
 
     @property
     def size(self) -> int:
-        """Number of parameters."""
+        """Number of parameters of the objective."""
         return self.objective.size
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:

@@ -136,7 +136,7 @@ class Objective:
 
     @property
     def size(self) -> int:
-        """Number of parameters."""
+        """Number of parameters of the objective."""
         return self.coordinates.size
 
     @property

@@ -79,7 +79,7 @@ class LossSums:
         return LossSums(self.value, G, g if rows.intercept else g * 0.0)
 
     def to_numpy(self) -> LossSums:
-        """The same sums as NumPy arrays on the host."""
+        """The sums as NumPy arrays on the host."""
         return LossSums(float(self.value), to_numpy(self.G), to_numpy(self.g))
 
 

@@ -14,7 +14,6 @@ from skdare.report import _csv, _latex, _markdown, _text
 from skdare.report._csv import tidy
 from skdare.report._diagnosis import diagnosis_page
 from skdare.report._figure_one import FigureOne, figure_one
-from skdare.report._names import label
 from skdare.report._page import page
 from skdare.report._sections import document
 from skdare.report._theory import theory_page
@@ -53,7 +52,7 @@ def text(summary: Summary, width: int = 100, *, details: bool = False) -> str:
     details : bool, default=False
         Also what a page folds: tests, ceilings, geometry, failures.
     """
-    return _text.render(document(summary, label), width, details=details)
+    return _text.render(document(summary), width, details=details)
 
 
 def write_report(
@@ -96,7 +95,7 @@ def write_report(
                 ("records.csv", _csv.wide(records, safe=spreadsheet_safe)),
             ]
         else:
-            contents.append((f"report.{name}", _RENDERERS[name](document(summary, label))))
+            contents.append((f"report.{name}", _RENDERERS[name](document(summary))))
     folder = Path(run_folder if out is None else out)
     folder.mkdir(parents=True, exist_ok=True)
     return [_written(folder / name, content) for name, content in contents]

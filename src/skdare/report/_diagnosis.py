@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from skdare._scale import SCALES, Scale
 from skdare.diagnosis import Diagnosis, Forecast, Rehearsal
 from skdare.report._document import Document, Section, SectionPart
-from skdare.report._numbers import SCALES, Scale
 from skdare.report._page import page
 from skdare.report._plot import Dots, Plot, Series
 from skdare.report._table import Cell, Table, row

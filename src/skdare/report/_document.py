@@ -62,7 +62,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report.
+    """A whole report, of one section or several.
 
     `skdare.report._page.page` writes one as HTML: a bench and a diagnosis look alike because both
     are documents.

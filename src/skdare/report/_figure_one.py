@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdare._scale import scale_of
 from skdare.bench._record import NETWORK
 from skdare.report import _text
 from skdare.report._document import Document, Section, SectionPart
 from skdare.report._grids import domain_table, has_spread, series_of
-from skdare.report._names import label
-from skdare.report._numbers import scale_of
+from skdare.report._names import Naming
 from skdare.report._plot import Bars, Plot, Series
 from skdare.report._studies import other_rows
 from skdare.report._table import Table
@@ -177,7 +177,7 @@ def _notes(group: SummaryGroup, bars: Bars) -> Iterator[str]:
     yield "Scored on the rows of the held-out domain that were set aside."
     if group.main and group.main.reserved is None:
         yield "But the heads were scored on all its rows, as none were set aside."
-    yield from other_rows(group, label)
+    yield from other_rows(group, Naming())
     if any(s.saw_labels for s in bars.series):
         yield "† has seen labels of the held-out domain, on other rows."
     if "erm" in lines:

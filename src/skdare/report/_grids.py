@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from skdare._scale import Scale
 from skdare.report._names import Naming
-from skdare.report._numbers import Scale, number, scale_of, spread
+from skdare.report._numbers import number, scale_of_grid, spread
 from skdare.report._plot import Dots, Level, Lines, Plot, Series
 from skdare.report._table import BOTH, NETWORKS, SPLITS, Cell, Table, row
 from skdare.report.summary.grid import Column, Estimate, Grid, Sweep, domains_of
@@ -109,8 +110,7 @@ def domain_tables(
     name: str, columns: Sequence[Column], label: Naming, where: str
 ) -> tuple[Table, ...]:
     """Lines by held-out domain; with many domains the average and the worst, the rest folded."""
-    scores = (float(v) for column in columns for v in column.grid.S.ravel())
-    scale = scale_of(columns[0].grid.metric, scores)
+    scale = scale_of_grid(*(column.grid for column in columns))
     names = [label(column.line) for column in columns]
     notes = ["Lower is better."] if scale.name == "RMSE" else []
     return shortened(
@@ -137,7 +137,7 @@ def domain_plot(
     ceilings: Grid | None = None,
 ) -> Plot:
     """Lines by held-out domain as dots with the average below; open where they are ceilings."""
-    scale = scale_of(columns[0].grid.metric)
+    scale = scale_of_grid(*(column.grid for column in columns))
     domains = domains_of(columns)
     averages = [column.average_over(domains) for column in columns]
     if len(domains) > SORTED:
@@ -174,7 +174,7 @@ def _off_axis(scale: Scale, series: Sequence[Series]) -> str:
 
 def sweep_levels(sweep: Sweep, others: Sequence[Column], label: Naming) -> tuple[Level, ...]:
     """What does not depend on x: lines of the study itself, and others beside it."""
-    scale = scale_of(sweep.grids[0].metric)
+    scale = scale_of_grid(*sweep.grids)
     fixed = sweep.level.columns if sweep.level else []
     means = {column.line: column.average.mean for column in (*others, *fixed)}
     return tuple(Level(h, label(h), scale.scaled(v)) for h, v in means.items() if not math.isnan(v))
@@ -184,7 +184,7 @@ def sweep_plot(
     name: str, title: str, sweep: Sweep, levels: tuple[Level, ...], label: Naming, x_label: str
 ) -> Plot:
     """Averages over held-out domains against x."""
-    scale = scale_of(sweep.grids[0].metric)
+    scale = scale_of_grid(*sweep.grids)
     series = [series_of(scale, h, label(h), sweep.averages(h)) for h in sweep.lines]
     caption = f"Average over held-out domains by {x_label}."
     caption += " Bands: t 90 % interval over trials." if has_spread(series) else ""
@@ -203,7 +203,7 @@ def sweep_table(
     name: str, sweep: Sweep, levels: tuple[Level, ...], label: Naming, x_label: str
 ) -> Table:
     """Averages over held-out domains, a row for each x."""
-    scale = scale_of(sweep.grids[0].metric)
+    scale = scale_of_grid(*sweep.grids)
     averages = {line: sweep.averages(line) for line in sweep.lines}
     others = ", ".join(f"{level.label} {_unscaled(scale, level.value)}" for level in levels)
     return Table(

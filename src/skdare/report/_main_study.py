@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from skdare._safe_text import counted
+from skdare._scale import NONE, Scale
 from skdare.bench._record import NOTHING
 from skdare.report._document import SectionPart
 from skdare.report._grids import domain_rows, domain_tables, kind_of_trials, shortened
 from skdare.report._names import ROWS, Naming
-from skdare.report._numbers import NONE, Scale, p_value, scale_of
+from skdare.report._numbers import p_value, scale_of_grid
 from skdare.report._plot import Gain, Gains, Plot
 from skdare.report._table import Cell, Table, row
 from skdare.report._verdict import evidence
@@ -57,7 +58,7 @@ def rmse_part(rmse: Grid, label: Naming) -> SectionPart:
 def _scores_table(main: MainStudy, label: Naming) -> Table:
     """Heads by held-out domain; with two heads their difference and its p as well."""
     grid = main.grid
-    scale = scale_of(grid.metric)
+    scale = scale_of_grid(grid)
     rows = domain_rows(grid.columns, scale, main.marks)
     names = tuple(label(h) + ("" if main.uses[h] == NOTHING else "†") for h in grid.lines)
     notes = []
@@ -92,7 +93,7 @@ def _p_note(main: MainStudy) -> str:
 
 def _gain_cells(main: MainStudy) -> list[list[Cell]]:
     """Gain and p of the only other head, for each domain, the average and the worst domain."""
-    scale = scale_of(main.grid.metric)
+    scale = scale_of_grid(main.grid)
     comparison = main.comparison
     [head] = [h for h in main.grid.lines if h != main.baseline]
     one_trial = len(main.grid.trials) == 1
@@ -127,7 +128,7 @@ def comparison_part(main: MainStudy, label: Naming, plots: tuple[Plot, ...]) -> 
 
 def _across_table(main: MainStudy, label: Naming) -> Table:
     """The domain means as units."""
-    scale = scale_of(main.grid.metric)
+    scale = scale_of_grid(main.grid)
     tests = main.comparison.across_domains
     return Table(
         "across",
@@ -145,7 +146,7 @@ def _across_table(main: MainStudy, label: Naming) -> Table:
 
 def _by_domain_table(main: MainStudy, label: Naming) -> Table:
     """The trials as units."""
-    scale = scale_of(main.grid.metric)
+    scale = scale_of_grid(main.grid)
     tests = [
         (domain, head, test)
         for domain, heads in main.comparison.by_domain.items()
@@ -194,7 +195,7 @@ def _smallest_p(tests: Iterable[PairedTest]) -> str:
 
 def _row_tables(main: MainStudy, label: Naming) -> list[Table]:
     """The test rows of one trial as units: of all domains together, and by domain."""
-    scale = scale_of(main.grid.metric)
+    scale = scale_of_grid(main.grid)
     comparison = main.comparison
     base = label(main.baseline)
     columns = ("only this head right", f"only {base} right", "gain", "90 % interval", "p (Holm)")
@@ -239,7 +240,7 @@ def _row_cells(scale: Scale, row_test: RowTest) -> list[Cell]:
 
 def gains_plot(main: MainStudy, label: Naming, name: str) -> Plot | None:
     """Every head minus the baseline: a point for each domain, their mean and its interval."""
-    scale = scale_of(main.grid.metric)
+    scale = scale_of_grid(main.grid)
     tests = main.comparison.across_domains
     gains = []
     for head, test in tests.items():

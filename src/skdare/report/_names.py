@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-Naming = Callable[[str], str]
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 _LABELS = {
     "erm": "ERM",
@@ -39,6 +38,33 @@ def label(line: str) -> str:
     shown = _LABELS.get(name, name)
     more = more.removesuffix(")").replace("pretrained features", "pretrained")
     return f"{shown}, {more}" if more else shown
+
+
+# Heads of the bench that are adapted, and the heads that they are before.
+_ADAPTED_FROM = {"adapted": "dare", "dare-cv-adapted": "dare-cv"}
+
+
+@dataclass(frozen=True)
+class Naming:
+    """What heads and lines are called: as the user wrote, or else by `label`.
+
+    Parameters
+    ----------
+    own : mapping from str to str
+        Heads that a user named, and what each was called before it was adapted; empty for one that
+        is not adapted.
+    """
+
+    own: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, line: str) -> str:
+        return line if line in self.own else label(line)
+
+    def before_adapting(self, head: str) -> str:
+        """What a head is called before it is adapted; empty for one that is not."""
+        if head in self.own:
+            return self.own[head]
+        return label(_ADAPTED_FROM[head]) if head in _ADAPTED_FROM else ""
 
 
 # Rows of the held-out domain that a line was scored on.

@@ -131,7 +131,7 @@ class Plot:
 
     @property
     def wide(self) -> bool:
-        """As wide as the page, where others are half as wide."""
+        """Whether the plot is as wide as the page, where others are half as wide."""
         return isinstance(self.drawing, Bars)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from skdare._scale import NONE
 from skdare.report._conditions import condition_part, failure_parts
 from skdare.report._document import Document, Section, SectionPart
 from skdare.report._figure_one import belongs_in_report, first_figure
@@ -15,7 +16,7 @@ from skdare.report._main_study import (
 )
 from skdare.report._method import method_notes
 from skdare.report._names import Naming
-from skdare.report._numbers import NONE, scale_of
+from skdare.report._numbers import scale_of_grid
 from skdare.report._studies import (
     ablation_parts,
     ceiling_part,
@@ -28,9 +29,11 @@ from skdare.report._verdict import remarks, verdict
 from skdare.report.summary.summary import Summary, SummaryGroup
 
 
-def document(summary: Summary, label: Naming) -> Document:
-    """The whole report."""
+def document(summary: Summary) -> Document:
+    """The whole report of a summary."""
     groups = summary.groups
+    own = {head: before for group in groups for head, before in group.own_names.items()}
+    label = Naming(own)
     sections = tuple(_section(group, label, f"g{i}") for i, group in enumerate(groups, 1))
     overview = _overview(summary, label) if len(groups) > 1 else None
     lead = "Linear heads on frozen features, each domain held out in turn."
@@ -83,7 +86,7 @@ def _overview(summary: Summary, label: Naming) -> Table:
     protocols = len({group.protocol for group, _ in shown}) > 1
     rows = []
     for group, grid in shown:
-        scale = scale_of(group.metric)
+        scale = scale_of_grid(grid)
         cells = [
             estimate_cell(scale, grid.column(head).average) if head in grid.lines else NONE
             for head in heads

@@ -15,7 +15,7 @@ from skdare.report._grids import (
     sweep_table,
 )
 from skdare.report._names import ROWS, Naming, ablation
-from skdare.report._numbers import scale_of
+from skdare.report._numbers import scale_of_grid
 from skdare.report._plot import Plot
 from skdare.report._table import Table
 from skdare.report._verdict import ceiling_gap
@@ -142,7 +142,7 @@ def _options(group: SummaryGroup, study: str) -> str:
 
 def _diagnostic(name: str, grid: Grid, label: Naming, caption: str, note: str) -> Table:
     names = ("normalised error",) if len(grid.lines) == 1 else tuple(map(label, grid.lines))
-    return domain_table(name, caption, grid.columns, names, [note], scale_of(grid.metric))
+    return domain_table(name, caption, grid.columns, names, [note], scale_of_grid(grid))
 
 
 def ablation_parts(group: SummaryGroup, label: Naming, prefix: str) -> Iterator[SectionPart]:

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from skdare._safe_text import counted
+from skdare._scale import Scale
 from skdare.bench._record import NOTHING, UNLABELLED
 from skdare.report._names import Naming
-from skdare.report._numbers import Scale, p_value, scale_of
+from skdare.report._numbers import p_value, scale_of_grid
 from skdare.report.summary.advice import TIE, Advice, HeadOutlook, advise
 from skdare.report.summary.main_study import MainStudy, PairedTest
 from skdare.report.summary.summary import SummaryGroup
@@ -25,12 +26,12 @@ def verdict(group: SummaryGroup, label: Naming) -> tuple[str, ...]:
     """Which head to use, what to expect of it on a new domain, and how sure that is."""
     if group.main is None:
         return ()
-    writer = _Writer(group.main, scale_of(group.metric), label)
+    writer = _Writer(group.main, scale_of_grid(group.main.grid), label)
     return tuple(writer.sentences(advise(group.main)))
 
 
 class _Writer:
-    """Advice in words."""
+    """Writes advice in plain sentences."""
 
     def __init__(self, main: MainStudy, scale: Scale, label: Naming) -> None:
         self.main = main
@@ -39,7 +40,7 @@ class _Writer:
         self.baseline = label(main.baseline)
 
     def sentences(self, advice: Advice) -> Iterator[str]:
-        """At most three: the head to use, the other case, the caution."""
+        """At most three sentences: the head to use, the other case, the caution."""
         best = advice.best
         if best is None:
             yield (
@@ -78,9 +79,9 @@ class _Writer:
         name = self.label(outlook.head)
         if uses == NOTHING:
             return name
-        fitted, adapts, _ = name.partition(" adapted")
+        before = self.label.before_adapting(outlook.head)
         rows = f"{uses} of the new domain"
-        return f"{fitted} and adapt it to {rows}" if adapts else f"{name} with {rows}"
+        return f"{before} and adapt it to {rows}" if before else f"{name} with {rows}"
 
     def _score(self, outlook: HeadOutlook, where: str = "") -> str:
         """The expected score and its range."""
@@ -199,7 +200,7 @@ def _remarks(group: SummaryGroup, main: MainStudy, label: Naming) -> Iterator[st
 
 def evidence(main: MainStudy, label: Naming) -> tuple[str, ...]:
     """What tests make of the best head, of DARE, and of the best head that adapts."""
-    scale = scale_of(main.grid.metric)
+    scale = scale_of_grid(main.grid)
     best = main.grid.best(main.competitors)
     look = main.grid.best(h for h in main.grid.lines if h not in main.competitors)
     heads = dict.fromkeys((best, DARE, look))
@@ -277,7 +278,7 @@ def ceiling_gap(group: SummaryGroup, label: Naming) -> Iterator[str]:
     line = next((x for x in ("ceiling-exact", "ceiling-sgd") if x in group.ceilings.lines), None)
     if line is None:
         return
-    scale = scale_of(group.metric)
+    scale = scale_of_grid(main.grid)
     ceiling = group.ceilings.column(line).average.mean
     gap = ceiling - main.reserved.column(main.baseline).average.mean
     if math.isnan(gap):

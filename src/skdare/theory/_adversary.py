@@ -84,17 +84,17 @@ class Adversary:
 
     @property
     def kept(self) -> np.ndarray:
-        """Πβ."""
+        """Πβ, what DARE keeps of the truth."""
         return self.projection @ self.truth
 
     @property
     def dropped(self) -> np.ndarray:
-        """(I - Π)β."""
+        """(I - Π)β, what DARE drops of the truth."""
         return self.truth - self.kept
 
     @property
     def solution(self) -> np.ndarray:
-        """DARE's solution, αΠβ."""
+        """The solution that DARE finds, αΠβ."""
         return self.scale * self.kept
 
     @property

@@ -91,7 +91,7 @@ class _Residual:
         return np.tril_indices(len(self.a))
 
     def matrix(self, entries: np.ndarray) -> np.ndarray:
-        """L."""
+        """The lower triangular matrix L."""
         L = np.zeros((len(self.a), len(self.a)))
         L[self.lower] = entries
         return L
@@ -108,11 +108,11 @@ class _Residual:
         return (by_left + by_right)[(slice(None), *self.lower)]
 
     def square(self, entries: np.ndarray) -> float:
-        """‖r‖²."""
+        """The squared length of r, ‖r‖²."""
         return float(np.sum(self(entries) ** 2))
 
     def square_slopes(self, entries: np.ndarray) -> np.ndarray:
-        """Derivatives of ‖r‖²."""
+        """Derivatives of ‖r‖² by the parameters."""
         return 2.0 * np.einsum("m,mn->n", self(entries), self.slopes(entries))
 
 
@@ -150,7 +150,7 @@ def _constraints(adversary: Adversary, W: np.ndarray) -> list[dict[str, Any]]:
 
 
 def _ball(residual: _Residual, radius: float) -> dict[str, Any]:
-    """``‖r‖² ≤ radius²``."""
+    """The constraint ``‖r‖² ≤ radius²``, as SciPy takes it."""
     return {
         "type": "ineq",
         "fun": lambda entries: radius**2 - residual.square(entries),

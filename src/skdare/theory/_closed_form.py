@@ -101,7 +101,7 @@ def _normal_mean(
 
 
 def _steepness(score: np.ndarray) -> np.ndarray:
-    """Derivative of σ."""
+    """Derivative of the logistic function σ."""
     return expit(score) * expit(-score)
 
 

@@ -88,7 +88,7 @@ class WiderDomain:
 
     @property
     def limit(self) -> np.ndarray:
-        """Πβ*."""
+        """What no mean of a domain touches, Πβ*."""
         return np.eye(self.rank + 1)[-1]
 
     @property

@@ -67,12 +67,12 @@ class LatentDomain:
 
     @property
     def mean(self) -> np.ndarray:
-        """Mean of x."""
+        """Mean of the features x."""
         return self.A @ self.b
 
     @property
     def covariance(self) -> np.ndarray:
-        """Covariance of x."""
+        """Covariance of the features x."""
         return self.A @ self.A.T
 
     @property

@@ -127,7 +127,7 @@ class Adjustment:
         return result
 
     def to_numpy(self, common: np.ndarray | None = None) -> Adjustment:
-        """The same as NumPy arrays on the host, without what only training needs.
+        """The adjustment as NumPy arrays on the host, without what only training needs.
 
         The common matrix may be given where it is on the host already.
         """

@@ -175,7 +175,7 @@ class Moments:
 
     @property
     def d(self) -> int:
-        """Number of features."""
+        """Number of features of a row."""
         return int(self.mean.shape[0])
 
     @cached_property
@@ -261,7 +261,7 @@ class Moments:
         return total(K * K)
 
     def to_numpy(self) -> Moments:
-        """The same moments as NumPy arrays on the host."""
+        """The moments as NumPy arrays on the host."""
         if isinstance(self.mean, np.ndarray):
             return self
         cubic, scatter, factor = (

@@ -88,7 +88,10 @@ def _traces(moments: Sequence[Moments], c: np.ndarray) -> np.ndarray:
 
 
 def _scale_prior(moments: Sequence[Moments]) -> float:
-    """From the logarithms of variances: n times the variance of one is 2, more with heavy tails."""
+    """Prior rows by the logarithms of variances.
+
+    n times the variance of one is 2, and more with heavy tails.
+    """
     present = np.min([m.variances for m in moments], axis=0) > 0
     if not present.any():
         return _MOST_ROWS
@@ -98,7 +101,10 @@ def _scale_prior(moments: Sequence[Moments]) -> float:
 
 
 def _matrix_prior(moments: Sequence[Moments], c: np.ndarray) -> float:
-    """From all entries of the covariances, by their squared norms: no matrix a domain is made."""
+    """Prior rows by all entries of the covariances.
+
+    By their squared norms, so that no matrix is made for each domain.
+    """
     sizes = np.array([_squared_norm(m, c) for m in moments])
     traces = _traces(moments, c)
     n = np.array([m.n for m in moments])

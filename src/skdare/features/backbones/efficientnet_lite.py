@@ -113,7 +113,7 @@ class InvertedResidual(nn.Module):
         self.skips = stride == 1 and inputs == outputs
 
     def forward(self, x: Tensor) -> Tensor:
-        """The block's output."""
+        """Channels of the images after this block."""
         inner = x if self.expand is None else F.relu6(self.expand(x))
         out = self.project(F.relu6(self.filter(inner)))
         return x + out if self.skips else out

@@ -44,7 +44,7 @@ class Processes:
         return model.no_sync() if self.several and not last else nullcontext()  # type: ignore
 
     def mean(self, value: float) -> float:
-        """Mean over processes."""
+        """Mean of a number over all processes."""
         return float(self._summed(np.array([value]))[0]) / self.count
 
     def interleaved(self, share: np.ndarray, n: int) -> np.ndarray:

@@ -48,7 +48,7 @@ class Hyperparameters:
         check_number("dropout", self.dropout, 0.0, 0.99)
 
     def drawn(self, job: Job) -> Hyperparameters:
-        """These for draw 0; for others, a random choice from DomainBed's distributions.
+        """Hyper-parameters of a draw: these for draw 0, else by chance as DomainBed draws them.
 
         The learning rate and the batch are drawn in proportion to the ones here, which for the
         defaults is DomainBed's 10^U(-5, -3.5) and 2^U(3, 5.5).

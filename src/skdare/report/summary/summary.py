@@ -52,6 +52,8 @@ class SummaryGroup:
         Trials that were planned and are not on record; or, where no plan is known, cells of the
         main table without one.
     conditions : Conditions
+    own_names : mapping from head to str
+        Heads that a user named, and what each was called before it was adapted, if it was.
     """
 
     data: str
@@ -70,6 +72,7 @@ class SummaryGroup:
     failures: tuple[Failure, ...]
     missing: int
     conditions: Conditions
+    own_names: Mapping[str, str]
 
     @property
     def title(self) -> str:
@@ -126,6 +129,7 @@ def _group(records: Sequence[Record], unfinished: int | None) -> SummaryGroup:
         failures=tuple(_failure(r) for r in records if r.status == "failed"),
         missing=_missing(main) if unfinished is None else unfinished,
         conditions=conditions(records),
+        own_names={r.head: r.values["adapted_from"] for r in records if "adapted_from" in r.values},
     )
 
 

@@ -49,7 +49,7 @@ class Spectrum:
 
     @property
     def d(self) -> int:
-        """Number of features."""
+        """Number of features of a row."""
         return int(self.vectors.shape[0])
 
     def inverse_root(
