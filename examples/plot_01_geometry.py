@@ -182,11 +182,11 @@ for ax, (name, domain) in zip(axes, arrivals.items(), strict=True):
         (0.02, 0.33, 0.66), heads.items(), strict=True
     ):
         draw_line(ax, head.coef_, head.intercept_, color=color, lw=2.4)
-        said = f"{label}\n{head.score(new.X, new.y):.0%}"
+        said = f"{label}\n{100 * head.score(new.X, new.y):.0f} %"
         ax.text(
             at, -0.2, said, color=color, size=12, weight="bold", transform=ax.transAxes
         )
-        print(f"{name}: {label} {head.score(new.X, new.y):.1%}")
+        print(f"{name}: {label} {100 * head.score(new.X, new.y):.1f} %")
     mean = new.X.mean(0)
     ax.set(
         title=name,

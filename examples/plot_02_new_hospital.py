@@ -70,16 +70,17 @@ for e in range(6):
         scores[e, k] = np.mean(
             [head.adapt(X[draw]).score(X[rows], y[rows]) for draw in draws]
         )
-print(f"ERM {erm.mean():.1%}, DARE {averaged.mean():.1%},", end=" ")
-print(f"adapted to 20 {scores[:, 2].mean():.1%}, to 80 {scores[:, -1].mean():.1%}")
+print(f"ERM {100 * erm.mean():.1f} %, DARE {100 * averaged.mean():.1f} %,", end=" ")
+print(f"adapted to 20 {100 * scores[:, 2].mean():.1f} %,", end=" ")
+print(f"to 80 {100 * scores[:, -1].mean():.1f} %")
 
 # %%
 # The thick line is the mean over the six hospitals, the thin ones are the hospitals.
 # Before it adapts, DARE is about as good as plain logistic regression (ERM): the
 # offset of a new instrument can lie in any of 30 directions, and five hospitals have
-# shown five of them. What pays here are the unlabelled rows. With few of them the head
-# stays near the averaged guess, which counts as 30 patients: as many as there are
-# features.
+# shown five of them. What pays here is the unlabelled rows. With few of them the head
+# stays near the averaged guess; how many patients that counts as is estimated from the
+# known hospitals.
 
 fig, ax = plt.subplots()
 ax.plot(seen_rows, 100 * scores.T, color="C1", lw=0.8, alpha=0.45)

@@ -64,7 +64,11 @@ for held_out in styles:
 
 for name in (*heads, "adapted"):
     means = [right[name, held_out].mean() for held_out in styles]
-    print(f"{name:9}", *[f"{m:6.1%}" for m in means], f"   mean {np.mean(means):.1%}")
+    print(
+        f"{name:9}",
+        *[f"{100 * m:5.1f} %" for m in means],
+        f"   mean {100 * np.mean(means):.1f} %",
+    )
 
 # %%
 # Who wins, and by how much

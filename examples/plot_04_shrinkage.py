@@ -50,8 +50,9 @@ for e, held_out in enumerate(styles):
 
 print("   ρ    as it is  adapted")
 for k, strength in enumerate(strengths):
-    print(f"{strength:5.3f}   {as_is[:, k].mean():6.1%}   {adapted[:, k].mean():6.1%}")
-print(f"  ERM   {erm.mean():6.1%}")
+    means = 100 * as_is[:, k].mean(), 100 * adapted[:, k].mean()
+    print(f"{strength:5.3f}   {means[0]:5.1f} %   {means[1]:5.1f} %")
+print(f"  ERM   {100 * erm.mean():5.1f} %")
 
 # %%
 # Complete whitening costs

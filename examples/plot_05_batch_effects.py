@@ -36,7 +36,7 @@ def plate(hits):
 
 
 def some(share):
-    """Which of 96 wells are hits: so many of them, anywhere."""
+    """Which of 96 wells are hits: a share of them, anywhere."""
     return rng.permutation(np.arange(96) < share * 96).astype(int)
 
 
@@ -77,7 +77,7 @@ for kind, truth in kinds.items():
     new = [plate(truth) for _ in range(50)]
     for way, predict in ways.items():
         scores[kind, way] = np.mean([np.mean(predict(p) == truth) for p in new])
-        print(f"{kind:9} {way:22} {scores[kind, way]:.1%}")
+        print(f"{kind:9} {way:22} {100 * scores[kind, way]:.1f} %")
 
 # %%
 # A plate of each kind. Filled wells are predicted hits; a cross marks a wrong
@@ -104,7 +104,11 @@ for line, (kind, truth) in zip(axes, kinds.items(), strict=True):
         if kind == "controls":
             ax.set_title(way, color=color, pad=20)
         ax.text(
-            0, 1.02, f"{kind}: {scores[kind, way]:.0%}", size=9, transform=ax.transAxes
+            0,
+            1.02,
+            f"{kind}: {100 * scores[kind, way]:.0f} %",
+            size=9,
+            transform=ax.transAxes,
         )
         ax.set(xlim=(-0.7, 11.7), ylim=(7.7, -0.9), aspect="equal")
         ax.set_axis_off()

@@ -81,7 +81,8 @@ third = chunks * 2 // 3
 for name, first, last in zip(
     names, scores[:third].mean(0), scores[third:].mean(0), strict=True
 ):
-    print(f"{name:14} {first:.1%} while it ages, {last:.1%} after it was replaced")
+    print(f"{name:14} {100 * first:.1f} % while it ages,", end=" ")
+    print(f"{100 * last:.1f} % after it was replaced")
 
 # %%
 # Accuracy over the last five steps. While the sensor ages, remembering everything

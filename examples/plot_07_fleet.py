@@ -31,7 +31,7 @@ def device(n):
 
 
 def devices(count, n):
-    """Rows of so many devices, their classes, and which device each is from."""
+    """Rows of some devices, their classes, and which device each is from."""
     made = [device(n) for _ in range(count)]
     return *(np.concatenate([rows[k] for rows in made]) for k in (0, 1)), np.repeat(
         range(count), n
@@ -73,10 +73,11 @@ predicted = [
 ]
 exact, whole = by_device(np.concatenate(predicted)), 8 * d * d
 
-print(f"head as it is  {as_it_is.mean():.1%}")
+print(f"head as it is  {100 * as_it_is.mean():.1f} %")
 for rank in ranks:
-    print(f"fleet, rank {rank}  {scores[rank].mean():.1%}  {memory[rank]:,} bytes each")
-print(f"adapters       {exact.mean():.1%}  {whole:,} bytes a device")
+    mean = 100 * scores[rank].mean()
+    print(f"fleet, rank {rank}  {mean:.1f} %  {memory[rank]:,} bytes each")
+print(f"adapters       {100 * exact.mean():.1f} %  {whole:,} bytes a device")
 
 # %%
 # Three directions were distorted, and about three are enough: more rank buys nothing
@@ -135,8 +136,8 @@ right.plot([45, 100], [45, 100], color="0.75", lw=1)
 right.scatter(
     100 * as_it_is + jitter[0], 100 * scores[4] + jitter[1], s=5, alpha=0.45, color="C1"
 )
-right.text(47, 98, f"{gained:.0%} gain", color="C1", weight="bold", va="top")
-right.text(98, 47, f"{lost:.0%} lose", color="C1", weight="bold", ha="right")
+right.text(47, 98, f"{100 * gained:.0f} % gain", color="C1", weight="bold", va="top")
+right.text(98, 47, f"{100 * lost:.0f} % lose", color="C1", weight="bold", ha="right")
 right.set(xlim=(45, 100), ylim=(45, 100), aspect="equal", xlabel="as it is")
 right.set_title("Each device, at rank 4 (%)")
 plt.show()

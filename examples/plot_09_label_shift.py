@@ -40,7 +40,9 @@ hospital, seen = np.arange(320) % 4, X[train]
 for e in range(4):
     A, offset = instrument()
     seen[hospital == e] = seen[hospital == e] @ A + offset
-print(f"malignant: {sick[train].mean():.0%} in training; {len(pool)} for new ones")
+print(
+    f"malignant: {100 * sick[train].mean():.0f} % in training; {len(pool)} for new ones"
+)
 
 # %%
 # Use it as it is, or adapt in one of two ways
@@ -84,8 +86,8 @@ for k, share in enumerate(shares):
 print("share   warned  " + "  ".join(f"{name:>8}" for name in names))
 for k, share in enumerate(shares):
     print(
-        f"{share:5.0%}   {warned[k]:6.0%}  "
-        + "  ".join(f"{scores[n][k]:8.1%}" for n in names)
+        f"{100 * share:4.0f} %   {100 * warned[k]:5.0f} %  "
+        + "  ".join(f"{100 * scores[n][k]:7.1f} %" for n in names)
     )
 
 # %%

@@ -42,7 +42,7 @@ for name, head in heads.items():
         f"{name:8} a matrix of {head.coef_.shape}; scores are the product: {same};",
         end=" ",
     )
-    print(f"accuracy on faint digits {head.score(X[faint], y[faint]):.1%}")
+    print(f"accuracy on faint digits {100 * head.score(X[faint], y[faint]):.1f} %")
 
 # %%
 # Save it, load it

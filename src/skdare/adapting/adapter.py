@@ -303,5 +303,5 @@ def check_adaptable(head: Any) -> None:
     if fit.adaptation is None and fit.declined is None:
         raise ValueError(
             f"this {type(head).__name__} cannot adapt, as it was fitted without a way of adapting; "
-            "set adaptation='centered' and adjust=True, and fit again"
+            "set adaptation='centered' or 'raw' and fit again"
         )

@@ -35,9 +35,9 @@ def check(features: str, as_json: bool, **options: Any) -> None:
 
     FEATURES is any table that `skdare fit` and `skdare bench` read; these two and `skdare diagnose`
     look for the same, and print the gravest findings. A finding is advice: the exit code is 0
-    unless the table cannot be read. With --json: rows, features, domains, task, looked_at (how many
-    rows were), and findings, each with name, level (problem, caution or note), text, remedy,
-    columns, domains and rows (those that the text names, counted from 0).
+    unless the table cannot be read. With --json: rows, features, domains, task, looked_at (of how
+    many rows the features were), and findings, each with name, level (problem, caution or note),
+    text, remedy, columns, domains and rows (those that the text names, counted from 0).
 
     \b
     Example:

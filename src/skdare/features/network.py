@@ -9,14 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from skdare.features.backbones.backbone import Backbone
+from skdare.features.backbones.fixed_norm import fold_batch_norms
 
 
 class Network(nn.Module):
     """A copy of a backbone, and one linear layer with an intercept.
 
     It stays in evaluation mode: batch norm keeps its pretrained statistics, while all weights,
-    also its gains and shifts, are trained. Dropout is a mask that is drawn elsewhere. The seed is
-    that of the last layer.
+    also its gains and shifts, are trained; so it is folded into the convolution before it. Dropout
+    is a mask that is drawn elsewhere. The seed is that of the last layer.
     """
 
     def __init__(
@@ -30,6 +31,8 @@ class Network(nn.Module):
             torch.manual_seed(seed)
             self.head = nn.Linear(backbone.dim, classes)
         self.eval()
+        if backbone.kind == "image":
+            fold_batch_norms(self.module, backbone.size)
 
     def train(self, mode: bool = True) -> Self:
         """Stay in evaluation mode whatever ``mode`` says: statistics must not move."""

@@ -240,9 +240,13 @@ class _DARECV(AdjustedHead):
                 argument="scoring",
             )
         warn(
-            f"{_named(problem, lacking)} lacks a class that {self.scoring!r} needs to score it, "
-            "and has no say in the choice"
+            f"{_named(problem, lacking)} lacks a class that scoring={self.scoring!r} needs, and "
+            "has no say in the choice"
         )
+
+    def _without_preparation(self) -> Self:
+        """The head for rows that went through ``preparation_`` already."""
+        return self._prepared_by(None, None)
 
     def _prepared_by(self, preparation: Any, fitted: Any) -> Self:
         """The head with this preparation, for rows that went through what came before already."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from skdare._safe_text import counted
 from skdare._scale import SCALES, Scale
 from skdare.diagnosis import Diagnosis, Forecast, Rehearsal
 from skdare.report._document import Document, Section, SectionPart
@@ -32,7 +33,7 @@ def diagnosis_page(diagnosis: Diagnosis, title: str) -> str:
     if findings:
         parts.append(SectionPart("What else was looked at", facts=findings, folded=True))
     section = Section(
-        f"{diagnosis.rows:,} rows, no labels",
+        f"{counted(diagnosis.rows, 'row')}, no labels",
         verdict=(_sentence(diagnosis.recommendation.reason),),
         parts=tuple(parts),
         remarks=tuple(map(_sentence, diagnosis.remarks)),

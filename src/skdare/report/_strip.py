@@ -27,7 +27,7 @@ def strips(plot: Plot, width: int) -> list[str]:
     wide = max(map(len, names))
     room = max(NARROWEST, min(WIDEST, width - wide - 2))
     scale = _Columns(shown, gains.limit, room)
-    legend = f"{DOMAIN} a held-out domain (a digit: so many), {MEAN} mean"
+    legend = f"{DOMAIN} a held-out domain (a digit: how many), {MEAN} mean"
     if any(not math.isnan(g.low) for g in shown):
         legend += f", {INTERVAL} 90 % interval"
     lines = [

@@ -1,11 +1,4 @@
-"""EfficientNet-Lite with batch norm at fixed statistics, each folded into its convolution.
-
-Notation
---------
-A convolution with kernel ``w`` followed by batch norm at fixed mean m and variance v, gain g and
-shift h is one convolution with kernel ``g (v + ε)^{-1/2} w`` and offset ``h - g (v + ε)^{-1/2} m``.
-The parameters that train are still w, g and h; the n × h × w arrays in between are never written.
-"""
+"""EfficientNet-Lite with batch norm at fixed statistics, each folded into its convolution."""
 
 from __future__ import annotations
 
@@ -21,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from skdare.features.backbones.backbone import ImageBackbone
+from skdare.features.backbones.fixed_norm import fold_norm
 
 EPSILON = 1e-3
 
@@ -84,8 +78,7 @@ class FixedNormConv(nn.Module):
 
     def folded(self) -> tuple[Tensor, Tensor]:
         """Kernel and offset of the one convolution."""
-        factor = self.gain * torch.rsqrt(self.variance + EPSILON)
-        return self.weight * factor[:, None, None, None], self.shift - factor * self.mean
+        return fold_norm(self.weight, self.gain, self.shift, self.mean, self.variance, EPSILON)
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolved and normalised images."""
