@@ -42,7 +42,7 @@ SETS = {
     "student": "4 schools and subjects",
     "crime": "10 of 30 states",
 }
-DRAWN = ("twin-gas", "gas", "corn", "heart", "har", "wisdm", "ravdess")
+DRAWN = ("music", "twin-gas", "gas", "corn", "heart", "har", "wisdm", "ravdess")
 HEADS = {"erm": "erm", "dare-cv": "chosen", "dare-cv-adapted": "chosen, adapted"}
 WIDTH, LEFT, RIGHT, TOP, ROW = 420, 104, 296, 74, 24
 GAIN, LOSS = "#2f8fc4", "#dd6b1f"

@@ -194,7 +194,7 @@ def test_every_example_in_help_runs(folder, line):
     if ">" in arguments:
         arguments = arguments[: arguments.index(">")]
     if arguments[0] in ("bench", "ablate"):
-        arguments += ["--jobs", "1", "--l2", "0.01"]
+        arguments += ["--jobs", "1", "--l2", "0.01", "--trials", "1"]
     result = run(*arguments)
     assert result.exit_code == 0, result.stderr
 

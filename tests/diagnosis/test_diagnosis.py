@@ -490,7 +490,7 @@ def test_every_question_is_answered_and_one_action_recommended(task):
 
 
 def test_domains_that_are_hard_are_expected_to_be():
-    data, expected, true = load_digit_domains(), {}, {}
+    data, expected, true = load_digit_domains(5), {}, {}
     for new in np.unique(data.domains):
         rows, X = split(data, new)
         head = DAREClassifierCV(strategies=("erm", "standardize"), l2=(0.01,)).fit(

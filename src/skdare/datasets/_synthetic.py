@@ -42,7 +42,11 @@ class LatentLaw:
         return cls(beta, np.linalg.qr(rng.normal(size=(n_features, n_features)))[0], mean_rank)
 
     def reach(self, shift: float) -> np.ndarray:
-        """The largest log scale of each eigenvector, either way: (d,)."""
+        """The largest log scale of each eigenvector, either way: (d,).
+
+        That of eigenvectors in which means move grows with ``shift``; that of the others no
+        further than at a shift of one.
+        """
         steady = np.full(len(self.beta), min(shift, 1.0) * _STEADY)
         steady[: self.mean_rank] = shift
         return steady
