@@ -211,6 +211,8 @@ def test_where_every_group_is_everywhere_only_reserved_rows_can_be_scored():
     assert {record.status for record in records} == {"ok"}
     warned = {r.head for r in records if "made without groups" in r.values.get("warnings", "")}
     assert warned == {"dare-cv"}
+    # A fifth of the 60 groups, all of which have rows in every domain.
+    assert {record.values["n_groups"] for record in records} == {12}
 
 
 def test_a_choosing_head_is_told_the_groups():

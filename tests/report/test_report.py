@@ -156,25 +156,61 @@ def test_without_the_extra_only_html_is_refused(absent, tmp_path, monkeypatch):
 
 def scores(gain: Sequence[float]) -> list[Record]:
     """DARE above ERM by this gain on each domain, with a little noise over three trials."""
-    base = np.array([0.6, 0.7, 0.8, 0.75])[:, None] + np.array([0.0, 0.01, -0.01])
+    n = len(gain)
+    base = np.resize([0.6, 0.7, 0.8, 0.75], n)[:, None] + np.array([0.0, 0.01, -0.01])
     ours = base + np.array(gain)[:, None] + np.array([0.002, -0.001, 0.001])
-    return main_study({"erm": base.tolist(), "dare": ours.tolist()}, DOMAINS)
+    names = (*DOMAINS, *(f"domain {i}" for i in range(n)))[:n]
+    return main_study({"erm": base.tolist(), "dare": ours.tolist()}, names)
 
 
 @pytest.mark.parametrize(
     ("gain", "words"),
     [
         ((0.02, 0.021, 0.019, 0.02), "DARE is 2.1 points above ERM on average over 4 domains"),
-        ((0.02, 0.021, 0.019, 0.02), "evidence that it is higher"),
-        ((0.03, -0.02, 0.02, -0.02), "not enough evidence of a difference"),
-        ((0.1, 0.02, 0.0, 0.05), "weak evidence that it is higher"),
-        ((-0.02, -0.021, -0.019, -0.02), "evidence that it is lower"),
+        ((0.02, 0.021), "too few domains to tell"),
+        ((0.02, 0.021, 0.019, 0.02), "too few domains to tell"),
+        ((-0.02, -0.021, -0.019, -0.02), "too few domains to tell"),
+        ((0.02, 0.021, 0.019, 0.02, 0.02), "sign-flip p 0.031): evidence that it is higher"),
+        ((0.03, -0.02, 0.02, -0.02, 0.01), "not enough evidence of a difference"),
+        ((0.1, 0.02, -0.01, 0.05, 0.01), "sign-flip p 0.062): weak evidence that it is higher"),
+        ((-0.02, -0.021, -0.019, -0.02, -0.02), "evidence that it is lower"),
     ],
 )
 def test_the_evidence_is_what_the_tests_bear_out(gain, words):
     [group] = summarise(scores(gain)).groups
     assert group.main is not None
     assert words in " ".join(evidence(group.main, Naming()))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_of_a_few_domains_no_difference_is_proven_however_steady(n):
+    [group] = summarise(scores([0.02 + 1e-5 * i for i in range(n)])).groups
+    assert group.main is not None
+    assert group.main.comparison.across_domains["dare"].difference.p < 0.01
+    sentences = verdict(group, Naming())
+    assert sentences[0].startswith("Use DARE: expect ")
+    assert sentences[-1].startswith(f"Only {n} domains were held out: too few to tell a difference")
+    assert " evidence that" not in " ".join(evidence(group.main, Naming()))
+    plot = gains_plot(group.main, Naming(), "gains")
+    assert plot is not None
+    assert "an interval clear of zero is no proof" in plot.caption
+
+
+def test_the_caution_counts_every_head_that_was_tried():
+    gain = (0.04, 0.03, 0.05, 0.01, 0.03, -0.01)
+    rivals = {"irm": (0.03, -0.02, 0.04, -0.01, -0.03, 0.02), "groupdro": (-0.01, 0.02) * 3}
+    base = [[0.6 + 0.05 * i] for i in range(6)]
+    names = [f"domain {i}" for i in range(6)]
+
+    def sentence(heads: dict[str, Sequence[float]]) -> str:
+        rows = {h: [[x + d] for [x], d in zip(base, ds, strict=True)] for h, ds in heads.items()}
+        [group] = summarise(main_study({"erm": base} | rows, names)).groups
+        return verdict(group, Naming())[-1]
+
+    assert "chance" not in sentence({"dare": gain})
+    assert sentence({"dare": gain} | rivals) == (
+        "The difference may be chance (p 0.094, corrected for 3 heads)."
+    )
 
 
 @pytest.mark.parametrize(
@@ -217,7 +253,7 @@ def test_the_advice_says_what_to_do_with_rows_of_the_new_domain_and_without():
     [group] = summarise(main_study(swapped, domains)).groups
     sentences = verdict(group, Naming())
     assert sentences[0].startswith("Use DARE: ")
-    assert sentences[1].startswith("Adapting does not pay here: DARE adapted is 10.0 points below")
+    assert sentences[1].startswith("Adapting did not pay here: DARE adapted is 10.0 points below")
 
 
 def test_a_head_that_guessing_equals_is_not_recommended():
@@ -227,7 +263,8 @@ def test_a_head_that_guessing_equals_is_not_recommended():
         for d, s in (("a", -0.5), ("b", 0.2), ("c", 0.1))
     ]
     [group] = summarise(records).groups
-    [sentence] = verdict(group, Naming())
+    sentence, caution = verdict(group, Naming())
+    assert caution.startswith("Only 3 domains were held out")
     assert sentence.startswith("Do not use these heads on a new domain: the best, ERM")
     assert "an R² of −0.07 (−0.89 to 0.76), no better than predicting its mean" in sentence
 
@@ -244,8 +281,8 @@ def test_the_advice_comes_first_and_tests_only_with_details():
     assert lines[2].startswith("Use DARE and adapt it to unlabelled rows")
     order = [i for i, line in enumerate(lines) if line.startswith(("Use", "Differ", "Accuracy"))]
     assert order[:3] == sorted(order[:3])
-    assert "Holm" not in text(summary)
-    assert "Holm" in text(summary, details=True)
+    assert "sign-flip" not in text(summary)
+    assert "sign-flip" in text(summary, details=True)
 
 
 @pytest.mark.parametrize("width", [60, 100])
@@ -266,6 +303,18 @@ def test_of_one_trial_rows_are_compared_and_not_splits():
     assert group.main is not None
     assert "one trial" in " ".join(remarks(group, Naming()))
     assert "McNemar" in " ".join(evidence(group.main, Naming()))
+
+
+def test_rows_of_groups_are_not_compared_and_the_report_says_so():
+    records = [
+        replace(r, values=r.values | {"n_groups": 40}) for r in pacs(trials=1).main(("erm", "dare"))
+    ]
+    [group] = summarise(records).groups
+    assert group.main is not None
+    words = " ".join(evidence(group.main, Naming()))
+    assert "Rows of one group are not independent" in words
+    assert "McNemar" not in words
+    assert "p: for the average, a sign-flip test over domains" in text(summarise(records))
 
 
 def test_the_remarks_tell_of_trials_that_failed_or_are_missing():

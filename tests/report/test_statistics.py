@@ -1,5 +1,7 @@
 """Intervals cover what they claim, tests agree with SciPy, and marks follow the paper's rule."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -7,6 +9,7 @@ from scipy import stats
 from skdare.report.summary.statistics import (
     Interval,
     holm,
+    joint_sign_flip,
     mark_best,
     mcnemar,
     normal_interval,
@@ -133,6 +136,52 @@ def test_drawn_sign_flips_approach_the_exact_p_value():
 def test_a_drawn_p_value_is_never_zero():
     result = sign_flip(np.ones(40), n_draws=99)
     assert result.p == result.smallest == 1 / 100
+
+
+def test_of_one_row_the_joint_sign_flip_is_the_sign_flip():
+    for n in (2, 5, 9):
+        d = np.random.default_rng(n).normal(0.4, 1.0, size=n)
+        assert joint_sign_flip([d]) == sign_flip(d).p
+
+
+def test_the_joint_sign_flip_counts_where_the_best_of_all_rows_is_as_high():
+    D = np.random.default_rng(1).normal(0.5, 1.0, size=(3, 6))
+    D[2, 1] = np.nan
+    sums = []
+    for signs in product((1, -1), repeat=6):
+        rows = [np.array(signs)[np.isfinite(d)] * d[np.isfinite(d)] for d in D]
+        sums.append([row.sum() / np.sqrt(np.sum(row**2)) for row in rows])
+    highest = np.max(sums, axis=1)
+    expected = [np.mean(highest >= s - 1e-9) for s in sums[0]]
+    assert joint_sign_flip(D) == pytest.approx(expected)
+
+
+def test_the_size_of_a_row_changes_no_joint_sign_flip():
+    D = np.random.default_rng(2).normal(0.3, 1.0, size=(4, 7))
+    assert joint_sign_flip(D * [[1], [100], [0.01], [1]]) == pytest.approx(joint_sign_flip(D))
+
+
+def test_the_joint_sign_flip_reaches_its_smallest_p_however_many_rows_there_are():
+    D = np.random.default_rng(3).normal(0.0, 1.0, size=(6, 5))
+    D[0] = [2.0, 2.1, 1.9, 2.0, 2.2]
+    assert joint_sign_flip(D)[0] == 1 / 32
+
+
+@pytest.mark.parametrize("n", [5, 8])
+@pytest.mark.parametrize("m", [4, 6])
+def test_where_no_head_differs_the_best_is_called_better_five_times_in_100_at_most(m, n):
+    # Each by its own t interval at 90 %, the best of four would be in more than eight.
+    rng = np.random.default_rng(0)
+    by_flips = 0
+    by_interval = 0
+    for _ in range(400):
+        shared = rng.normal(size=n)
+        D = np.linspace(1, 3, m)[:, None] * (0.6 * shared + 0.8 * rng.normal(size=(m, n)))
+        best = D[D.mean(axis=1).argmax()]
+        by_flips += joint_sign_flip(D)[D.mean(axis=1).argmax()] < 0.05
+        by_interval += t_interval(best).low > 0
+    assert by_flips / 400 <= 0.05
+    assert by_interval / 400 > 0.08
 
 
 def test_holm_equals_an_example_worked_by_hand():

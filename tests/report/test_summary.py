@@ -14,7 +14,7 @@ from skdare.bench._record import pack_bits
 from skdare.report import summarise
 from skdare.report.summary.grid import Sweep, estimate, gather
 from skdare.report.summary.main_study import MainStudy
-from skdare.report.summary.statistics import holm, mark_best
+from skdare.report.summary.statistics import holm, joint_sign_flip, mark_best
 
 DOMAINS = ("art", "cartoon", "photo")
 SCORES = {
@@ -84,11 +84,26 @@ def test_domain_means_are_the_units_of_the_test_across_domains(head):
 def test_holm_corrects_over_the_heads():
     across = summarised().comparison.across_domains
     by_t = holm({head: p.difference.p for head, p in across.items()})
-    by_flip = holm({head: p.difference.sign_flip.p for head, p in across.items()})
     assert {head: p.holm for head, p in across.items()} == by_t
-    assert {head: p.holm_sign_flip for head, p in across.items()} == by_flip
-    lower = holm({head: p.difference.p_lower for head, p in across.items()})
-    assert {head: p.holm_lower for head, p in across.items()} == lower
+
+
+def test_the_sign_flip_test_over_domains_is_corrected_over_the_heads():
+    across = summarised().comparison.across_domains
+    means = {head: np.mean(rows, axis=1) for head, rows in SCORES.items()}
+    D = np.stack([means[head] - means["erm"] for head in across])
+    assert [test.higher for test in across.values()] == pytest.approx(list(joint_sign_flip(D)))
+    assert [test.lower for test in across.values()] == pytest.approx(list(joint_sign_flip(-D)))
+    assert {test.heads for test in across.values()} == {2}
+
+
+def test_a_head_that_lacks_a_domain_is_flipped_with_the_others_on_its_own_domains():
+    lost = [r for r in main_study(SCORES, DOMAINS) if (r.head, r.held_out) != ("irm", "art")]
+    across = main_of(lost).comparison.across_domains
+    means = {head: np.mean(rows, axis=1) for head, rows in SCORES.items()}
+    D = np.stack([means[head] - means["erm"] for head in across])
+    D[list(across).index("irm"), DOMAINS.index("art")] = np.nan
+    assert across["irm"].difference.n == 2
+    assert [test.higher for test in across.values()] == pytest.approx(list(joint_sign_flip(D)))
 
 
 def test_marks_are_given_among_heads_that_saw_nothing():
@@ -100,15 +115,13 @@ def test_marks_are_given_among_heads_that_saw_nothing():
     assert "adapted" in main.comparison.across_domains
 
 
-def test_heads_that_saw_something_are_a_family_of_their_own():
+def test_every_head_that_the_advice_could_pick_counts_in_the_correction():
     best = {"adapted": (np.array(SCORES["dare"]) + 0.02).tolist()}
-    alone = summarised().comparison.across_domains
-    beside = summarised(SCORES | best).comparison.across_domains
-    assert {head: p.holm for head, p in alone.items()} == {
-        head: p.holm for head, p in beside.items() if head != "adapted"
-    }
-    assert beside["adapted"].family == 1
-    assert beside["adapted"].holm == beside["adapted"].difference.p
+    across = summarised(SCORES | best).comparison.across_domains
+    assert {test.heads for test in across.values()} == {3}
+    assert {h: t.holm for h, t in across.items()} == holm(
+        {head: test.difference.p for head, test in across.items()}
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,6 +207,15 @@ def test_mcnemar_is_made_on_the_rows_of_the_first_trial_and_pooled_over_domains(
     assert test.p == pytest.approx(stats.binomtest(alone[0], sum(alone)).pvalue)
     one = right["dare", "art", 0] & ~right["erm", "art", 0]
     assert comparison.rows_by_domain["art"]["dare"].test.only_a == one.sum()
+
+
+def test_rows_that_come_in_groups_are_no_units_of_a_test():
+    records = [replace(r, values=r.values | {"n_groups": 40}) for r in pacs().main()]
+    assert main_of(list(pacs().main())).comparison.all_rows
+    comparison = main_of(records).comparison
+    assert comparison.grouped
+    assert comparison.all_rows == {}
+    assert not any(comparison.rows_by_domain.values())
 
 
 def test_heads_whose_rows_are_not_on_record_have_no_mcnemar():

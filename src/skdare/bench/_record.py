@@ -37,6 +37,7 @@ _VALUE_TYPES: dict[str, Any] = {
     "correct": str | None,
     "rmse": float | None,
     "majority": float | None,
+    "n_groups": int,
     "left_out_rows": int,
     "choice": str,
     "chosen": str,
@@ -93,7 +94,8 @@ class Record:
         Everything else, flat: ``score_reserved``, ``score_rest`` and ``score_all`` (held-out rows
         that were set aside, the others, both), ``score:DOMAIN`` for every domain, ``metric:NAME``
         for every further metric, ``rmse``, ``majority`` (accuracy of always naming the class that
-        most training rows have), ``left_out_rows`` (training rows of groups that are scored),
+        most training rows have), ``n_groups`` (groups among the test rows), ``left_out_rows``
+        (training rows of groups that are scored),
         ``chosen`` and ``choice`` (of a head that chooses: the strategy it used, and why, in
         words), ``adapted_from`` (of an estimator that a user named: its name before it was
         adapted, empty where it was not), ``n_train``, ``n_test``, ``option:NAME``, ``split``,

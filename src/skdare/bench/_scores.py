@@ -48,6 +48,8 @@ def evaluate(fit: Fit, fold: Fold, tested_on: str, metrics: Sequence[str]) -> Tr
     predicted = predicted[tested]
     notes |= {"n_train": len(fold.train.y), "n_test": len(y), "tested_on": tested_on}
     notes |= {f"{METRIC}{name}": measure(name, y, predicted) for name in further}
+    if fold.test.groups is not None:
+        notes["n_groups"] = len(np.unique(fold.test.groups[tested]))
     if fold.left_out_rows:
         notes["left_out_rows"] = fold.left_out_rows
     notes[f"score:{fold.held_out}"] = notes[f"score_{tested_on}"]

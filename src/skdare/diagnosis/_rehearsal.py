@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdare.diagnosis._score_scale import ScoreScale
+from skdare.fitting.targets import hardly_unseen
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Rehearsal:
     @property
     def saturated(self) -> bool:
         """Whether held-out domains score as on features that were fine-tuned on them."""
-        return self.as_is > self.task.saturated
+        return hardly_unseen(self.as_is, self.task.saturated)
 
     def gains(self, rows: int) -> dict[str, float]:
         """Gains of adapting by this many rows, by domain."""

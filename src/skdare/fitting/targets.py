@@ -29,6 +29,11 @@ Weights = tuple[Array, Array]
 SATURATED = 0.95
 
 
+def hardly_unseen(score: float, saturated: float) -> bool:
+    """Whether domains that were left out score as on features that were trained on them."""
+    return score > saturated
+
+
 @dataclass(frozen=True)
 class ClassShares:
     """Shares of the classes that a head predicts for its training rows.

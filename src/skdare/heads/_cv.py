@@ -26,7 +26,7 @@ from skdare.fitting.mixture import MOST_FEATURES
 from skdare.fitting.preparation import check_preparation
 from skdare.fitting.problem import Problem
 from skdare.fitting.statistics import ProblemStatistics
-from skdare.fitting.targets import Classes
+from skdare.fitting.targets import Classes, hardly_unseen
 from skdare.heads._adjusted import AdjustedHead
 from skdare.heads._choice_html import choice_html
 from skdare.heads._estimator import (
@@ -318,7 +318,7 @@ class _DARECV(AdjustedHead):
         n = len(problem.index)
         self.choice_ = _explain(candidates, means, main, best, n, words, scale)
         tell(self.choice_, shown=self.verbose > 0)
-        if self.scoring is None and means[main] >= problem.targets.saturated:
+        if self.scoring is None and hardly_unseen(means[main], problem.targets.saturated):
             warn(
                 f"leaving a training domain out still scores {means[main]:.3f}: the domains hardly "
                 "differ, or the features were trained on them; in that case this choice says "

@@ -187,7 +187,7 @@ def _paired_test(test: PairedTest) -> Iterator[Statistic]:
     yield "paired t p", d.p
     yield "paired t p Holm", test.holm
     yield "sign-flip p", d.sign_flip.p
-    yield "sign-flip p Holm", test.holm_sign_flip
+    yield "sign-flip p corrected", test.higher
     yield "sign-flip smallest p", d.sign_flip.smallest
     yield "pairs", d.n
 

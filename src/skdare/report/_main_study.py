@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from skdare._safe_text import counted
-from skdare._scale import NONE, Scale
+from skdare._scale import Scale
 from skdare.bench._record import NOTHING
 from skdare.report._document import SectionPart
 from skdare.report._grids import domain_rows, domain_tables, kind_of_trials, shortened
@@ -16,7 +16,7 @@ from skdare.report._names import ROWS, Naming
 from skdare.report._numbers import p_value, scale_of_grid
 from skdare.report._plot import Gain, Gains, Plot
 from skdare.report._table import Cell, Table, row
-from skdare.report._verdict import evidence
+from skdare.report._verdict import ENOUGH, evidence
 from skdare.report.summary.grid import Grid
 from skdare.report.summary.main_study import MainStudy, PairedTest, RowTest
 from skdare.report.summary.statistics import SignFlip
@@ -86,9 +86,12 @@ def _scores_table(main: MainStudy, label: Naming) -> Table:
 
 def _p_note(main: MainStudy) -> str:
     """What the p of a table of two heads is."""
-    if len(main.grid.trials) == 1 and main.comparison.all_rows:
-        return "p: McNemar's test on the test rows, two-sided; for the average, on all of them."
-    return "p: one-sided paired t-test over trials; for the average, over domains."
+    average = "for the average, a sign-flip test over domains, one-sided."
+    if len(main.grid.trials) > 1:
+        return f"p: paired t-test over trials, one-sided; {average}"
+    if main.comparison.all_rows:
+        return f"p: McNemar's test on the test rows, two-sided; {average}"
+    return f"p: {average}"
 
 
 def _gain_cells(main: MainStudy) -> list[list[Cell]]:
@@ -98,18 +101,20 @@ def _gain_cells(main: MainStudy) -> list[list[Cell]]:
     [head] = [h for h in main.grid.lines if h != main.baseline]
     one_trial = len(main.grid.trials) == 1
 
-    def cells(paired: PairedTest | None, rows: RowTest | None) -> list[Cell]:
-        gain = paired.difference.mean if paired else math.nan
-        p = paired.difference.p if paired else math.nan
-        return [Cell(scale.gain(gain)), Cell(p_value(rows.test.p if one_trial and rows else p))]
+    def cells(gain: float, p: float) -> list[Cell]:
+        return [Cell(scale.gain(gain)), Cell(p_value(p))]
 
-    by_domain = [
-        cells(comparison.by_domain[d].get(head), comparison.rows_by_domain[d].get(head))
-        for d in main.grid.domains
-    ]
-    average = cells(comparison.across_domains.get(head), comparison.all_rows.get(head))
+    by_domain = []
+    for domain in main.grid.domains:
+        paired = comparison.by_domain[domain].get(head)
+        rows = comparison.rows_by_domain[domain].get(head) if one_trial else None
+        p = rows.test.p if rows else paired.difference.p if paired else math.nan
+        by_domain.append(cells(paired.difference.mean if paired else math.nan, p))
+    across = comparison.across_domains[head]
+    # Of one domain nothing follows for others.
+    p = across.higher if across.difference.n > 1 else math.nan
     worst = main.grid.column(head).worst.mean - main.grid.column(main.baseline).worst.mean
-    return [*by_domain, average, [Cell(scale.gain(worst)), Cell(NONE)]]
+    return [*by_domain, cells(across.difference.mean, p), cells(worst, math.nan)]
 
 
 # Every head against the baseline
@@ -133,13 +138,16 @@ def _across_table(main: MainStudy, label: Naming) -> Table:
     return Table(
         "across",
         f"Each head minus {label(main.baseline)}, averaged over held-out domains",
-        ("head", "gain", "t 90 % interval", "p (Holm)", "sign-flip p (Holm)"),
-        tuple(row(label(head), _paired_cells(scale, test)) for head, test in tests.items()),
+        ("head", "gain", "t 90 % interval", "sign-flip p (corrected)"),
+        tuple(
+            row(label(head), [*_gain_and_interval(scale, test), _flip_cell(test)])
+            for head, test in tests.items()
+        ),
         (
-            "The units are the domain means, so the interval and the tests are about another "
+            "The units are the domain means, so the interval and the test are about another "
             "domain like these; the means share training domains, so they are not quite "
-            "independent. p: one-sided paired t-test that the head is higher; in brackets: "
-            f"corrected by Holm for the number of heads. {_smallest_p(tests.values())}",
+            "independent. p: one-sided, that the head is higher; in brackets: corrected for the "
+            f"number of heads. Each interval is of one head alone. {_smallest_p(tests.values())}",
         ),
     )
 
@@ -157,8 +165,26 @@ def _by_domain_table(main: MainStudy, label: Naming) -> Table:
     return Table(
         "differences",
         f"Each head minus {label(main.baseline)} on each held-out domain, over {trials}",
-        ("held out", "head", "gain", "t 90 % interval", "p (Holm)", "sign-flip p (Holm)"),
-        tuple(row(d, [label(head), *_paired_cells(scale, test)]) for d, head, test in tests),
+        (
+            "held out",
+            "head",
+            "gain",
+            "t 90 % interval",
+            "t-test p (Holm)",
+            "sign-flip p (corrected)",
+        ),
+        tuple(
+            row(
+                domain,
+                [
+                    label(head),
+                    *_gain_and_interval(scale, test),
+                    _p_cell(test.difference.p, test.holm),
+                    _flip_cell(test),
+                ],
+            )
+            for domain, head, test in tests
+        ),
         (
             f"The units are the trials, so the tests are about {another} of the same domains. "
             + _smallest_p(test for _, _, test in tests),
@@ -167,19 +193,18 @@ def _by_domain_table(main: MainStudy, label: Naming) -> Table:
     )
 
 
-def _paired_cells(scale: Scale, test: PairedTest) -> list[Cell]:
+def _gain_and_interval(scale: Scale, test: PairedTest) -> list[Cell]:
     d = test.difference
-    return [
-        Cell(scale.gain(d.mean)),
-        Cell(scale.interval(d.low, d.high)),
-        _p_cell(d.p, test.holm),
-        _p_cell(d.sign_flip.p, test.holm_sign_flip),
-    ]
+    return [Cell(scale.gain(d.mean)), Cell(scale.interval(d.low, d.high))]
 
 
-def _p_cell(p: float, holm: float) -> Cell:
-    """A p-value, and in brackets after Holm's correction."""
-    return Cell(p_value(p), "" if math.isnan(holm) else f"({p_value(holm)})")
+def _flip_cell(test: PairedTest) -> Cell:
+    return _p_cell(test.difference.sign_flip.p, test.higher)
+
+
+def _p_cell(p: float, corrected: float) -> Cell:
+    """A p-value, and in brackets corrected for the number of heads."""
+    return Cell(p_value(p), "" if math.isnan(corrected) else f"({p_value(corrected)})")
 
 
 def _smallest_p(tests: Iterable[PairedTest]) -> str:
@@ -258,13 +283,15 @@ def gains_plot(main: MainStudy, label: Naming, name: str) -> Plot | None:
     beyond = max(abs(v) for g in gains for v in g.points) > limit
     arrows = " Arrows: domains beyond the axis." if beyond else ""
     interval = " and its t 90 % interval" if any(not math.isnan(g.low) for g in gains) else ""
+    n = len(main.grid.domains)
+    few = f" Of {n} domains, an interval clear of zero is no proof." * (1 < n < ENOUGH)
     return Plot(
         name,
         f"Difference from {base}",
         f"difference from {base} in {scale.axis.replace('(%)', '(points)')}",
         Gains(tuple(gains), limit),
         f"Each head minus {base}. Open circles: held-out domains. Dots and bars: mean over "
-        f"domains{interval}.{arrows}",
+        f"domains{interval}.{few}{arrows}",
         _gains_in_words(scale, tests, label),
     )
 

@@ -37,7 +37,8 @@ _ADVICE = (
     (
         "Expected score",
         "The mean over held-out domains; in brackets, where one more domain like them would fall "
-        "80 times in 100: mean ± t σ̂ √(1 + 1/n) over n domains, cut to scores that can be.",
+        "80 times in 100: mean ± t σ̂ √(1 + 1/n) over n domains, cut to scores that can be. The "
+        "head was picked on the same domains, so of many heads the best looks a little too good.",
     ),
 )
 _REST = (
@@ -57,18 +58,27 @@ _REST = (
     (
         "Sign-flip test",
         "The share of sign changes of the paired differences that give at least as high a mean. It "
-        "does not assume normality; with n differences it cannot go below 1/2ⁿ, 1/8 for three.",
+        "does not assume normality, only that without a difference either sign is as likely; with "
+        "n differences it cannot go below 1/2ⁿ, so fewer than five domains cannot tell a "
+        "difference from chance. It is corrected for the number of heads by changing the signs of "
+        "all heads together and comparing with the best of them, each head by its size.",
+    ),
+    (
+        "Evidence",
+        "A difference over domains is called evidence where the corrected sign-flip p is below "
+        "0.05, and weak evidence below 0.1; the advice says that it may be chance where it is "
+        "0.05 or more.",
     ),
     (
         "Holm",
-        "p-values are corrected for the number of heads compared with the baseline: those that saw "
-        "nothing of the held-out domain are one family, the others another. They are not corrected "
-        "for the number of domains.",
+        "The p-values of t-tests and of McNemar's test in brackets are corrected for the number of "
+        "heads compared with the baseline, not for the number of domains.",
     ),
     (
         "McNemar's test",
         "Compares two heads on the rows of one split that only one of them gets right. It says "
-        "nothing about another split or another domain.",
+        "nothing about another split or another domain. It takes rows to be independent, so it is "
+        "left out where they come in groups.",
     ),
 )
 

@@ -18,7 +18,9 @@ from skdare.report.summary.summary import SummaryGroup
 # The paper marks at 0.1; what is above 0.05 after correction is called weak.
 EVIDENCE = 0.05
 WEAK_EVIDENCE = 0.1
-FEW = 4  # domains, from which on an interval over them is called rough
+# Held-out domains from which on a difference can be told from chance: with fewer, no sign-flip
+# test goes below 0.05 (1/2⁴ is 0.0625), and a t-test takes for granted that they are normal.
+ENOUGH = 5
 DARE = "dare"
 
 
@@ -52,10 +54,16 @@ class _Writer:
                 f"Do not use these heads on a new domain: the best, {self.label(best.head)}, can "
                 f"be expected to reach {self._score(best)}, {self.scale.uselessness}."
             )
+            yield from self._few_domains()
             return
         where = " there" if self.main.uses[best.head] != NOTHING else " on a new domain"
-        expected = f"expect {self._score(best, where)}{self._standing(best)}"
-        yield f"Use {self._how(best)}: {expected}{self._unbeaten(best, advice)}."
+        expected = f"expect {self._score(best, where)}"
+        if len(self.main.grid.domains) == 1:
+            expected = self._score(best, " on the domain that was held out")
+        yield (
+            f"Use {self._how(best)}: {expected}{self._standing(best)}"
+            f"{self._unbeaten(best, advice)}."
+        )
         if advice.adapted and advice.without:
             without = advice.without
             name = self.label(without.head)
@@ -67,7 +75,7 @@ class _Writer:
                 yield f"Without such rows use {name}, {score}{rest}."
         else:
             yield from self._runner_up(best, advice)
-        yield from self._caution(best)
+        yield from self._caution(advice)
 
     def _useless(self, outlook: HeadOutlook) -> bool:
         """Whether guessing would do as well."""
@@ -95,10 +103,10 @@ class _Writer:
         """How far the head is above the baseline, and on how many domains."""
         if not outlook.mostly_better:
             return ""
-        distance = f"{self.scale.distance(outlook.gain)} above {self.baseline}"
+        far = _far(self.scale, outlook.gain, self.baseline)
         if outlook.domains == 1:
-            return f", {distance}"
-        return f", {distance} and better on {outlook.better} of {outlook.domains} domains"
+            return f", {far}"
+        return f", {far} and better on {outlook.better} of {outlook.domains} domains"
 
     def _unbeaten(self, outlook: HeadOutlook, advice: Advice) -> str:
         """What the baseline was held against, where it is what to use."""
@@ -121,7 +129,7 @@ class _Writer:
             return
         rival = rivals[0]
         lost = rival.gain <= TIE
-        pays = "does not pay here" if lost else "is no better" if rival.mostly_better else ""
+        pays = "did not pay here" if lost else "is no better" if rival.mostly_better else ""
         start = f"Adapting {pays or 'is not sure to pay'}"
         yield f"{start}: {self.label(rival.head)} is {self._place(rival)}."
 
@@ -129,29 +137,54 @@ class _Writer:
         """Where a head stands that is not recommended."""
         if outlook.head == self.main.baseline:
             return f"at {self._score(outlook)}"
-        on = f"better on {outlook.better} of {counted(outlook.domains, 'domain')}"
-        if not self.scale.gain(outlook.gain).startswith(("+", "−")):
-            return f"level with {self.baseline} on average, {on}"
-        side = "above" if outlook.gain > 0 else "below"
-        far = f"{self.scale.distance(outlook.gain)} {side} {self.baseline}{self.scale.within}"
-        return f"{far} on average, {on}"
+        far = _far(self.scale, outlook.gain, self.baseline) + self.scale.within
+        if outlook.domains == 1:
+            return far
+        return f"{far} on average, better on {outlook.better} of {outlook.domains} domains"
 
-    def _caution(self, best: HeadOutlook) -> Iterator[str]:
+    def _caution(self, advice: Advice) -> Iterator[str]:
         """How far these domains can be trusted to stand for others."""
+        if len(self.main.grid.domains) < ENOUGH:
+            yield from self._few_domains()
+            return
+        tests = self.main.comparison.across_domains
+        outlooks = (advice.adapted, advice.without)
+        above = [o.head for o in outlooks if o and o.mostly_better and not self._useless(o)]
+        unsure = [head for head in above if tests[head].higher >= EVIDENCE]
+        if not unsure:
+            return
+        which = "The difference"
+        if len(above) == 2:
+            which = "Both differences"
+            if len(unsure) == 1:
+                which = f"The difference between {self.label(unsure[0])} and {self.baseline}"
+        p = " and ".join(p_value(tests[head].higher) for head in unsure)
+        yield f"{which} may be chance (p {p}{_corrected(tests[unsure[0]])})."
+
+    def _few_domains(self) -> Iterator[str]:
+        """What so few domains cannot tell."""
         n = len(self.main.grid.domains)
         if n == 1:
             yield "One domain was held out, so nothing here says what another would give."
-            return
-        test = self.main.comparison.across_domains.get(best.head)
-        unsure = best.mostly_better and test is not None and test.difference.low <= 0
-        few = f"Only {n} domains were held out" if n <= FEW else ""
-        if unsure and test is not None:
-            d = test.difference
-            interval = self.scale.interval(d.low, d.high)
-            start = f"{few}, and the" if few else "The"
-            yield f"{start} difference may be chance (90 % interval {interval})."
-        elif few:
-            yield f"{few}, so the range is rough."
+        elif n < ENOUGH and self.main.comparison.across_domains:
+            yield (
+                f"Only {n} domains were held out: too few to tell a difference from chance, and "
+                "the range is rough."
+            )
+        elif n < ENOUGH:
+            yield f"Only {n} domains were held out, so the range is rough."
+
+
+def _far(scale: Scale, gain: float, baseline: str) -> str:
+    """How far above or below the baseline a head is, as far as the digits show."""
+    if not scale.gain(gain).startswith(("+", "−")):
+        return f"level with {baseline}"
+    return f"{scale.distance(gain)} {'above' if gain > 0 else 'below'} {baseline}"
+
+
+def _corrected(test: PairedTest) -> str:
+    """What a corrected p is corrected for."""
+    return f", corrected for {test.heads} heads" if test.heads > 1 else ""
 
 
 def remarks(group: SummaryGroup, label: Naming) -> tuple[str, ...]:
@@ -222,21 +255,22 @@ def _against_baseline(main: MainStudy, head: str, scale: Scale, label: Naming) -
     """How far a head is from the baseline across domains, and what that is worth."""
     test = main.comparison.across_domains[head]
     d = test.difference
-    where = f"{label(main.baseline)}{scale.within} on average over {counted(d.n, 'domain')}"
-    side = "above" if d.mean > 0 else "below" if d.mean < 0 else "from"
-    start = f"{label(head)} is {scale.distance(d.mean)} {side} {where}"
+    far = _far(scale, d.mean, label(main.baseline)) + scale.within
     # One domain says nothing of others: it has no interval and no test.
-    if math.isnan(d.p):
-        return f"{start}."
-    p, holm = (d.p_lower, test.holm_lower) if d.mean < 0 else (d.p, test.holm)
-    corrected = f", {p_value(holm)} after Holm over {test.family} heads" if test.family > 1 else ""
+    if d.n == 1:
+        return f"{label(head)} is {far} on the only domain."
+    start = f"{label(head)} is {far} on average over {d.n} domains"
     interval = f"90 % interval {scale.interval(d.low, d.high)}"
-    return f"{start} ({interval}; one-sided p {p_value(p)}{corrected}): {_evidence(test)}."
+    if d.n < ENOUGH:
+        return f"{start} ({interval}): too few domains to tell that from chance."
+    p = test.lower if d.mean < 0 else test.higher
+    tested = f"one-sided sign-flip p {p_value(p)}{_corrected(test)}"
+    return f"{start} ({interval}; {tested}): {_evidence(test)}."
 
 
 def _evidence(test: PairedTest) -> str:
     """What a difference is worth, by the same standard either way."""
-    for p, side in ((test.holm, "higher"), (test.holm_lower, "lower")):
+    for p, side in ((test.higher, "higher"), (test.lower, "lower")):
         if p < EVIDENCE:
             return f"evidence that it is {side}"
         if p < WEAK_EVIDENCE:
@@ -250,7 +284,9 @@ def _worst(main: MainStudy, scale: Scale, label: Naming) -> Iterator[str]:
     if len(means) < 2 or len(main.grid.domains) < 2:
         return
     best = max(means, key=lambda h: means[h])
-    text = f"On the worst domain {label(best)} scores highest, {scale.prose(means[best])}"
+    all_heads = len(main.competitors) == len(main.grid.lines)
+    text = "" if all_heads else "Of the heads that saw nothing of the held-out domain, "
+    text += f"{label(best)} scores highest on the worst domain, {scale.prose(means[best])}"
     if best != main.baseline and main.baseline in means:
         text += f" against {scale.prose(means[main.baseline])} for {label(main.baseline)}"
     yield text + "."
@@ -258,15 +294,23 @@ def _worst(main: MainStudy, scale: Scale, label: Naming) -> Iterator[str]:
 
 def _rows(main: MainStudy, label: Naming) -> Iterator[str]:
     """What the test rows of the only trial say of the best head and the baseline."""
+    if len(main.grid.trials) > 1:
+        return
+    comparison = main.comparison
+    if comparison.grouped:
+        yield "Rows of one group are not independent, so heads are not compared row by row."
     best = main.grid.best(main.competitors)
     head = DARE if best == main.baseline else best
-    if len(main.grid.trials) > 1 or head is None or head not in main.comparison.all_rows:
+    if head is None or head not in comparison.all_rows:
         return
-    test = main.comparison.all_rows[head].test
+    test = comparison.all_rows[head].test
+    heads = len(comparison.all_rows)
+    holm = p_value(comparison.all_rows[head].holm)
+    corrected = f", corrected by Holm for {heads} heads" if heads > 1 else ""
     yield (
         f"Of the {counted(test.n, 'test row')} of the only trial, {label(head)} alone is right on "
-        f"{test.only_a:,} and {label(main.baseline)} alone on {test.only_b:,} "
-        f"(McNemar, two-sided p {p_value(test.p)})."
+        f"{test.only_a:,} and {label(main.baseline)} alone on {test.only_b:,} (McNemar, two-sided "
+        f"p {holm}{corrected}); that is about more rows of these domains, not about another domain."
     )
 
 

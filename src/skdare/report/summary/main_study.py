@@ -16,7 +16,9 @@ from skdare.report.summary.statistics import (
     Marks,
     McNemar,
     PairedDifference,
+    differences,
     holm,
+    joint_sign_flip,
     mark_best,
     mcnemar,
     paired_difference,
@@ -27,17 +29,24 @@ BASELINE = "erm"
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A head minus the baseline, and its p-values after Holm's correction over its family.
+    """A head minus the baseline, and its p-values corrected for the number of heads.
 
-    Heads that saw nothing of the held-out domain are one family, the others another; ``family``
-    is the number of heads in it.
+    Parameters
+    ----------
+    difference : PairedDifference
+    holm : float
+        p of the t-test after Holm's correction.
+    higher, lower : float
+        p of the sign-flip test that the head is higher, or lower, with all heads flipped together.
+    heads : int
+        How many heads are held against the baseline.
     """
 
     difference: PairedDifference
     holm: float
-    holm_lower: float
-    holm_sign_flip: float
-    family: int
+    higher: float
+    lower: float
+    heads: int
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,8 @@ class HeadTests:
         The test rows of that trial are the units.
     all_rows : mapping from head to RowTest
         The same over the rows of all domains.
+    grouped : bool
+        Whether rows come in groups. They are no units of a test then, and there is none by rows.
     """
 
     by_domain: Mapping[str, Mapping[str, PairedTest]]
@@ -71,6 +82,7 @@ class HeadTests:
     trial: int
     rows_by_domain: Mapping[str, Mapping[str, RowTest]]
     all_rows: Mapping[str, RowTest]
+    grouped: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +137,7 @@ def main_study(records: Sequence[Record]) -> MainStudy:
         uses,
         baseline,
         {d: _marks({h: grid.at(h, d) for h in heads}, baseline) for d in grid.domains},
-        _comparison(grid, baseline, records, uses),
+        _comparison(grid, baseline, records),
         reserved if np.isfinite(reserved.S).any() else None,
         rmse if np.isfinite(rmse.S).any() else None,
         _further(records, grid),
@@ -167,53 +179,57 @@ def _marks(scores: Mapping[str, np.ndarray], baseline: str) -> Marks:
 Pair = tuple[np.ndarray, np.ndarray]
 
 
-def _comparison(
-    grid: Grid, baseline: str, records: Sequence[Record], uses: Mapping[str, str]
-) -> HeadTests:
+def _comparison(grid: Grid, baseline: str, records: Sequence[Record]) -> HeadTests:
     """Every other head against the baseline: by trials, by domains, and by rows."""
     others = [head for head in grid.lines if head != baseline]
     by_domain = {
-        d: _paired_tests({h: (grid.at(h, d), grid.at(baseline, d)) for h in others}, uses)
+        d: _paired_tests({h: (grid.at(h, d), grid.at(baseline, d)) for h in others})
         for d in grid.domains
     }
-    across = _paired_tests({h: _domain_means(grid, h, baseline) for h in others}, uses)
+    across = _paired_tests({h: _domain_means(grid, h, baseline) for h in others})
     trial = grid.trials[0]
-    correct = {(r.head, r.held_out): r.correct() for r in records if r.trial == trial and r.ok}
+    grouped = any("n_groups" in r.values for r in records)
+    rows = [r for r in records if r.trial == trial and r.ok and not grouped]
+    correct = {(r.head, r.held_out): r.correct() for r in rows}
     pairs = {
         d: {h: _same_rows(correct.get((h, d)), correct.get((baseline, d))) for h in others}
         for d in grid.domains
     }
-    rows = {d: _row_tests({h: [p] for h, p in pairs[d].items() if p}) for d in pairs}
+    by_rows = {d: _row_tests({h: [p] for h, p in pairs[d].items() if p}) for d in pairs}
     all_rows = _row_tests({h: [p for by in pairs.values() if (p := by[h])] for h in others})
-    return HeadTests(by_domain, across, trial, rows, all_rows)
+    return HeadTests(by_domain, across, trial, by_rows, all_rows, grouped)
 
 
 def _domain_means(grid: Grid, head: str, baseline: str) -> Pair:
-    """Mean on each domain over the trials that both have, where there are any."""
+    """Mean on each domain over the trials that both have; NaN where there are none."""
     a = grid.of(head)
     b = grid.of(baseline)
     both = np.isfinite(a) & np.isfinite(b)
-    shared = both.any(axis=1)
-    n = both.sum(axis=1)[shared]
-    means = [np.where(both, S, 0.0).sum(axis=1)[shared] / n for S in (a, b)]
+    n = np.where(both.any(axis=1), both.sum(axis=1), np.nan)
+    means = [np.where(both, S, 0.0).sum(axis=1) / n for S in (a, b)]
     return means[0], means[1]
 
 
-def _paired_tests(pairs: Mapping[str, Pair], uses: Mapping[str, str]) -> dict[str, PairedTest]:
-    differences = {}
+def _paired_tests(pairs: Mapping[str, Pair]) -> dict[str, PairedTest]:
+    """Each head's scores and the baseline's, pair by pair; pairs that lack one are left out."""
+    paired: dict[str, PairedDifference] = {}
+    rows = []
     for head, (a, b) in pairs.items():
         both = np.isfinite(a) & np.isfinite(b)
         if both.any():
-            differences[head] = paired_difference(a[both], b[both])
-    tests: dict[str, PairedTest] = {}
-    for saw_nothing in (True, False):
-        family = {h: d for h, d in differences.items() if (uses[h] == NOTHING) == saw_nothing}
-        p = holm({head: d.p for head, d in family.items()})
-        lower = holm({head: d.p_lower for head, d in family.items()})
-        flip = holm({head: d.sign_flip.p for head, d in family.items()})
-        for head, d in family.items():
-            tests[head] = PairedTest(d, p[head], lower[head], flip[head], len(family))
-    return {head: tests[head] for head in differences}
+            paired[head] = paired_difference(a[both], b[both])
+            row = np.full(len(a), np.nan)
+            row[both] = differences(a[both], b[both])
+            rows.append(row)
+    if not paired:
+        return {}
+    D = np.stack(rows)
+    p = holm({head: d.p for head, d in paired.items()})
+    corrected = zip(paired.items(), joint_sign_flip(D), joint_sign_flip(-D), strict=True)
+    return {
+        head: PairedTest(d, p[head], float(higher), float(lower), len(paired))
+        for (head, d), higher, lower in corrected
+    }
 
 
 def _same_rows(a: np.ndarray | None, b: np.ndarray | None) -> Pair | None:

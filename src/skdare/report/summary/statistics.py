@@ -6,7 +6,7 @@ is one-sided: a small p says that the mean of a, or of d, is the higher.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,13 +72,25 @@ def prediction_interval(values: ArrayLike, level: float = 0.8) -> Interval:
     return Interval(float(x.mean()), factor * _standard_error(x) * float(len(x) + 1) ** 0.5)
 
 
+def differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """a - b, in which what is zero or constant up to rounding is exactly so."""
+    x = _trials("a", a)
+    y = _trials("b", b)
+    if len(x) != len(y):
+        raise ValueError(f"a has {len(x)} values but b has {len(y)}; pair them trial by trial")
+    noise = ROUNDING * float(max(np.abs(x).max(), np.abs(y).max()))
+    d = x - y
+    d = np.full_like(d, d[0]) if np.ptp(d) <= noise else d
+    return np.where(np.abs(d) <= noise, 0.0, d)
+
+
 def paired_t(a: ArrayLike, b: ArrayLike) -> float:
     """One-sided p-value that the mean of a is above that of b, by Student's t on a - b.
 
     One pair gives NaN. Differences that are all equal, up to rounding, have no variance to
     weigh them by: the sign-flip test, which needs none, stands in.
     """
-    d = _differences(a, b)
+    d = differences(a, b)
     if len(d) < 2:
         return np.nan
     if np.ptp(d) == 0:
@@ -108,24 +120,58 @@ def sign_flip(differences: ArrayLike, *, n_draws: int = 100_000, seed: int = 0) 
     >>> sign_flip([2.8, 1.1, 3.4])
     SignFlip(p=0.125, smallest=0.125, n=3, exact=True)
     """
-    check_count("n_draws", n_draws, 1)
     d = _trials("differences", differences)
+    p = joint_sign_flip(d[None], n_draws=n_draws, seed=seed)
     n = len(d)
-    tie = ROUNDING * float(np.abs(d).sum())
-    # Flipping a set of trials lowers the sum by twice their own sum: the sum stays at or above
-    # the observed one exactly where the flipped trials add up to zero or less.
-    if n <= ENUMERATED:
-        flipped = np.zeros(1)
-        for x in d:
-            flipped = np.concatenate([flipped, flipped + x])
-        return SignFlip(float(np.mean(flipped <= tie)), 0.5**n, n, True)
+    exact = n <= ENUMERATED
+    return SignFlip(float(p[0]), 0.5**n if exact else 1 / (n_draws + 1), n, exact)
+
+
+def joint_sign_flip(differences: ArrayLike, *, n_draws: int = 100_000, seed: int = 0) -> np.ndarray:
+    """Sign-flip p-value of each of m rows of differences, corrected for picking the best of them.
+
+    A sign vector flips all m rows at once, so what they share stays shared. The p-value
+    of a row is the share of vectors under which the highest of all rows, each divided by its own
+    size, is at least what that row is unflipped. So if the signs of the columns are chance, some
+    row falls below α with probability α at most, and the smallest p is 1/2ⁿ however many rows
+    there are; Holm's correction would need a p m times as small. NaN stands for a difference that
+    a row lacks. One row gives `sign_flip`.
+
+    Examples
+    --------
+    >>> from skdare.report.summary.statistics import joint_sign_flip
+    >>> joint_sign_flip([[2.8, 1.1, 3.4], [1.0, -2.0, 0.5]])
+    array([0.125, 0.875])
+    """
+    check_count("n_draws", n_draws, 1)
+    D = np.nan_to_num(np.asarray(differences, dtype=np.float64))
+    n = D.shape[1]
+    # Divided by its size, a row's sum is an increasing function of its t: heads that vary much
+    # do not drown those that vary little.
+    size = np.sqrt(np.sum(D**2, axis=1, keepdims=True))
+    D = np.divide(D, size, out=np.zeros_like(D), where=size > 0)
+    # Flipping a set of trials lowers a row's sum by twice their own sum.
+    observed = D.sum(axis=1)
+    tie = ROUNDING * n
+    count = np.zeros(len(D))
+    drawn = n > ENUMERATED
+    for flips in _drawn_flips(n, n_draws, seed) if drawn else [_all_flips(n)]:
+        highest = np.max(observed - 2 * (flips @ D.T), axis=1)
+        count += np.count_nonzero(highest[:, None] >= observed - tie, axis=0)
+    return (count + 1) / (n_draws + 1) if drawn else count / 2**n
+
+
+def _all_flips(n: int) -> np.ndarray:
+    """Every set of n trials, one in each row."""
+    return (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+
+
+def _drawn_flips(n: int, n_draws: int, seed: int) -> Iterator[np.ndarray]:
+    """Sets of n trials at random, some at a time."""
     rng = np.random.default_rng(seed)
     block = max(1, 2**22 // n)
-    count = 0
     for start in range(0, n_draws, block):
-        flips = rng.integers(0, 2, size=(min(block, n_draws - start), n), dtype=np.int8)
-        count += int(np.count_nonzero(flips @ d <= tie))
-    return SignFlip((count + 1) / (n_draws + 1), 1 / (n_draws + 1), n, False)
+        yield rng.integers(0, 2, size=(min(block, n_draws - start), n), dtype=np.int8)
 
 
 def holm(p: Mapping[str, float]) -> dict[str, float]:
@@ -149,27 +195,25 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Mean of a - b with its t interval, and what tests make of "a is higher" (or lower)."""
+    """Mean of a - b with its t interval, and what tests make of "a is higher"."""
 
     mean: float
     low: float
     high: float
     p: float
-    p_lower: float
     sign_flip: SignFlip
     n: int
 
 
 def paired_difference(a: ArrayLike, b: ArrayLike, level: float = 0.9) -> PairedDifference:
     """Mean of a - b over n trials, its t interval, and one-sided paired t and sign-flip tests."""
-    d = _differences(a, b)
+    d = differences(a, b)
     t = t_interval(d, level)
     return PairedDifference(
         mean=t.mean,
         low=t.low,
         high=t.high,
         p=paired_t(a, b),
-        p_lower=paired_t(b, a),
         sign_flip=sign_flip(d),
         n=len(d),
     )
@@ -239,18 +283,6 @@ def mark_best(scores: Mapping[str, ArrayLike], baseline: str, level: float = 0.1
 def _standard_error(x: np.ndarray) -> float:
     """σ̂/√n, NaN for one value."""
     return float(x.std(ddof=1)) / len(x) ** 0.5 if len(x) > 1 else np.nan
-
-
-def _differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """a - b, in which what is zero or constant up to rounding is exactly so."""
-    x = _trials("a", a)
-    y = _trials("b", b)
-    if len(x) != len(y):
-        raise ValueError(f"a has {len(x)} values but b has {len(y)}; pair them trial by trial")
-    noise = ROUNDING * float(max(np.abs(x).max(), np.abs(y).max()))
-    d = x - y
-    d = np.full_like(d, d[0]) if np.ptp(d) <= noise else d
-    return np.where(np.abs(d) <= noise, 0.0, d)
 
 
 def _trials(name: str, values: ArrayLike) -> np.ndarray:
