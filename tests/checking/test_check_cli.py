@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from command_line import run, run_json, run_ok
 from skdare import load
-from skdare.datasets import make_latent_domains
+from skdare.datasets import DomainData, make_latent_domains, write
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +70,7 @@ def test_rows_without_a_label_are_dropped_when_asked(tables, tmp_path):
     assert "7 rows without a label" in run_ok("check", path, "--target", "gas").stdout
     dropped = run_ok("check", path, "--target", "gas", "--drop-missing")
     assert dropped.stdout.startswith("233 rows")
-    assert "7 of 240 rows have no label or no domain, and are left out" in dropped.stderr
+    assert "note: 7 rows without a label, of 240, left out" in dropped.stderr
     options = ["--head", "erm", "--out", tmp_path / "h.safetensors", "--drop-missing"]
     fitted = run_json("fit", path, "--target", "gas", *options)
     assert fitted["rows"] == 233
@@ -122,10 +125,10 @@ def test_a_cell_that_is_not_a_number_is_located_by_line_and_column(tmp_path):
     rows = [f"{i},{0.5 * i},{i % 2},{'ab'[i // 20]}" for i in range(40)]
     rows[17] = rows[17].replace("17", "l7", 1)
     path.write_text("\n".join(["age,b,y,site", *rows]))
-    assert "(line 19) has 'l7'" in run_ok("check", path).stderr
+    assert "for line 19 has 'l7'" in run_ok("check", path).stderr
     refused = run("check", path, "--feature-key", "age,b")
     assert refused.exit_code == 2
-    assert "(line 19) has 'l7'" in refused.stderr
+    assert "for line 19 has 'l7'" in refused.stderr
 
 
 def test_features_without_a_target_are_looked_at_all_the_same(tmp_path):
@@ -153,3 +156,45 @@ def test_a_store_on_disk_is_checked_and_standardised_as_a_file_is(tables, tmp_pa
     assert "very different scales" in run_ok("check", store).stdout
     result = run_ok("fit", store, "--head", "erm", "--out", tmp_path / "h.safetensors")
     assert "features are standardised" in result.stderr
+
+
+def test_a_finding_names_the_line_of_a_file_and_the_row_of_an_array(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    X[13, 1] = 1e6
+    domains = np.repeat(["a", "b"], 30)
+    write(tmp_path / "t.csv", DomainData(X, np.arange(60) % 2, domains))
+    write(tmp_path / "t.npz", DomainData(X, np.arange(60) % 2, domains))
+    assert "first of all line 15 by" in run_ok("check", tmp_path / "t.csv").stdout
+    assert "row 13 (counted from 0) by" in " ".join(
+        run_ok("check", tmp_path / "t.npz").stdout.split()
+    )
+    findings = run_json("check", tmp_path / "t.csv")["findings"]
+    assert [each["rows"] for each in findings if each["name"] == "outlier"] == [[13]]
+
+
+def test_the_check_that_a_fit_hints_at_works_when_pasted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    values = enumerate(rng.normal(size=(60, 2)).tolist())
+    lines = [f"{a},{b},{i},{i % 2},{'xy'[i // 30]}" for i, (a, b) in values]
+    Path("my rows.csv").write_text("\n".join(["a,b,number,is it,the place", *lines]))
+    named = ("--target", "is it", "--domains", "the place")
+    fitted = run_ok("fit", "my rows.csv", *named, "--head", "erm", "--out", "h.safetensors")
+    hint = re.search(r"`(skdare check [^`]*)` lists all", fitted.stderr)
+    assert hint is not None
+    command = shlex.split(hint[1])
+    assert command[2:] == ["my rows.csv", *named]
+    assert "column 'number' counts rows" in run_ok(*command[1:]).stdout
+    assert "--feature-key" in fitted.stderr
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [("3,4,0", "line 4 of .* has 3 cells"), ('3,4,0,"b', "as CSV from line 4 on")],
+)
+def test_a_file_that_ends_within_a_line_names_it(tmp_path, last, message):
+    (tmp_path / "t.csv").write_text(f"a,b,y,site\n1,2,0,a\n2,3,1,b\n{last}")
+    refused = run("check", tmp_path / "t.csv")
+    assert refused.exit_code == 2
+    assert re.search(message, refused.stderr)

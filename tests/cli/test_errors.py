@@ -59,6 +59,32 @@ def shown(command: str, error: Exception, capsys) -> str:
         ),
         ("inspect", InputError("l2 is -1", argument="l2"), "error: l2 is -1\n"),
         (
+            "adapt",
+            InputError("nothing learnt", "fit with strategies=('erm', 'raw'), or adjust=True"),
+            "error: nothing learnt\n\n"
+            "hint: fit with --set strategies=erm,raw, or --set adjust=True\n",
+        ),
+        (
+            "bench",
+            ValueError("a has 1 row; set shrinkage=1.0"),
+            "error: a has 1 row\n\nhint: give --set HEAD.shrinkage=1.0\n",
+        ),
+        (
+            "fit",
+            ValueError("X has NaN; fill them with SimpleImputer() in a Pipeline, or drop them"),
+            "error: X has NaN\n\nhint: fill them with --impute median, or drop them\n",
+        ),
+        (
+            "fit",
+            InputError("scoring='roc_auc' fails", "choose another", argument="scoring"),
+            "error: --metric 'roc_auc' fails\n\nhint: choose another\n",
+        ),
+        (
+            "extract",
+            ValueError("no label in 3 rows; leave those rows out with missing='drop'"),
+            "error: no label in 3 rows\n\nhint: leave those rows out of the file\n",
+        ),
+        (
             "bench",
             ValueError("domains=a.npz is not there; it has split=''"),
             "error: domains=a.npz is not there\n\nhint: it has --split ''\n",

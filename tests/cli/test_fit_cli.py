@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.metrics import roc_auc_score
 
 import skdare
 from command_line import run, run_json, run_ok
@@ -92,6 +93,44 @@ def test_held_out_domains_are_left_out_and_scored(data):
     text = run_ok("fit", *NAMED, *options, "--standardize").stdout
     assert "held out  west (60 rows): accuracy" in text
     assert ", adapted to its rows" in text
+
+
+@pytest.mark.parametrize("head", ["erm", "dare-cv"])
+def test_held_out_domains_are_scored_by_the_metric_asked_for(data, head):
+    options = ("--head", head, "--held-out", "west", "--metric", "roc_auc", "--quiet")
+    (row,) = run_json("fit", *NAMED, *options)["held_out"]
+    model = skdare.load("head.safetensors")
+    new = data.domains == "west"
+    expected = roc_auc_score(data.y[new] == "well", model.predict_proba(data.X[new])[:, 1])
+    assert row["metric"] == "roc_auc"
+    assert row["score"] == pytest.approx(expected)
+    assert "west (60 rows): ROC AUC 0." in run_ok("fit", *NAMED, *options).stdout
+
+
+def test_a_metric_of_a_head_that_does_not_choose_needs_domains_to_score(data):
+    refused = run("fit", *NAMED, "--head", "erm", "--metric", "roc_auc")
+    assert refused.exit_code == 2
+    assert "give --head dare-cv, or --held-out" in refused.stderr
+
+
+def test_groups_that_are_held_out_are_not_trained_on_by_any_head(data):
+    person = np.arange(len(data.y)) % 60
+    person[data.domains == "east"] += 1000
+    np.savez("g.npz", X=data.X, y=data.y, domain=data.domains, person=person)
+    options = ("--head", "erm", "--groups", "person", "--quiet")
+    assert run_json("fit", "g.npz", *options, "--held-out", "west")["rows"] == 60
+    refused = run("fit", "g.npz", *options)
+    assert refused.exit_code == 2
+    assert "--head erm leaves none out" in refused.stderr
+
+
+def test_quiet_prints_results_and_errors_only(data):
+    text = [line + ",x" for line in Path("rows.csv").read_text().splitlines()]
+    Path("rows.csv").write_text("\n".join(text))  # a column of text, which is left out
+    for command in (["fit", *NAMED, "--head", "erm"], ["bench", *NAMED, "--heads", "erm"]):
+        options = [] if command[0] == "fit" else ["--trials", "1", "--with", "none"]
+        assert "left out of the features" in run_ok(*command, *options).stderr
+        assert run_ok(*command, *options, "--quiet").stderr == ""
 
 
 @pytest.mark.parametrize(

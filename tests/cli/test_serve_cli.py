@@ -679,7 +679,10 @@ MISTAKES = [
     (["predict", "head.safetensors", "empty.csv"], "has no rows"),
     (["predict", "head.safetensors", "empty.npy"], "has no features"),
     (["predict", "head.safetensors", "empty.npz"], "has no features"),
-    (["predict", "head.safetensors", "holes.npy"], "row 3 of holes.npy has no value for 'f2'"),
+    (
+        ["predict", "head.safetensors", "holes.npy"],
+        "row 3 (counted from 0) of holes.npy has no value",
+    ),
     (["predict", "head.safetensors", "infinite.npy"], "has infinity in row 1"),
     (["predict", "head.safetensors", "ward7.npz", "--out", "p.xls"], "cannot write to p.xls"),
     (["predict", "head.safetensors", "ward7.npz", "--out", "absent/p.csv"], "cannot be written"),

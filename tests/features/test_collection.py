@@ -399,19 +399,23 @@ def test_a_table_of_images_and_texts_takes_the_kind_asked_for(tmp_path):
         (
             "text,label,domain\na,b,c\nd,,f\n",
             {},
-            r"'label' in .* in 1 of 2 rows, the first '' in row 1",
+            r"'label' in .* in 1 of 2 rows, the first '' in line 3",
         ),
-        ("text,label,domain\na,b,NA\n", {}, r"'domain' in .* has no usable value .* 'NA' in row 0"),
+        (
+            "text,label,domain\na,b,NA\n",
+            {},
+            r"'domain' in .* no usable value .* 'NA' in line 2",
+        ),
         ("text,label,domain\n ,b,c\n", {}, r"'text' in .* has no usable value"),
         ("path,label,domain\n,b,c\n", {}, r"'path' in .* has no usable value"),
-        ("text,label,domain\na,b\n", {}, r"row 0 of .* has 2 cells, but the header has 3"),
+        ("text,label,domain\na,b\n", {}, r"line 2 of .* has 2 cells, but the header has 3"),
         ("text,label,text\na,b,c\n", {}, r"2 columns called 'text'"),
         ("text,label,domain\n", {}, r"a\.csv has no rows"),
         ("", {}, r"a\.csv is empty; a header and rows are needed"),
         (
             "path,label,domain\nhere.png,b,c\ngone.png,b,c\n.,b,c\n",
             {},
-            r"2 of 3 images in .*a\.csv do not exist, the first gone\.png in row 1, looked for in",
+            r"2 of 3 images in .*a\.csv do not exist, the first gone\.png in line 3, looked for in",
         ),
         (
             "path,label,domain\nhere.png,b,c\nhere.png,b,d\n",

@@ -92,7 +92,7 @@ def test_classes_of_skada_may_be_floats_that_are_whole():
     ("y", "said"),
     [
         ([0.5, 1.0, 0.0, 1.0], "y has dtype float64"),
-        ([0, 1, 2, 0], "y has code 2 in row 2, but only 2 names"),
+        ([0, 1, 2, 0], r"y has code 2 in row 2 \(counted from 0\), but only 2 names"),
         (["a", "b", "a", "b"], "y has dtype"),
     ],
 )

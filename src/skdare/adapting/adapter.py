@@ -113,8 +113,8 @@ class Adapter:
         self._declined = fit.declined
         if force and self._declined is not None:
             raise InputError(
-                f"force is True, and this head has learnt no way of adapting. {self._declined}",
-                "fit with strategies that all adapt, such as ('standardize',)",
+                f"force is set, and this head has learnt no way of adapting. {self._declined}",
+                "fit with strategies=('standardize',), which always adapts",
                 argument="force",
             )
         self._force = bool(force)
@@ -175,8 +175,8 @@ class Adapter:
             )
         if self._declined is not None:
             warn(
-                f"adapting changed nothing. {self._declined} To adapt all the same, fit with "
-                "strategies=('standardize',)"
+                f"adapting changed nothing. {self._declined.rstrip('.')}; to adapt all the same, "
+                "fit with strategies=('standardize',)"
             )
             return self._head_as_it_is(self._declined)
         moments = self._stream.moments()
@@ -302,6 +302,6 @@ def check_adaptable(head: Any) -> None:
     fit = domain_fit_of(head)
     if fit.adaptation is None and fit.declined is None:
         raise ValueError(
-            f"this {type(head).__name__} cannot adapt: it was fitted with adaptation=None or "
-            "adjust=False; set adaptation='centered' or 'raw' and fit again"
+            f"this {type(head).__name__} cannot adapt, as it was fitted without a way of adapting; "
+            "set adaptation='centered' or 'raw' and fit again"
         )

@@ -33,7 +33,7 @@ def domain_findings(rows: RowLabels, features: int) -> Iterator[DataFinding]:
             "one domain",
             "problem",
             f"all rows are of domain {str(labels[0])!r}, so nothing tells what a new one is like",
-            "name another column with --domains, or fit --head erm",
+            "name another column with domains=, or fit ERM, which needs none",
             domains=(str(labels[0]),),
         )
     if rows.task == "classification":
@@ -47,7 +47,7 @@ def domain_findings(rows: RowLabels, features: int) -> Iterator[DataFinding]:
             "caution",
             f"{domains_of(names)} {'has' if len(names) == 1 else 'have'} fewer than {_FEW_ROWS} "
             f"rows (the smallest has {rows.counts.min()})",
-            f"leave such domains out with --min-rows {_FEW_ROWS}, or merge them",
+            f"leave such domains out with min_rows={_FEW_ROWS}, or merge them",
             domains=names,
         )
     elif small.all():
@@ -57,7 +57,7 @@ def domain_findings(rows: RowLabels, features: int) -> Iterator[DataFinding]:
             f"all {len(labels)} domains have fewer than {_FEW_ROWS} rows"
             if len(labels) > 1
             else f"there are fewer than {_FEW_ROWS} rows",
-            "merge domains into larger ones, or name another column with --domains",
+            "merge domains into larger ones, or name another column with domains=",
             domains=tuple(labels.tolist()),
         )
     wide = (rows.counts < features) & ~small
@@ -82,7 +82,7 @@ def _classes(rows: RowLabels, labels: np.ndarray) -> Iterator[DataFinding]:
             "one class",
             "problem",
             f"all rows are of class {str(classes[0])!r}",
-            "a classifier needs two; name another column with --target",
+            "a classifier needs two; name another column with target=",
         )
     if k == 1 or len(labels) == 1:
         return
@@ -94,7 +94,7 @@ def _classes(rows: RowLabels, labels: np.ndarray) -> Iterator[DataFinding]:
             "own class",
             "problem",
             "every domain has one class only, so that classes cannot be told from domains",
-            "name another column with --domains, or add rows of other classes to the domains",
+            "name another column with domains=, or add rows of other classes to the domains",
             domains=tuple(labels.tolist()),
         )
         return
@@ -120,8 +120,8 @@ def _lacking(counts: np.ndarray, classes: np.ndarray, labels: np.ndarray) -> Ite
         "missing class",
         "caution",
         example,
-        "adapting takes a domain to have the usual classes, and may lose here: see with skdare "
-        "bench",
+        "adapting takes a domain to have the usual classes, and may lose here: see with "
+        "skdare.compare",
         domains=domains,
     )
 
@@ -148,7 +148,7 @@ def _shares(counts: np.ndarray, classes: np.ndarray, labels: np.ndarray) -> Iter
         f"class shares differ between domains: class {str(classes[widest])!r} is "
         f"{percentage(shares[low, widest])} of {str(names[low])!r} and "
         f"{percentage(shares[high, widest])} of {str(names[high])!r}",
-        "adapting may lose there; compare heads with and without new rows in skdare bench",
+        "adapting may lose there; compare heads that adapt and others with skdare.compare",
         domains=tuple(names[far].tolist()),
     )
 
@@ -169,6 +169,5 @@ def _groups(rows: RowLabels) -> Iterator[DataFinding]:
             "caution",
             f"{shared:,} of {counted(len(groups), 'group')} {have} rows in several domains, and a "
             "head that has seen a group elsewhere scores too well on it",
-            "give --groups to skdare fit and bench, in Python groups=, and no group is on both "
-            "sides",
+            "name their column with groups=, and no group is on both sides",
         )

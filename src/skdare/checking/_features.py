@@ -29,7 +29,11 @@ _ALIKE = 0.05
 # Share of the target's variance that a feature alone explains, from where on it is a leak.
 _LEAK_OF_NUMBERS = 0.998
 _LEAK_OF_CLASSES = 0.98
-_LEAVE_OUT = "leave it out: choose features with --feature-key, or drop the column"
+_NOT_A_VALUE = (
+    "if it stands for a missing value, put NaN or nothing in its place, and fill that with "
+    "preparation=SimpleImputer()"
+)
+_LEAVE_OUT = "leave it out: choose columns with features=, or drop it"
 
 
 def feature_findings(rows: LabelledRows) -> Iterator[DataFinding]:
@@ -66,8 +70,7 @@ def _scales(rows: LabelledRows) -> Iterator[DataFinding]:
         f"features have very different scales: the standard deviation of {largest!r} is "
         f"{significant(rows.scales[apart.largest])}, that of {usual!r}, the median one, "
         f"{significant(rows.scales[apart.median])}",
-        "standardise them: skdare fit, bench and diagnose do so by default, in Python set "
-        "standardize=True",
+        "set standardize=True (the command line does so by default)",
         (largest, usual),
     )
 
@@ -143,7 +146,7 @@ def _leaks(rows: LabelledRows, unusable: np.ndarray) -> Iterator[DataFinding]:
             "problem",
             f"{columns_of(names)} alone {'tells' if one else 'tell'} {target}",
             f"if {'it was' if one else 'they were'} made from the target, leave "
-            f"{'it' if one else 'them'} out: choose features with --feature-key",
+            f"{'it' if one else 'them'} out: choose columns with features=",
             names,
         )
 
@@ -198,7 +201,7 @@ def _codes_of_missing(rows: LabelledRows, other: np.ndarray) -> Iterator[DataFin
             "huge value",
             "problem",
             f"column {name!r} reaches {reach:.0e}, which is hardly a measurement",
-            "if it stands for a missing value, leave those cells empty and give --impute median",
+            _NOT_A_VALUE,
             (name,),
         )
     candidates = (np.isin(low, _CODES) | np.isin(high, _CODES)) & ~other
@@ -217,8 +220,7 @@ def _codes_of_missing(rows: LabelledRows, other: np.ndarray) -> Iterator[DataFin
                 "problem",
                 f"column {name!r} is {significant(code)} in {counted(int(codes.sum()), 'row')}, "
                 "far from its other values",
-                "if it stands for a missing value, leave those cells empty and give --impute "
-                "median",
+                _NOT_A_VALUE,
                 (name,),
             )
 
@@ -240,8 +242,7 @@ def _missing(rows: LabelledRows) -> Iterator[DataFinding]:
             "caution",
             f"{columns_of(names)} {'is' if len(names) == 1 else 'are'} missing in "
             f"{'' if len(names) == 1 else 'up to '}{percentage(worst)} of the rows",
-            "leave out with --feature-key what is hardly ever known; --impute median fills the "
-            "rest",
+            "choose columns with features=, and fill the rest with preparation=SimpleImputer()",
             names,
         )
     if in_domains.any():
@@ -252,8 +253,8 @@ def _missing(rows: LabelledRows) -> Iterator[DataFinding]:
             "caution",
             f"{columns_of(names)} {'has' if len(names) == 1 else 'have'} no value at all in "
             f"{domains_of(domains)}",
-            "leave out with --feature-key what some domains do not measure: filled in, it names "
-            "the domain",
+            "leave out what some domains do not measure, by choosing columns with features=: "
+            "filled in, it names the domain",
             names,
             tuple(domains),
         )
@@ -264,6 +265,6 @@ def _missing(rows: LabelledRows) -> Iterator[DataFinding]:
             "missing",
             "note",
             f"missing values in {counted(len(names), 'feature')}: {some(names)}",
-            "fill them with --impute median, in Python preparation=SimpleImputer()",
+            "fill them with preparation=SimpleImputer()",
             names,
         )

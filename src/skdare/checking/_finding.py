@@ -30,6 +30,8 @@ class DataFinding:
         All features that it is about.
     domains : tuple of str
         All domains that it is about.
+    rows : tuple of int
+        Rows that the text names, counted from 0.
     """
 
     name: str
@@ -38,6 +40,7 @@ class DataFinding:
     remedy: str
     columns: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
+    rows: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Fields of the finding, ready for JSON."""

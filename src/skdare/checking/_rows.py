@@ -9,6 +9,7 @@ import numpy as np
 from skdare._safe_text import counted
 from skdare.checking._finding import DataFinding, percentage, significant
 from skdare.checking._table import LabelledRows, scale_range
+from skdare.datasets._contents import numbered_row
 
 # Two rows own a domain's moments if they hold this share of its variance.
 _OWNED = 0.5
@@ -35,7 +36,7 @@ def unlabelled_finding(missing_labels: int, missing_domains: int, rows: int) -> 
         "rows without label",
         "problem",
         f"{' and '.join(parts)}, of {rows:,}",
-        "leave them out with --drop-missing",
+        "leave them out with missing='drop'",
     )
 
 
@@ -79,16 +80,18 @@ def _outliers(rows: LabelledRows) -> Iterator[DataFinding]:
         return
     share, row, column, place = worst
     (name,) = rows.names([column])
+    number = int(rows.numbers[parts.order[row]])
     more = f"; so in {counted(len(domains) - 1, 'other domain')}" if len(domains) > 1 else ""
     yield DataFinding(
         "outlier",
         "problem" if share > _WHOLLY_OWNED else "caution",
         f"two rows hold {percentage(share)} of the variance of domain "
-        f"{str(parts.labels[place])!r}, first of all row {rows.numbers[parts.order[row]]} by "
+        f"{str(parts.labels[place])!r}, first of all {numbered_row(number)} by "
         f"{significant(float(parts.X[row, column]))} in column {name!r}{more}",
-        "correct or drop them, or limit all values with --clip 10 (and --standardize)",
+        "correct or drop them, or limit standardised values with clip=10",
         (name,),
         tuple(domains),
+        (number,),
     )
 
 

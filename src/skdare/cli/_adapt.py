@@ -13,7 +13,7 @@ from skdare._input_error import InputError
 from skdare._safe_text import counted
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._options import is_given
-from skdare.cli._output import JSON, as_object, say
+from skdare.cli._output import JSON, QUIET, as_object, say
 from skdare.cli._quantities import number
 from skdare.cli._saved_model import (
     SavedModel,
@@ -62,7 +62,7 @@ _STREAM = ("prior_rows", "half_life", "staleness", "min_rows", "force")
 )
 @click.option("--force", is_flag=True, help="Adapt even where the rows speak against it.")
 @JSON
-@click.option("--quiet", is_flag=True, help="No notes on stderr.")
+@QUIET
 def adapt(
     head: str,
     rows: tuple[str, ...],
@@ -96,7 +96,7 @@ def adapt(
             raise InputError(f"--out and --state are both {out}", "name two files")
         import skdare
 
-        with notes(quiet), _turn(state, quiet):
+        with notes(), _turn(state, quiet):
             resumed = state is not None and Path(state).exists()
             if resumed:
                 _check_stream(str(state))

@@ -12,7 +12,7 @@ import click
 from skdare._scale import SCALES
 from skdare.cli._errors import mistakes
 from skdare.cli._options import JOBS
-from skdare.cli._output import JSON, as_object, say, statistics
+from skdare.cli._output import JSON, QUIET, as_object, say, statistics
 from skdare.cli._progress import follow
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _SHOWN = ("erm", "dare-cv", "dare-cv-adapted")
 @click.option("--out", default="skdare-demo", show_default=True, help="Folder of the run.")
 @JOBS
 @JSON
-@click.option("--quiet", is_flag=True, help="No progress.")
+@QUIET
 def demo(trials: int, out: str, jobs: int, as_json: bool, quiet: bool) -> None:
     """Show what to expect: real data where adapting wins and where it does not, and the model.
 

@@ -155,8 +155,9 @@ def _rows(
     """Training rows, rows of the new domain, and their labels where a domain is held out."""
     missing = "drop" if options["drop_missing"] else "refuse"
     table = read_table(features, table_keys(options), missing=missing)
+    whole = not options["drop_missing"] and options["min_rows"] == 1
     table = without_small_domains(table, options["min_rows"])
-    say_findings(table, options["task"], features)
+    say_findings(table, options, features, whole=whole)
     held_out = options["held_out"]
     if held_out is None:
         return table, _unlabelled(options["new"], table, options["feature_key"]), None

@@ -25,12 +25,25 @@ _PARAMETERS = {
     "features": "feature_key",
     "id": "id_key",
     "networks": "network",
+    "scoring": "metrics",
     **{role: f"{role}_column" for role in ("image", "text", "label", "domain")},
 }
-# Arguments of heads that hints name; they go through --set.
-_OF_HEADS = ("adaptation", "adjust", "centered", "shrinkage")
-_DROPPED = "missing='drop'"
+# Arguments of heads that hints name; they go through --set of a fit.
+_OF_HEADS = (
+    *("adaptation", "adjust", "centered", "fit_intercept", "mean_penalty"),
+    *("shrinkage", "shrinkage_target", "strategies"),
+)
+# What an option does under another name in Python: the option, its words, and what to say where a
+# command does not have it.
+_IN_PYTHON = {
+    "with missing='drop'": ("drop_missing", "with --drop-missing", "of the file"),
+    "with preparation=SimpleImputer()": ("impute", "with --impute median", "before"),
+    "with SimpleImputer() in a Pipeline": ("impute", "with --impute median", "before"),
+    "with skdare.compare": (None, "with `skdare bench`", ""),
+}
 _QUOTE = "'"
+# What Python writes around and between texts, and the command line does not.
+_PUNCTUATION = r"['() ]|,(?=\))"
 
 
 def check_writable(path: str) -> None:
@@ -69,40 +82,47 @@ def _show(what: str, remedy: str) -> None:
         say("", f"hint: {remedy}", err=True)
 
 
-def in_options(what: str, remedy: str, argument: str | None = None) -> tuple[str, str]:
+def in_options(
+    what: str, remedy: str, argument: str | None = None, *, command: click.Command | None = None
+) -> tuple[str, str]:
     """A message in the words of the command line: options in the place of arguments.
 
     The argument that the message is about is replaced at the beginning of ``what`` and in the
     remedy; other arguments only in the remedy, where they are written as in Python, ``name=value``.
+    Options are those of a command, by default the one that runs; without any, nothing is changed.
     """
-    options = _options()
+    context = click.get_current_context(silent=True)
+    command = command or (None if context is None else context.command)
+    if command is None:
+        return what, remedy
+    options = _options(command)
+    for phrase, (name, words, otherwise) in _IN_PYTHON.items():
+        remedy = remedy.replace(phrase, words if name is None or name in options else otherwise)
     if argument is not None and argument in options:
         option = options[argument].opts[0]
-        what = re.sub(rf"^{argument}\b", option, what)
+        what = re.sub(rf"^{argument}\b", option, what).replace(f"{option}=", f"{option} ")
         remedy = re.sub(rf"\b{argument}\b(?!=)", option, remedy)
 
     def as_option(match: re.Match[str]) -> str:
         prefix, name, value = match.groups()
-        if match[0] == _DROPPED and "drop_missing" in options:
-            return "--drop-missing"
         if name in options:
             text = options[name].opts[0]
             if value and not options[name].is_flag:
                 text += f" {value.strip(_QUOTE) or value}"
-        elif name in _OF_HEADS and "options" in options:
-            text = f"--set {name}={value.strip(_QUOTE)}"
+        elif name in _OF_HEADS:
+            # A bench asks whose option it is.
+            owner = "HEAD." if "set" in options else ""
+            text = f"--set {owner}{name}={re.sub(_PUNCTUATION, '', value)}"
         else:
             return match[0]
         return f"give {text}" if prefix else text
 
-    return what, re.sub(r"(\bset )?\b(\w+)=('[^']*'|[\w.+-]*)", as_option, remedy)
+    return what, re.sub(r"(\bset )?\b(\w+)=('[^']*'|\([^)]*\)|[\w.+-]*)", as_option, remedy)
 
 
-def _options() -> dict[str, click.Option]:
-    """Options of the running command, by the arguments that they stand for."""
-    context = click.get_current_context(silent=True)
-    parameters = [] if context is None else context.command.params
-    options = {str(p.name): p for p in parameters if isinstance(p, click.Option)}
+def _options(command: click.Command) -> dict[str, click.Option]:
+    """Options of a command, by the arguments that they stand for."""
+    options = {str(p.name): p for p in command.params if isinstance(p, click.Option)}
     renamed = {a: options[name] for a, name in _PARAMETERS.items() if name in options}
     return {**options, **renamed}
 
@@ -123,8 +143,10 @@ def _progress_shown() -> Iterator[None]:
 
 
 @contextmanager
-def notes(quiet: bool = False) -> Iterator[None]:
-    """Warnings of the library as notes on stderr, each once."""
+def notes() -> Iterator[None]:
+    """Warnings of the library as notes on stderr, each once; none where --quiet is given."""
+    context = click.get_current_context(silent=True)
+    quiet = context is not None and context.params.get("quiet", False)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         # Commands pass arrays whose columns they have put in the order of the names.

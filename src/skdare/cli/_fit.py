@@ -14,7 +14,7 @@ from skdare.cli._bench_choices import FIT_HEADS, METRICS, TASKS
 from skdare.cli._config import CONFIG
 from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._options import CLASS_WEIGHT, names, with_options
-from skdare.cli._output import JSON, as_object, say, say_rehearsing
+from skdare.cli._output import JSON, QUIET, as_object, say, say_rehearsing
 from skdare.cli._quantities import file_size, listed, number, score_text
 from skdare.cli._saved_model import check_free
 from skdare.cli._tables import DROP_MISSING, GROUPS, WITHOUT_SPLIT
@@ -48,7 +48,7 @@ from skdare.cli._training_rows import PREPARATION, SET
     "--metric",
     "metrics",
     type=click.Choice(METRICS),
-    help="What dare-cv chooses by  [default: accuracy, or r2]",
+    help="What dare-cv chooses by, and held-out domains are scored by  [default: accuracy, or r2]",
 )
 @CLASS_WEIGHT
 @with_options([*WITHOUT_SPLIT, GROUPS, DROP_MISSING])
@@ -83,7 +83,7 @@ from skdare.cli._training_rows import PREPARATION, SET
     help="Keep what adapt and diagnose need, or predict only: a much smaller file  [default: keep]",
 )
 @JSON
-@click.option("--quiet", is_flag=True, help="No notes, no progress.")
+@QUIET
 def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **options: Any) -> None:
     """Fit a head to a table of features, and save it with its preparation.
 
@@ -117,7 +117,7 @@ def fit(features: tuple[str, ...], out: str, as_json: bool, quiet: bool, **optio
         from skdare.cli._fitting import Fitting, Room
 
         start = time.perf_counter()
-        with notes(quiet), ExitStack() as stack:
+        with notes(), ExitStack() as stack:
             fitting = Fitting.of(features, {**options, "quiet": quiet}, Room(out, stack))
             model = fitting.fit(say_rehearsing if options["rehearse"] and not quiet else _ignore)
             skdare.save(model, out, adaptable=options["adaptable"])
@@ -147,15 +147,15 @@ def _text(summary: dict[str, Any]) -> list[str]:
     if summary["preparation"]:
         lines["prepared"] = ", ".join(summary["preparation"])
     texts = [f"{name:<10}{text}" for name, text in lines.items()]
-    held_out = (_held_out_text(row, classes is not None) for row in summary["held_out"])
     if summary["expected"] is not None:
         texts.append(f"{'expect':<10}{summary['expected']['text']}")
+    held_out = map(_held_out_text, summary["held_out"])
     return [*texts, *(f"{'held out':<10}{text}" for text in held_out)]
 
 
-def _held_out_text(row: dict[str, Any], is_accuracy: bool) -> str:
+def _held_out_text(row: dict[str, Any]) -> str:
     """How good the head is on a domain that it was not fitted to."""
-    metric = "accuracy" if is_accuracy else "r2"
+    metric = row["metric"]
     text = f"{row['domain']} ({counted(row['rows'], 'row')}): {scale_of(metric).name} "
     if row["adapted"] is None:
         return text + score_text(row["score"], metric)

@@ -20,7 +20,7 @@ from skdare._validation import warn
 from skdare.arrays import RowReader, work_dtype
 from skdare.bench._feature_set import some_rows, sorted_domains, without_small_domains
 from skdare.bench._heads import HEADS
-from skdare.bench._metrics import check_metrics, scoring_of
+from skdare.bench._metrics import Predictions, check_metrics, measure, scoring_of
 from skdare.bench._preparation import Preparation, PreparationStep, Steps
 from skdare.cli._on_disk import (
     check_same_features,
@@ -61,6 +61,8 @@ class Fitting:
     rehearse : bool, optional
         Whether each domain is held out once after the fit. None: where that can be done, for
         nobody asked.
+    metric : str
+        What it is scored by.
     held_out : list of DomainData
         Domains that it is scored on, and not fitted to.
     """
@@ -69,6 +71,7 @@ class Fitting:
     head: Any
     preparation: Preparation
     rehearse: bool | None
+    metric: str
     held_out: Sequence[DomainData] = ()
 
     @classmethod
@@ -77,7 +80,10 @@ class Fitting:
         table = without_small_domains(_table(places, options, room), options["min_rows"])
         data, held_out = _apart(table, options["held_out"] or [])
         head = _unfitted_head(options["head"], options["task"] or guess_task(data.y))
-        head.set_params(**_choices(head, data, options))
+        task = "classification" if is_classifier(head) else "regression"
+        given = options["metrics"]
+        (metric,) = check_metrics(None if given is None else [given], task)
+        head.set_params(**_choices(head, data, metric, options))
         head.set_params(**set_options(head, options["options"]))
         if options["impute"] and isinstance(data.X, RowReader):
             raise ValueError(
@@ -94,7 +100,7 @@ class Fitting:
             if not options["impute"] and not isinstance(domain.X, RowReader):
                 check_no_missing_values(domain.X, "held-out")
         if not options["quiet"]:
-            say_findings(data, options["task"], places[0])
+            _say_findings(data, table, places, options)
         preparation = preparation_of(options, data.X)
         rehearse = options["rehearse"]
         can_wait = not options["adaptable"] or isinstance(data.X, RowReader)
@@ -103,7 +109,7 @@ class Fitting:
         if rehearse is None and not options["quiet"]:
             count = counted(len(np.unique(data.domains)), "domain")
             say(f"each of {count} is also held out once; --no-rehearse spares that", err=True)
-        return cls(data, head, preparation, rehearse, held_out)
+        return cls(data, head, preparation, rehearse, metric, held_out)
 
     def fit(self, progress: Callable[[str], None]) -> Any:
         """The fitted head, in a pipeline where rows are prepared."""
@@ -182,7 +188,7 @@ class Fitting:
         return Pipeline([*steps, ("head", head)]) if steps else head
 
     def held_out_scores(self, model: Any) -> list[dict[str, Any]]:
-        """Accuracy or R² on each held-out domain, as the head is and adapted to its rows."""
+        """The metric on each held-out domain, as the head is and adapted to its rows."""
         *steps, (_, head) = model.steps if isinstance(model, Pipeline) else [("head", model)]
         scores = []
         for domain in self.held_out:
@@ -196,11 +202,17 @@ class Fitting:
                 {
                     "domain": domain.domains[0].item(),
                     "rows": len(domain.y),
-                    "score": float(head.score(X, domain.y)),
-                    "adapted": None if adapted is None else float(adapted.score(X, domain.y)),
+                    "metric": self.metric,
+                    "score": self._score(head, X, domain.y),
+                    "adapted": None if adapted is None else self._score(adapted, X, domain.y),
                 }
             )
         return scores
+
+    def _score(self, head: Any, X: Any, y: np.ndarray) -> float | None:
+        """The metric; None where it is not defined, such as an AUC on one class."""
+        score = measure(self.metric, y, Predictions.of(head, X, [self.metric]))
+        return None if np.isnan(score) else score
 
     def _adapted(self, head: Any, X: Any) -> Any:
         """The head adapted to some rows; None where it does not adapt to them."""
@@ -249,23 +261,41 @@ def _expected(rehearsal: Rehearsal) -> dict[str, Any]:
     }
 
 
-def _choices(head: Any, data: DomainData, options: dict[str, Any]) -> dict[str, Any]:
+def _say_findings(
+    data: DomainData, table: DomainData, places: Sequence[str], options: dict[str, Any]
+) -> None:
+    """Print what is odd about the rows to fit to."""
+    place = places[0]
+    # Labels in files of their own are not known to a check.
+    known = None if Path(place).suffix.lower() == ".npy" else place
+    if Path(place).is_file() and data.domain_name is None:
+        options = {**options, "domains": ""}
+    whole = len(places) == 1 and len(data.y) == len(table.y) and not options["drop_missing"]
+    say_findings(data, options, known, whole=whole and options["min_rows"] == 1)
+
+
+def _choices(head: Any, data: DomainData, metric: str, options: dict[str, Any]) -> dict[str, Any]:
     """Parameters of the head that --metric and --class-weight stand for."""
     chosen: dict[str, Any] = {}
-    if data.groups is not None and not isinstance(head, AdjustedHead):
-        raise ValueError("--groups is for dare-cv, and for --rehearse; leave it out")
+    searches = "scoring" in head.get_params()
+    if data.groups is not None and not (searches or options["rehearse"] or options["held_out"]):
+        raise ValueError(
+            f"--groups keeps groups together in left-out domains, and --head {options['head']} "
+            "leaves none out; give --held-out too, or leave it out"
+        )
     if options["class_weight"] is not None:
         if not is_classifier(head):
             raise ValueError("--class-weight is for classes, and y is numbers; leave it out")
         if "class_weight" not in head.get_params():
             raise ValueError("--class-weight is an option of dare-cv; give --head dare-cv")
         chosen["class_weight"] = options["class_weight"]
-    if options["metrics"] is not None:
-        if "scoring" not in head.get_params():
-            raise ValueError("--metric is what dare-cv chooses by; give --head dare-cv")
-        task = "classification" if is_classifier(head) else "regression"
-        [metric] = check_metrics([options["metrics"]], task)
+    if searches:
         chosen["scoring"] = scoring_of(metric, len(np.unique(data.y)))
+    elif options["metrics"] is not None and not options["held_out"]:
+        raise ValueError(
+            "--metric is what dare-cv chooses by, and what held-out domains are scored by; "
+            "give --head dare-cv, or --held-out"
+        )
     return chosen
 
 

@@ -11,13 +11,12 @@ from skdare._input_error import InputError
 from skdare._safe_text import terminal_safe
 from skdare.cli._config import CONFIG
 from skdare.cli._options import is_given, with_options
-from skdare.cli._output import JSON, as_object, say
+from skdare.cli._output import JSON, QUIET, as_object, say
 from skdare.cli._session import COLUMNS, learning, leave_processes, rank, refuse_processes, watching
 from skdare.cli._study import (
     DEVICE,
     DTYPE,
     PRECISION,
-    QUIET,
     SOURCE,
     TRAINING,
     name_of,

@@ -23,7 +23,7 @@ from skdare.cli._bench_choices import (
     usual,
 )
 from skdare.cli._config import CONFIG
-from skdare.cli._output import JSON
+from skdare.cli._output import JSON, QUIET
 from skdare.cli._table_check import say_findings, standardizes
 from skdare.cli._tables import DROP_MISSING, GROUPS, TABLE, option_name, read_table, table_keys
 from skdare.cli._training_rows import PREPARATION
@@ -147,7 +147,7 @@ _SHARED = [
     click.option(
         "--details", is_flag=True, help="Also print tests, ceilings and geometry, as in the report."
     ),
-    click.option("--quiet", is_flag=True, help="No progress."),
+    QUIET,
 ]
 
 
@@ -186,7 +186,10 @@ def plan_arguments(options: dict[str, Any]) -> dict[str, Any]:
     table = data if isinstance(data, DomainData) else next(iter(data.values()))
     quiet = options["quiet"]
     if not quiet:
-        say_findings(table, options["task"], options["features"][0].split("=", 1)[-1])
+        place = options["features"][0]
+        place = place if Path(place).exists() else place.split("=", 1)[-1]
+        known = None if _has_stores(place) else place
+        say_findings(table, options, known, whole=not options["drop_missing"])
     # The paper's features come from one network, and its protocol takes them as they are.
     if settings.protocol != "paper":
         settings = replace(settings, standardize=standardizes(options, table.X, quiet=quiet))

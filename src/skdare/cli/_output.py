@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 100
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+QUIET = click.option("--quiet", is_flag=True, help="No notes and no progress on stderr.")
 
 
 # What stands for signs that an old terminal cannot show.

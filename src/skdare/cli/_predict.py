@@ -10,7 +10,7 @@ import click
 from skdare._input_error import InputError
 from skdare._safe_text import counted
 from skdare.cli._errors import check_writable, mistakes, notes
-from skdare.cli._output import output, say
+from skdare.cli._output import QUIET, output, say
 from skdare.cli._saved_model import SavedModel, refuse_inputs
 from skdare.cli._tables import FEATURE_KEY, SPREADSHEET_SAFE
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 )
 @SPREADSHEET_SAFE
 @click.option("--json", "as_json", is_flag=True, help="JSON lines on stdout, one a row.")
-@click.option("--quiet", is_flag=True, help="No notes on stderr.")
+@QUIET
 def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **options: Any) -> None:
     """Predict the rows of files of any size, in constant memory.
 
@@ -73,7 +73,7 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **op
             )
         from skdare.datasets import rows_to
 
-        with notes(quiet):
+        with notes():
             saved = SavedModel.read(head)
             columns = _Columns(saved, options)
             sources = saved.sources(rows, options["feature_key"], beside=columns.beside)

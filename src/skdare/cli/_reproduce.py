@@ -16,10 +16,10 @@ from skdare.cli._config import load_config
 from skdare.cli._figure1 import FILES
 from skdare.cli._learn import networks, table
 from skdare.cli._options import JOBS, names, with_options
-from skdare.cli._output import JSON, as_object, say, show, statistics
+from skdare.cli._output import JSON, QUIET, as_object, say, show, statistics
 from skdare.cli._progress import follow
 from skdare.cli._session import learning, refuse_processes, watching
-from skdare.cli._study import DTYPE, QUIET, SOURCE, TRAINING, reproduction_of
+from skdare.cli._study import DTYPE, SOURCE, TRAINING, reproduction_of
 
 if TYPE_CHECKING:
     from skdare.bench import Log, Record, Settings

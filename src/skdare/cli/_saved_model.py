@@ -125,8 +125,8 @@ class SavedModel:
         row, column = np.argwhere(missing)[0]
         name = repr(self.names[column]) if self.names else f"feature {column}"
         raise InputError(
-            f"row {chunk.start + row} of {source.path} has no value for {name}, and {self.path} "
-            "does not fill missing values",
+            f"{source.place(chunk.start + int(row))} of {source.path} has no value for {name}, and "
+            f"{self.path} does not fill missing values",
             "drop such rows, or fit with --impute median",
         )
 

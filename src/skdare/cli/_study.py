@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from skdare.reproduce import Reproduction, Watcher
 
 DTYPES = ("float32", "float16", "uint8")
-QUIET = click.option("--quiet", is_flag=True, help="No progress.")
 DEVICE = click.option(
     "--device", default="auto", show_default=True, help="cpu, cuda, cuda:1, or auto."
 )

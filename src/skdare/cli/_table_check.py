@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from skdare.cli._errors import in_options
 from skdare.cli._output import say
 
 if TYPE_CHECKING:
-    from skdare.checking import DataCheck
+    from skdare.checking import DataCheck, DataFinding
     from skdare.datasets import DomainData
 
 _SHOWN = 3
@@ -16,9 +20,22 @@ _SHOWN = 3
 _SAID_ELSEWHERE = ("scales", "one domain", "missing", "rows without label", "groups")
 
 
-def checked(data: DomainData, task: str | None, guessed: str | None = None) -> DataCheck:
-    """What a check of the table finds; of groups, by which column they were guessed."""
+def checked(
+    data: DomainData, task: str | None, *, guessed: str | None = None, file: str | None = None
+) -> DataCheck:
+    """What a check of the table finds, in the words of the command line.
+
+    Parameters
+    ----------
+    data : DomainData
+    task : "classification", "regression" or None
+    guessed : str, optional
+        The column that groups were guessed from.
+    file : str, optional
+        The file that has exactly these rows; without it rows are not named.
+    """
     from skdare.checking import check_data
+    from skdare.cli._fit import fit
 
     result = check_data(
         data.X,
@@ -28,28 +45,68 @@ def checked(data: DomainData, task: str | None, guessed: str | None = None) -> D
         feature_names=data.feature_names,
         task=task,
     )
-    if guessed is None:
-        return result
-    findings = [
-        replace(each, text=f"by column {guessed!r}, {each.text}") if each.name == "groups" else each
-        for each in result.findings
-    ]
+    findings = []
+    for finding in result.findings:
+        text = _with_places(finding, file)
+        if finding.name == "groups" and guessed is not None:
+            text = f"by column {guessed!r}, {text}"
+        # A check has few options itself: what it advises is done by a fit.
+        _, remedy = in_options("", finding.remedy, command=fit)
+        findings.append(replace(finding, text=text, remedy=remedy))
     return replace(result, findings=tuple(findings))
 
 
-def say_findings(data: DomainData, task: str | None, place: str) -> None:
-    """Print the gravest findings, in a few lines on stderr."""
+def _with_places(finding: DataFinding, file: str | None) -> str:
+    """The text of a finding, with lines of the file in the place of numbers of rows."""
+    from skdare.datasets._contents import numbered_row
+    from skdare.datasets._formats import row_place
+
+    text = finding.text
+    for row in finding.rows:
+        place = "one row" if file is None else row_place(file, row)
+        text = text.replace(numbered_row(row), place)
+    return text
+
+
+def say_findings(
+    data: DomainData, options: dict[str, Any], place: str | None, *, whole: bool = False
+) -> None:
+    """Print the gravest findings, in a few lines on stderr, and how to see all.
+
+    Parameters
+    ----------
+    data : DomainData
+    options : dict
+        Those of the running command.
+    place : str, optional
+        Where `skdare check` finds the table; None where it does not.
+    whole : bool, default=False
+        Whether these are all rows of it.
+    """
     findings = [
         finding
-        for finding in checked(data, task).findings
+        for finding in checked(data, options["task"], file=place if whole else None).findings
         if finding.level != "note" and finding.name not in _SAID_ELSEWHERE
     ]
     for finding in findings[:_SHOWN]:
         say(f"{finding.level}: {finding.text}; {finding.remedy}", err=True)
-    if findings:
-        more = len(findings) - _SHOWN
-        others = f"{more} more; " if more > 0 else ""
-        say(f"{others}`skdare check {place}` lists all", err=True)
+    more = len(findings) - _SHOWN
+    others = [f"{more} more"] if more > 0 else []
+    command = [] if place is None else [f"`{_check_command(place, options)}` lists all"]
+    if findings and (others or command):
+        say("; ".join(others + command), err=True)
+
+
+def _check_command(place: str, options: dict[str, Any]) -> str:
+    """The command that checks the same table, with what the running one was given."""
+    from skdare.cli._check import check
+
+    words = ["skdare", "check", place]
+    for option in check.params:
+        value = options.get(str(option.name))
+        if isinstance(option, click.Option) and value not in (None, False):
+            words += [option.opts[0]] if option.is_flag else [option.opts[0], str(value)]
+    return shlex.join(words)
 
 
 def standardizes(options: dict[str, Any], X: Any, *, quiet: bool = False) -> bool:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from skdare._input_error import InputError
+
 _LISTED = 10
 # An array by its name, or columns of a table side by side, as one matrix.
 Key = str | tuple[str, ...]
@@ -19,6 +21,11 @@ Stream = Callable[[list[Any], int], Iterator[list[np.ndarray]]]
 # What is written to a file, by the names it has there: X, then labels and names.
 TableArrays = dict[str, Any]
 LABEL_KEYS = ("y", "domain", "split", "id")
+
+
+def numbered_row(row: int) -> str:
+    """What errors call a row of an array; people count from 1, arrays from 0."""
+    return f"row {row} (counted from 0)"
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class Contents:
     feature_names : list of str, optional
     made : mapping, optional
         How the features were made.
-    place : callable, optional
+    place : callable
         From the number of a row to what errors call it, such as its line.
     """
 
@@ -75,7 +82,7 @@ class Contents:
     names: Mapping[str, Sequence[Any] | None] = field(default_factory=dict)
     feature_names: list[str] | None = None
     made: Mapping[str, Any] | None = None
-    place: Callable[[int], str] | None = None
+    place: Callable[[int], str] = numbered_row
 
     def visit(self, keys: list[Any], rows: int) -> Iterator[list[np.ndarray]]:
         """All rows of these arrays in order, at most ``rows`` at a time."""
@@ -105,7 +112,7 @@ def reading(path: Path, kind: str) -> Iterator[None]:
     """Turn whatever a library raises on a broken file into one sentence that names the file."""
     try:
         yield
-    except (MemoryError, ImportError, PermissionError):
+    except (MemoryError, ImportError, PermissionError, InputError):
         raise
     except FileNotFoundError as error:
         raise ValueError(f"{path} is missing; it was there when its folder was written") from error

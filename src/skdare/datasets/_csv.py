@@ -22,12 +22,15 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from skdare._input_error import InputError
+from skdare._safe_text import counted
 from skdare.datasets._contents import (
     LABEL_KEYS,
     ArrayInfo,
     Contents,
     Key,
     TableArrays,
+    numbered_row,
     reading,
 )
 from skdare.datasets._entries import column_names, distinct
@@ -129,7 +132,7 @@ def stream_csv(path: str | Path, is_text: Callable[[str], bool]) -> Contents:
         parts = list(stream(keys, _ROWS_AT_A_TIME))
         return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
 
-    return Contents(table.path, entries, load, stream, tabular=True)
+    return Contents(table.path, entries, load, stream, tabular=True, place=table.place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +196,7 @@ class CsvTable:
             with reading(self.path, _KIND):
                 first = next(sys.stdin, "")
                 self.delimiter = _sniff(first)
-                self._stdin = _split(chain([first], sys.stdin), self.delimiter)
+                self._stdin = _split(chain([first], sys.stdin), self.delimiter, self.path)
                 cells = next(self._stdin, [])
         else:
             with reading(self.path, _KIND), _open(self.path, "rt") as file:
@@ -261,19 +264,19 @@ class CsvTable:
             except _NotNumbers as error:
                 name, (row, cell) = min(error.cells.items(), key=lambda item: item[1][0])
                 raise ValueError(
-                    f"{self.place(row)} has {cell!r} in column {name!r}, and a number is needed; "
+                    f"{self.place(row)} of {self.path} has {cell!r} in column {name!r}, and a "
+                    "number is needed; "
                     "correct it, or choose other columns"
                 ) from None
 
     def place(self, row: int) -> str:
-        """What errors call a row: its number, and its line in the file."""
-        line = ""
-        if self._stdin is None:
-            with _open(self.path, "rt") as file:
-                reader = csv.reader(file, delimiter=self.delimiter)
-                next(islice(filter(None, reader), row + 1, None), None)
-                line = f" (line {reader.line_num})"
-        return f"row {row} of {self.path}{line}"
+        """What errors call a row: the line of the file that it ends in."""
+        if self._stdin is not None:
+            return numbered_row(row)
+        with _open(self.path, "rt") as file:
+            reader = csv.reader(file, delimiter=self.delimiter)
+            next(islice(filter(None, reader), row + 1, None), None)
+            return f"line {reader.line_num}"
 
     def _parser(self, text: Collection[str], columns: Collection[str]) -> _BlockParser:
         text = set(text)
@@ -314,7 +317,7 @@ class CsvTable:
     def _cells(self) -> Iterator[list[str]]:
         """Cells of every row of the file, the header first."""
         with reading(self.path, _KIND), _open(self.path, "rt") as file:
-            yield from _split(file, self.delimiter)
+            yield from _split(file, self.delimiter, self.path)
 
 
 def _open(path: Path, mode: str) -> Any:
@@ -332,9 +335,16 @@ def _sniff(first: str) -> str:
         return ","
 
 
-def _split(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+def _split(lines: Iterable[str], delimiter: str, path: Path) -> Iterator[list[str]]:
     """Cells of every line that is not blank."""
-    return filter(None, csv.reader(lines, delimiter=delimiter, strict=True))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        yield from filter(None, reader)
+    except csv.Error as error:
+        raise InputError(
+            f"{path} cannot be read as CSV from line {reader.line_num} on ({error})",
+            "close or double the quotes there, or write the file again",
+        ) from error
 
 
 def _plain_block(raw: bytes) -> PlainBlock | None:
@@ -374,7 +384,8 @@ class _BlockParser:
                 return block
             with reading(self.table.path, _KIND):
                 text = rows.raw.decode("utf-8")
-                rows = list(_split(StringIO(text, newline=""), self.table.delimiter))
+                lines = StringIO(text, newline="")
+                rows = list(filter(None, csv.reader(lines, delimiter=self.table.delimiter)))
         return self._split_all(rows, start)
 
     def join(self, blocks: list[CsvBlock]) -> CsvBlock:
@@ -414,8 +425,9 @@ class _BlockParser:
         ragged = next((i for i, row in enumerate(rows) if len(row) != self.width), None)
         if ragged is not None:
             raise ValueError(
-                f"{self.table.place(start + ragged)} has {len(rows[ragged])} cells, but the "
-                f"header has {self.width}; complete it, or quote cells that hold the delimiter"
+                f"{self.table.place(start + ragged)} of {self.table.path} has "
+                f"{counted(len(rows[ragged]), 'cell')}, but the header has {self.width}; "
+                "complete it, or quote cells that hold the delimiter"
             )
         text = [[row[j].strip() for row in rows] for j in self.text]
         if len(self.numeric) > 1:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from skdare._validation import InputError, warn
-from skdare.datasets._contents import Contents, Key, TableArrays
+from skdare.datasets._contents import Contents, Key, TableArrays, numbered_row
 from skdare.datasets._roles import MISSING, NAMES
 
 LABELS = ("target", "domains", "split", "groups")
@@ -146,7 +146,10 @@ def columns_of(contents: Contents, pattern: str | None, used: set[str]) -> list[
 
 def _first_text(contents: Contents, key: str) -> str:
     """Where a column of a CSV file that mostly has numbers has something else; else nothing."""
-    if contents.place is None or contents.entries[key].dtype.kind not in "SU":
+    # Other files know which columns are text, and a stream would be read to its end.
+    if contents.place is numbered_row or contents.stream is not None:
+        return ""
+    if contents.entries[key].dtype.kind not in "SU":
         return ""
     cells = contents.load([key])[0].tolist()
     bad = [row for row, cell in enumerate(cells) if not _is_number(cell)]

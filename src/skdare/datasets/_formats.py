@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from skdare.datasets._contents import Contents, TableArrays
-from skdare.datasets._csv import STDIN, read_csv, stream_csv, write_csv
+from skdare.datasets._contents import Contents, TableArrays, numbered_row
+from skdare.datasets._csv import STDIN, CsvTable, read_csv, stream_csv, write_csv
 from skdare.datasets._hugging_face import is_hugging_face, read_hugging_face
 from skdare.datasets._numpy_files import read_npy, read_npz, write_npz
 from skdare.datasets._parquet import read_parquet, write_parquet
@@ -115,6 +115,13 @@ def is_csv(path: str | Path) -> bool:
     """Whether a path is a CSV file by its name, or the standard input."""
     kind = format_of(Path(path))
     return str(path) == STDIN or (kind is not None and kind.read is read_csv)
+
+
+def row_place(path: str | Path, row: int) -> str:
+    """What people call a row of a file: its line in CSV, else its number."""
+    if is_csv(path) and Path(path).is_file():
+        return CsvTable(path).place(row)
+    return numbered_row(row)
 
 
 def stem(path: Path) -> str:

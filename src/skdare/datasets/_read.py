@@ -109,7 +109,7 @@ def read(
     (target_key,) = keys["target"]
     arrays["target"] = masked_integers(arrays["target"], contents.entries[target_key].dtype)
     feature_names = feature_names_of(contents, keys["features"])
-    data = assemble(arrays, where, stem(path), feature_names, missing)
+    data = assemble(arrays, where, stem(path), feature_names, missing, contents.place)
     return _named(replace(data, made=contents.made), keys)
 
 
@@ -142,7 +142,8 @@ def read_unlabelled(
         columns = named_columns(contents, names)
     else:
         columns = columns_of(contents, key, set())
-    return features_alone(load_entries(contents, columns), f"features in {path}")
+    X = load_entries(contents, columns)
+    return features_alone(X, f"features in {path}", contents.place)
 
 
 def stream_table(
@@ -204,7 +205,7 @@ def stream_table(
     shape = contents.entries[columns[0]].shape
     rows = n if is_csv(path) else int(np.prod(shape[:1]))
     zeros = np.broadcast_to(np.float32(0), (rows, 1))
-    data = assemble({"features": zeros, **labels}, where, stem(path))
+    data = assemble({"features": zeros, **labels}, where, stem(path), place=contents.place)
     width = shape[1] if len(shape) == 2 else len(columns)
     key = side_by_side(contents, columns)
 
@@ -212,7 +213,7 @@ def stream_table(
         start = 0
         for (values,) in contents.visit([key], rows_at_a_time(width)):
             X = features_matrix(values, where["features"])
-            refuse_infinity(X, where["features"], feature_names, start)
+            refuse_infinity(X, where["features"], feature_names, start, contents.place)
             yield X
             start += len(X)
 

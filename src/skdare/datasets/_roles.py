@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from skdare._validation import InputError, check_choice, warn
 from skdare.arrays import chunks
+from skdare.datasets._contents import numbered_row
 from skdare.datasets._domain_data import DomainData
 
 NAMES = {
@@ -21,6 +22,8 @@ NAMES = {
     "split": ("split", "fold"),
     "groups": (),  # never guessed: what names rows may be anything
 }
+# From the number of a row to what errors call it.
+Place = Callable[[int], str]
 ONE_DOMAIN = "all"
 """What the domain is called where a table has none."""
 MISSING = ("", "NA", "nan", "NaN", "?")
@@ -38,12 +41,13 @@ def assemble(
     name: str = "",
     feature_names: list[str] | None = None,
     missing: str = "refuse",
+    place: Place = numbered_row,
 ) -> DomainData:
     """Checked data from one array per role; ``where`` is what errors call each of them.
 
     Domains and split may be absent. Rows without label or domain are refused; with
     ``missing="drop"`` they are left out, and with ``missing="keep"`` they stay, for who looks at
-    the table as it is.
+    the table as it is. ``place`` gives what errors call a row, from its number.
     """
     check_choice("missing", missing, ("refuse", "drop", "keep"))
     X = features_matrix(arrays["features"], where["features"])
@@ -55,27 +59,31 @@ def assemble(
     if not len(X):
         raise ValueError(f"{where['features']} has no rows; there is nothing to learn from")
     labels.setdefault("domains", np.full(len(X), ONE_DOMAIN))
+    numbers = np.arange(len(X))
     if missing == "drop":
-        X, labels = _with_labels(X, labels)
+        numbers = _labelled_rows(labels)
+        if len(numbers) < len(X):
+            X = X[numbers]
+            labels = {role: np.asarray(values[numbers]) for role, values in labels.items()}
     if missing != "keep":
         for role in _NEEDED:
             if role in labels:
-                _refuse_missing(labels[role], where.get(role, role))
+                _refuse_missing(labels[role], where.get(role, role), place)
         labels["domains"] = usable_domains(labels["domains"])
     split = _split(labels["split"], where["split"]) if "split" in labels else None
     groups = labels.get("groups")
-    refuse_infinity(X, where["features"], feature_names)
+    refuse_infinity(X, where["features"], feature_names, place=lambda row: place(int(numbers[row])))
     return DomainData(
         X, labels["target"], labels["domains"], split, name, feature_names, groups=groups
     )
 
 
-def features_alone(X: np.ndarray, what: str) -> np.ndarray:
+def features_alone(X: np.ndarray, what: str, place: Place = numbered_row) -> np.ndarray:
     """Checked features, without anything beside them."""
     X = features_matrix(X, what)
     if not len(X):
         raise ValueError(f"{what} has no rows; there is nothing to look at")
-    refuse_infinity(X, what, None)
+    refuse_infinity(X, what, None, place=place)
     return X
 
 
@@ -88,8 +96,8 @@ def decode(codes: np.ndarray, names: Sequence[Any], what: str) -> np.ndarray:
     wrong = np.flatnonzero((codes < 0) | (codes >= len(names)))
     if len(wrong):
         raise ValueError(
-            f"{what} has code {codes.flat[wrong[0]]} in row {wrong[0]}, but only "
-            f"{len(names)} names; codes count from 0"
+            f"{what} has code {codes.flat[wrong[0]]} in {numbered_row(wrong[0])}, but only "
+            f"{len(names)} names; codes count from 0 too"
         )
     return np.array(names)[codes.astype(np.intp)]
 
@@ -140,28 +148,26 @@ def masked_integers(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.ma.array(np.where(missing, 0, values).astype(dtype), mask=missing)
 
 
-def _refuse_missing(values: np.ndarray, what: str) -> None:
+def _refuse_missing(values: np.ndarray, what: str, place: Place) -> None:
     missing = np.flatnonzero(missing_labels(values))
     if len(missing):
         first = "nan" if isinstance(values, np.ma.MaskedArray) else str(values[missing[0]])
         raise InputError(
             f"{what} has no usable value in {len(missing)} of {len(values)} rows, the first "
-            f"{first!r} in row {missing[0]}",
+            f"{first!r} in {place(int(missing[0]))}",
             "leave those rows out with missing='drop'",
         )
 
 
-def _with_labels(
-    X: np.ndarray, labels: dict[str, np.ndarray]
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Rows that have a label and a domain; how many have not is said in a warning."""
+def _labelled_rows(labels: dict[str, np.ndarray]) -> np.ndarray:
+    """Numbers of the rows that have a label and a domain; how many have not is a warning."""
     absent = np.any([missing_labels(labels[role]) for role in _NEEDED if role in labels], axis=0)
     if absent.all():
         raise InputError("no row has both a label and a domain", "name other columns")
-    if not absent.any():
-        return X, labels
-    warn(f"{int(absent.sum())} of {len(absent)} rows have no label or no domain, and are left out")
-    return X[~absent], {role: np.asarray(values[~absent]) for role, values in labels.items()}
+    if absent.any():
+        lost = f"{int(absent.sum())} of {len(absent)} rows"
+        warn(f"{lost} have no label or no domain, and are left out")
+    return np.flatnonzero(~absent)
 
 
 def usable_domains(labels: np.ndarray) -> np.ndarray:
@@ -185,13 +191,19 @@ def _split(values: np.ndarray, what: str) -> np.ndarray:
     return np.array(reserved, dtype=bool)[place]
 
 
-def refuse_infinity(X: np.ndarray, what: str, names: list[str] | None, before: int = 0) -> None:
+def refuse_infinity(
+    X: np.ndarray,
+    what: str,
+    names: list[str] | None,
+    before: int = 0,
+    place: Place = numbered_row,
+) -> None:
     """Refuse infinity, and say where it is; ``before`` rows came before these."""
-    for place, rows in chunks(X, slice(0, len(X))):
+    for part, rows in chunks(X, slice(0, len(X))):
         if np.isinf(rows).any():
             row, column = np.argwhere(np.isinf(rows))[0]
             name = repr(names[column]) if names else column
             raise ValueError(
-                f"{what} has infinity in row {before + place.start + row}, column {name}; "
+                f"{what} has infinity in {place(before + part.start + int(row))}, column {name}; "
                 "correct or drop that row"
             )

@@ -122,6 +122,10 @@ class RowSource:
     def columns(self) -> dict[str, str]:
         return dict(self._beside)
 
+    def place(self, row: int) -> str:
+        """What errors call a row of a number: its line, or the number."""
+        return self._contents.place(row)
+
     def __repr__(self) -> str:
         return f"RowSource({str(self.path)!r}, {self.features} features)"
 
@@ -166,7 +170,8 @@ class RowSource:
         for values, *others in self._contents.visit(keys, rows or rows_at_a_time(self.features)):
             X = features_matrix(values, what)
             X = X if self._order is None else X[:, self._order]
-            refuse_infinity(X, what, None if self._is_matrix else self._keys, start)
+            names = None if self._is_matrix else self._keys
+            refuse_infinity(X, what, names, start, self._contents.place)
             beside = {
                 role: self._named(role, column)
                 for role, column in zip(self._beside, others, strict=True)

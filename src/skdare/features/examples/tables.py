@@ -12,6 +12,7 @@ from skdare._validation import InputError
 from skdare.datasets._arrow import cell_text
 from skdare.datasets._contents import needing, reading
 from skdare.datasets._csv import CsvTable
+from skdare.datasets._formats import row_place
 from skdare.datasets._roles import MISSING, NAMES
 from skdare.features.examples.collection import Collection, ImageFile, Row, listed
 
@@ -114,7 +115,8 @@ def _refuse_missing_cells(
     if rows:
         raise ValueError(
             f"{column!r} in {path} has no usable value in {len(rows):,} of {len(cells):,} rows, "
-            f"the first {cells[rows[0]]!r} in row {rows[0]}; fill it in, or drop those rows"
+            f"the first {cells[rows[0]]!r} in {row_place(path, rows[0])}; fill it in, or drop "
+            "those rows"
         )
 
 
@@ -135,7 +137,7 @@ def _image_files(path: Path, cells: list[str]) -> list[ImageFile]:
     if absent:
         raise ValueError(
             f"{len(absent):,} of {len(cells):,} images in {path} do not exist, the first "
-            f"{cells[absent[0]]} in row {absent[0]}, looked for in {path.parent}; correct "
-            "the paths, or drop those rows"
+            f"{cells[absent[0]]} in {row_place(path, absent[0])}, looked for in {path.parent}; "
+            "correct the paths, or drop those rows"
         )
     return files
