@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -34,6 +34,8 @@ _WEIGHTS = 1e-30, 1e30
 # Squares of targets, and weights in their units, stay far from the ends of float64.
 LARGEST_TARGET = 1e100
 SMALLEST_TARGET = 1e-100
+# With more classes than this share of the rows, a target names rows.
+_MOST_CLASSES = 0.9
 
 Labels = Collection[Hashable]
 """One label a row: a list, an array, a column of a data frame."""
@@ -158,6 +160,16 @@ def check_domains(
     parts = [rows[start:stop] for start, stop in pairwise(bounds)]
     weighted = [e for e, part in enumerate(parts) if len(part)]
     return DomainRows([labels[e] for e in weighted], [compact(parts[e]) for e in weighted])
+
+
+def one_row_each(domains: Sequence[Hashable]) -> str:
+    """What is wrong with domains of one row."""
+    if len(domains) == 1:
+        return f"domain {domains[0]!r} has 1 row, and a covariance needs 2"
+    return (
+        f"{len(domains):,} domains, the first {domains[0]!r}, have 1 row each, and a covariance "
+        "needs 2"
+    )
 
 
 def check_groups(groups: Labels, n: int) -> tuple[list[Hashable], np.ndarray]:
@@ -291,6 +303,14 @@ def check_finite_targets(y: np.ndarray) -> None:
         )
     if np.issubdtype(y.dtype, np.floating) and not np.all(np.isfinite(y)):
         raise InputError("Input y contains NaN or infinity", "drop those rows first", argument="y")
+
+
+def too_many_classes(classes: int, rows: int) -> str | None:
+    """What is wrong with a target that names rows, and not classes; None where nothing is."""
+    if classes <= 2 or classes <= _MOST_CLASSES * rows:
+        return None
+    every = "every row" if classes == rows else "nearly every row"
+    return f"{classes:,} classes in {rows:,} rows: {every} is its own class"
 
 
 def check_numbers(y: np.ndarray) -> None:

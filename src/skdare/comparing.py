@@ -159,6 +159,7 @@ def compare(
     domains: Labels,
     groups: Labels | None = None,
     metric: str | Sequence[str] | None = None,
+    impute: str | None = None,
     standardize: bool = False,
     trials: int = 1,
     held_out: Sequence[str] | None = None,
@@ -188,6 +189,8 @@ def compare(
     metric : str or sequence of str, optional
         Names of scikit-learn's scorers, as `skdare.bench.Settings` lists them; the advice is by
         the first. Default: accuracy, or R².
+    impute : "median" or None
+        Fill missing values by the medians of the training rows of each trial. Default: refuse them.
     standardize : bool, default=False
         Standardise features by the training rows of each trial.
     trials : int, default=1
@@ -224,7 +227,9 @@ def compare(
         _data(X, y, domains, groups, name),
         # A plan has a head at least, be it only for the checks of the rows.
         heads=["erm"] if names == [] else names,
-        settings=Settings(metrics=tuple(metrics) if metrics else None, standardize=standardize),
+        settings=Settings(
+            metrics=tuple(metrics) if metrics else None, impute=impute, standardize=standardize
+        ),
         trials=trials,
         held_out=held_out,
     )
@@ -313,6 +318,7 @@ def _data(X: Any, y: Any, domains: Labels, groups: Labels | None, name: str) -> 
     """The rows as the bench takes them, with domains by name."""
     from skdare.datasets import DomainData
 
+    feature_names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
     X = np.asarray(X)
     if X.ndim != 2:
         raise InputError(f"X has shape {X.shape}", "pass rows by features", argument="X")
@@ -321,7 +327,14 @@ def _data(X: Any, y: Any, domains: Labels, groups: Labels | None, name: str) -> 
     for label, index in zip(rows.labels, rows.index, strict=True):
         labels[index] = str(label)
     codes = None if groups is None else check_groups(groups, len(X))[1]
-    return DomainData(X, np.asarray(y), labels.astype(str), name=name, groups=codes)
+    return DomainData(
+        X,
+        np.asarray(y),
+        labels.astype(str),
+        name=name,
+        feature_names=feature_names,
+        groups=codes,
+    )
 
 
 @dataclass(frozen=True, eq=False)

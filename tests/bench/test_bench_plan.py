@@ -168,7 +168,7 @@ def test_settings_that_cannot_be_are_refused(settings, message):
 def test_missing_values_are_refused_with_a_hint():
     data = table()
     data.X[3, 1] = np.nan
-    with pytest.raises(ValueError, match=r"1 of 5 features have missing values.*impute='median'"):
+    with pytest.raises(ValueError, match=r"1 of 5 features has missing values.*impute='median'"):
         small_plan(data)
     assert small_plan(data, replace(FAST, impute="median")).trials
 

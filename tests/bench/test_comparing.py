@@ -181,3 +181,13 @@ def test_rows_of_a_group_that_is_scored_are_not_trained_on(data):
 def test_heads_that_cannot_be_compared_are_refused(data, heads, message):
     with pytest.raises(ValueError, match=message):
         compare(heads, data.X, data.y, domains=data.domains)
+
+
+def test_missing_values_are_refused_by_the_name_of_their_column_or_filled_by_medians(data):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(data.X, columns=["age", "dose", "size", "weight"])
+    frame.loc[3, "dose"] = np.nan
+    with pytest.raises(ValueError, match=r"feature 'dose'; fill them .* impute='median'"):
+        compare(["erm"], frame, data.y, domains=data.domains)
+    comparison = compare(["erm"], frame, data.y, domains=data.domains, impute="median")
+    assert all(record.ok for record in comparison.records)

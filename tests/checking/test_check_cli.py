@@ -116,7 +116,7 @@ def test_a_name_that_is_nearly_right_is_suggested_and_few_columns_are_listed(tmp
     result = run("check", path, "--target", "Gass")
     assert result.exit_code == 2
     assert "hint: did you mean 'gas'?" in result.stderr
-    assert "… and 92 more" in result.stderr
+    assert "… (92 more), feature_99, gas, site" in result.stderr
     assert "feature_10" not in result.stderr
 
 
@@ -125,10 +125,10 @@ def test_a_cell_that_is_not_a_number_is_located_by_line_and_column(tmp_path):
     rows = [f"{i},{0.5 * i},{i % 2},{'ab'[i // 20]}" for i in range(40)]
     rows[17] = rows[17].replace("17", "l7", 1)
     path.write_text("\n".join(["age,b,y,site", *rows]))
-    assert "for line 19 has 'l7'" in run_ok("check", path).stderr
+    assert "number: line 19 has 'l7'" in run_ok("check", path).stderr
     refused = run("check", path, "--feature-key", "age,b")
     assert refused.exit_code == 2
-    assert "for line 19 has 'l7'" in refused.stderr
+    assert "number: line 19 has 'l7'" in refused.stderr
 
 
 def test_features_without_a_target_are_looked_at_all_the_same(tmp_path):
@@ -156,6 +156,107 @@ def test_a_store_on_disk_is_checked_and_standardised_as_a_file_is(tables, tmp_pa
     assert "very different scales" in run_ok("check", store).stdout
     result = run_ok("fit", store, "--head", "erm", "--out", tmp_path / "h.safetensors")
     assert "features are standardised" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def odd_tables(tmp_path_factory):
+    """Tables of grades, of one class a row, of paired samples, and with a domain of one row."""
+    folder = tmp_path_factory.mktemp("odd")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    X[40:80, 1] = 0.0
+    site = np.repeat(["a", "b", "c"], 40)
+    alone = np.where(np.arange(120) == 0, "alone", site.astype("<U5"))
+    grades = rng.integers(19, size=120)
+    np.savez(folder / "grades.npz", X=X, y=grades, domain=site)
+    np.savez(folder / "ids.npz", X=X, y=[f"p{i}" for i in range(120)], domain=site)
+    sample = np.arange(120) % 40
+    np.savez(folder / "paired.npz", X=X, y=grades % 2, domain=site, sample=sample)
+    np.savez(folder / "alone.npz", X=X, y=grades % 2, domain=alone)
+    holes = np.where(np.arange(360).reshape(120, 3) == 7, np.nan, X)
+    np.savez(folder / "holes.npz", X=holes, y=grades % 2, domain=site)
+    return folder
+
+
+def test_every_command_says_that_whole_numbers_are_taken_as_classes(odd_tables, tmp_path):
+    path = odd_tables / "grades.npz"
+    said = "y is taken as 19 classes; if they are numbers, --task regression"
+    out = ["--head", "erm", "--out", tmp_path / "h.safetensors"]
+    new = ["--held-out", "a", "--head", "dare", "--no-rehearsal"]
+    assert said in run_ok("check", path).stderr
+    assert said in run_ok("fit", path, *out).stderr
+    assert said in run_ok("diagnose", path, *new).stderr
+    assert said not in run_ok("check", path, "--task", "regression").stderr
+    assert said not in run_ok("fit", path, *out, "--quiet").stderr
+
+
+@pytest.mark.parametrize("command", [["fit"], ["bench"], ["diagnose", "--held-out", "a"]])
+def test_a_target_that_names_rows_is_refused_before_any_work(odd_tables, command, tmp_path):
+    name, *options = command
+    if name != "diagnose":
+        options += ["--out", str(tmp_path / "out")]
+    refused = run(name, odd_tables / "ids.npz", *options)
+    assert refused.exit_code == 2
+    assert "120 classes in 120 rows: every row is its own class" in refused.stderr
+    assert "hint: name another column with --target" in refused.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_check_advises_only_what_can_be_done_about_groups(odd_tables, tmp_path):
+    path = odd_tables / "paired.npz"
+    finding = next(
+        each
+        for each in run_json("check", path, "--groups", "sample")["findings"]
+        if each["name"] == "groups"
+    )
+    assert "fit without groups" in finding["remedy"]
+    options = ["--heads", "erm", "--with", "none", "--trials", "1", "--l2", "0.01"]
+    run_ok(
+        "bench",
+        path,
+        "--groups",
+        "sample",
+        "--test-on",
+        "reserved",
+        *options,
+        "--out",
+        tmp_path / "r",
+    )
+    refused = run("diagnose", path, "--groups", "sample", "--held-out", "a")
+    assert "every row to train on is of a group that is held out" in refused.stderr
+
+
+def test_a_domain_of_one_row_is_left_out_as_the_hint_says(odd_tables, tmp_path):
+    out = ["--head", "dare", "--out", tmp_path / "h.safetensors"]
+    refused = run("fit", odd_tables / "alone.npz", *out)
+    assert "domain 'alone' has 1 row" in refused.stderr
+    assert "--min-rows 2" in refused.stderr
+    fitted = run_ok("fit", odd_tables / "alone.npz", *out, "--min-rows", "2")
+    assert "alone'" not in fitted.stderr
+
+
+def test_a_check_names_missing_values_and_columns_constant_in_a_domain(odd_tables):
+    findings = {
+        each["name"]: each for each in run_json("check", odd_tables / "holes.npz")["findings"]
+    }
+    assert findings["missing"]["level"] == "problem"
+    assert "--impute median" in findings["missing"]["remedy"]
+    assert findings["constant in a domain"]["columns"] == ["feature 1"]
+    assert findings["constant in a domain"]["domains"] == ["b"]
+
+
+def test_messages_about_columns_show_the_last_ones_and_cells_that_are_no_numbers(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join([*(f"f{i}" for i in range(20)), "outcome", "place"]) + "\n")
+    refused = run("check", path).stderr
+    assert "f19, outcome, place" in refused
+    assert "hint: name them with --target and --domains" in refused
+    rows = [f"{i};{i},5;{i * i};{i % 2};{'ab'[i % 2]}" for i in range(40)]
+    rows[3] = "54 years;3,5;9;1;b"
+    path.write_text("age;dose;size;y;site\n" + "\n".join(rows) + "\n")
+    stderr = run("check", path).stderr
+    assert "'age' is text, for 1 of 40 cells is not a number: line 5" in stderr
+    assert "'dose' is text, for it has decimal commas: line 2" in stderr
 
 
 def test_a_finding_names_the_line_of_a_file_and_the_row_of_an_array(tmp_path):

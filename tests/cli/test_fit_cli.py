@@ -239,7 +239,7 @@ def test_a_sparse_matrix_is_predicted_and_adapted_to_as_a_dense_one(data):
         assert results[0] == results[1]
     refused = run("fit", "sparse.npz")
     assert refused.exit_code == 2
-    assert "no target found in sparse.npz" in refused.stderr
+    assert "no target and no domains found in sparse.npz" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_an_unadaptable_head_says_what_to_do(options, three_classes):
 
 def test_too_few_rows_to_adapt_are_refused(three_classes):
     head = three_classes.fit(DAREClassifier())
-    with pytest.raises(ValueError, match="at least 2 rows of the new domain, and there are 1"):
+    with pytest.raises(ValueError, match="at least 2 rows of the new domain, and there is 1"):
         head.adapt(three_classes.X[:1])
     with pytest.raises(ValueError, match="at least 50 rows"):
         head.adapt(three_classes.X[:20], min_rows=50)
@@ -299,3 +299,11 @@ def test_classes_that_cannot_be_told_from_domains_are_warned_of():
     domains = np.arange(40) // 10
     with pytest.warns(UserWarning, match="every domain has one class only"):
         DAREClassifierCV().fit(X, domains % 2, domains=domains)
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_a_target_that_names_rows_is_refused(classifier):
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    y = [f"row {i}" for i in range(12)]
+    with pytest.raises(ValueError, match="12 classes in 12 rows: every row is its own class"):
+        classifier().fit(X, y, domains=np.arange(12) % 3)

@@ -171,7 +171,7 @@ class Adapter:
         if self.n_seen_ < self._min_rows:
             raise ValueError(
                 f"adapting needs at least {counted(self._min_rows, 'row')} of the new domain, "
-                f"and there are {self.n_seen_}; give more rows"
+                f"and there {'is' if self.n_seen_ == 1 else 'are'} {self.n_seen_}; give more rows"
             )
         if self._declined is not None:
             warn(

@@ -137,10 +137,11 @@ class FeatureSet:
             missing = np.isnan(table.X).any(axis=0)
             if missing.any():
                 first = int(missing.argmax())
-                name = table.feature_names[first] if table.feature_names else f"number {first}"
+                name = repr(table.feature_names[first]) if table.feature_names else first
+                have = "has" if missing.sum() == 1 else "have"
                 raise ValueError(
-                    f"{int(missing.sum())} of {len(missing)} features have missing values (the "
-                    f"first is {name}); fill them by the training domains' medians with "
+                    f"{int(missing.sum())} of {len(missing)} features {have} missing values, the "
+                    f"first is feature {name}; fill them by the training domains' medians with "
                     "impute='median', or drop them"
                 )
 

@@ -15,7 +15,7 @@ import numpy as np
 from joblib import cpu_count
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skdare._validation import check_count
+from skdare._validation import InputError, check_count
 from skdare.bench._ceilings import CEILINGS, RETRAINED, fit_ceiling, fit_retrained
 from skdare.bench._default_protocol import fit_default
 from skdare.bench._diagnostics import measure_adjustment, measure_alignment
@@ -103,9 +103,10 @@ def _check_same_conditions(records: list[Record], plan: Plan) -> None:
         elif trial is not None and record.key != plan.key(trial):
             difference = _other_options(record, trial)
         if difference:
-            raise ValueError(
-                f"the run has records of {plan.data!r} with {difference}; choose another folder, "
-                "or another name for the data"
+            raise InputError(
+                f"the run has records of {plan.data!r} with {difference}",
+                "choose another folder, or give the data another name with name=",
+                argument="folder",
             )
 
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from skdare._safe_text import counted
+from skdare._validation import too_many_classes
 from skdare.checking._finding import (
     DataFinding,
     domains_of,
+    other_target,
     percentage,
 )
 from skdare.checking._table import RowLabels
@@ -84,6 +86,11 @@ def _classes(rows: RowLabels, labels: np.ndarray) -> Iterator[DataFinding]:
             f"all rows are of class {str(classes[0])!r}",
             "a classifier needs two; name another column with target=",
         )
+    wrong = too_many_classes(k, len(codes))
+    if wrong is not None:
+        text = f"the target has {wrong}"
+        yield DataFinding("class a row", "problem", text, other_target(rows.y))
+        return
     if k == 1 or len(labels) == 1:
         return
     counts = np.zeros((len(labels), k), dtype=np.intp)
@@ -169,5 +176,25 @@ def _groups(rows: RowLabels) -> Iterator[DataFinding]:
             "caution",
             f"{shared:,} of {counted(len(groups), 'group')} {have} rows in several domains, and a "
             "head that has seen a group elsewhere scores too well on it",
-            "name their column with groups=, and no group is on both sides",
+            "they tie all domains together, so fit without groups; to score groups that were not "
+            "trained on, give --groups and --test-on reserved to skdare bench"
+            if _tie_all(*np.divmod(pairs, len(rows.names)))
+            else "name their column with groups=, and no group is on both sides",
         )
+
+
+def _tie_all(groups: np.ndarray, domains: np.ndarray) -> bool:
+    """Whether groups in several domains chain all domains together, so that none can be left out.
+
+    A group and a domain in the same place of the two arrays have rows in common.
+    """
+    tied = np.arange(domains.max() + 1)
+    while True:
+        # The first domain that a domain is tied to, by way of the groups that it shares.
+        first = np.full(groups.max() + 1, len(tied))
+        np.minimum.at(first, groups, tied[domains])
+        nearer = tied.copy()
+        np.minimum.at(nearer, domains, first[groups])
+        if (nearer == tied).all():
+            return bool((tied == 0).all())
+        tied = nearer

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from skdare._safe_text import counted
+from skdare._validation import too_many_classes
 from skdare.checking._finding import (
     DataFinding,
     columns_of,
@@ -24,6 +25,10 @@ _CODES = (-999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0, 999999.0)
 # By how many times the range of the others.
 _FAR = 5.0
 _FEW_ROWS = 50
+# A value that every one of so many rows has, and fewer than this share of the rows elsewhere, is
+# not there by chance.
+_FEW_ROWS_OF_A_DOMAIN = 10
+_RARE = 0.5
 # Whole numbers may be alike in this share of rows, and still count the rows.
 _ALIKE = 0.05
 # Share of the target's variance that a feature alone explains, from where on it is a leak.
@@ -42,6 +47,7 @@ def feature_findings(rows: LabelledRows) -> Iterator[DataFinding]:
     yield from _leaks(rows, unusable)
     of_domain = _constant_within_domains(rows, unusable)
     yield from _domain_codes(rows, of_domain)
+    yield from _constant_in_a_domain(rows, unusable | of_domain)
     yield from _row_numbers(rows, unusable | of_domain)
     yield from _codes_of_missing(rows, unusable | of_domain)
     yield from _scales(rows)
@@ -95,6 +101,39 @@ def _domain_codes(rows: LabelledRows, of_domain: np.ndarray) -> Iterator[DataFin
         "and so can only tell domains apart, never rows of a new one",
         _LEAVE_OUT,
         names,
+    )
+
+
+def _constant_in_a_domain(rows: LabelledRows, other: np.ndarray) -> Iterator[DataFinding]:
+    """Features that have one value in a domain, which is rare elsewhere."""
+    parts = rows.domain_parts
+    fixed = (parts.low == parts.high) & (parts.counts >= _FEW_ROWS_OF_A_DOMAIN)[:, None] & ~other
+    columns = []
+    places = []
+    for place, column in np.argwhere(fixed).tolist():
+        alike = int((parts.X[:, column] == parts.low[place, column]).sum())
+        own = int(parts.present[place, column])
+        elsewhere = int(rows.present[column]) - own
+        if elsewhere and alike - own < _RARE * elsewhere:
+            columns.append(column)
+            places.append(place)
+    if not columns:
+        return
+    names = rows.names(dict.fromkeys(columns))
+    (name,) = rows.names(columns[:1])
+    value = significant(float(parts.low[places[0], columns[0]]))
+    domains = tuple(str(parts.labels[place]) for place in dict.fromkeys(places))
+    text = f"column {name!r} is {value} in every row of domain {str(parts.labels[places[0]])!r}"
+    if len(names) > 1:
+        text += f"; {counted(len(names) - 1, 'other column')} likewise in some domain: "
+        text += some(names[1:])
+    yield DataFinding(
+        "constant in a domain",
+        "caution",
+        text,
+        _NOT_A_VALUE,
+        names,
+        domains,
     )
 
 
@@ -167,7 +206,8 @@ def _explains_numbers(rows: LabelledRows) -> np.ndarray:
 def _explains_classes(rows: LabelledRows) -> np.ndarray:
     """Which features differ between classes, and hardly within them."""
     parts = rows.class_parts
-    if len(parts.labels) < 2:
+    classes = len(parts.labels)
+    if classes < 2 or too_many_classes(classes, len(rows.y)) is not None:
         return np.zeros(rows.X.shape[1], dtype=bool)
     present = np.maximum(parts.present, 1)
     means = parts.sums / present
@@ -242,7 +282,7 @@ def _missing(rows: LabelledRows) -> Iterator[DataFinding]:
             "caution",
             f"{columns_of(names)} {'is' if len(names) == 1 else 'are'} missing in "
             f"{'' if len(names) == 1 else 'up to '}{percentage(worst)} of the rows",
-            "choose columns with features=, and fill the rest with preparation=SimpleImputer()",
+            "choose columns with features=",
             names,
         )
     if in_domains.any():
@@ -258,13 +298,12 @@ def _missing(rows: LabelledRows) -> Iterator[DataFinding]:
             names,
             tuple(domains),
         )
-    rest = (share > 0) & ~mostly & ~in_domains
-    if rest.any():
-        names = rows.names(np.flatnonzero(rest))
+    if share.any():
+        names = rows.names(np.flatnonzero(share))
         yield DataFinding(
             "missing",
-            "note",
+            "problem",
             f"missing values in {counted(len(names), 'feature')}: {some(names)}",
-            "fill them with preparation=SimpleImputer()",
+            "no head is fitted to them: fill them with preparation=SimpleImputer()",
             names,
         )

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 LEVELS = ("problem", "caution", "note")
 """From the gravest: results will be wrong; results may mislead; good to know."""
 
@@ -64,6 +66,12 @@ def columns_of(names: Sequence[Any]) -> str:
 def domains_of(names: Sequence[Any]) -> str:
     """Such as "domain 'a'", or "domains 'a' and 'b'"."""
     return f"domain{'s' * (len(names) != 1)} {some(names)}"
+
+
+def other_target(y: np.ndarray) -> str:
+    """What to do about a target that names rows."""
+    or_numbers = ", or give task='regression'" if y.dtype.kind in "iuf" else ""
+    return f"name another column with target={or_numbers}"
 
 
 def significant(value: float) -> str:

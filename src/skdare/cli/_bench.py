@@ -157,8 +157,6 @@ def run_and_show(plan: Plan, options: dict[str, Any]) -> None:
     from skdare.bench import Log
 
     quiet = options["quiet"]
-    if options["task"] is None and not quiet:
-        _say_task(plan)
     log = Log(options["out"] or f"{plan.data}.bench")
     follow(plan, log, jobs=options["jobs"], retry_failed=options["retry_failed"], quiet=quiet)
     keys = {plan.key(trial) for trial in plan.trials}
@@ -212,18 +210,3 @@ def _no_better_than_guessing(records: Sequence[Record]) -> Iterator[str]:
             f"best head scores {scale.figure(best)}: accuracy says little here; try --metric "
             "balanced_accuracy or --metric roc_auc"
         )
-
-
-def _say_task(plan: Plan) -> None:
-    """Say what numbers in y are taken for: classes, or numbers."""
-    features = plan.feature_sets["given"]
-    y = next(iter(features.tables.values())).y
-    if y.dtype.kind not in "iuf":
-        return
-    if features.task == "classification":
-        meaning = (
-            f"{counted(len(set(y.tolist())), 'class')}; if they are numbers, --task regression"
-        )
-    else:
-        meaning = "numbers; if they are classes, --task classification"
-    say(f"y is taken as {meaning}", err=True)

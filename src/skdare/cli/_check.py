@@ -11,7 +11,7 @@ from skdare.cli._bench_choices import TASKS
 from skdare.cli._errors import mistakes, notes
 from skdare.cli._options import with_options
 from skdare.cli._output import JSON, as_object, say, say_all
-from skdare.cli._table_check import checked
+from skdare.cli._table_check import checked, say_task
 from skdare.cli._tables import (
     DROP_MISSING,
     GROUPS,
@@ -50,6 +50,7 @@ def check(features: str, as_json: bool, **options: Any) -> None:
             keys["groups"] = guessed
         with notes():
             data = read_table(features, keys, missing="keep")
+        say_task(data.y, options["task"])
         result = checked(data, options["task"], guessed=guessed, file=features)
         if options["drop_missing"]:
             result = _without_unlabelled(result)

@@ -13,7 +13,7 @@ from skdare.cli._errors import check_writable, mistakes, notes
 from skdare.cli._options import with_options
 from skdare.cli._output import JSON, as_object, say, say_all, say_rehearsing
 from skdare.cli._saved_model import refuse_inputs
-from skdare.cli._tables import DROP_MISSING, TABLE
+from skdare.cli._tables import DROP_MISSING, GROUPS, TABLE
 from skdare.cli._training_rows import PREPARATION, SET
 
 _WIDEST = 100
@@ -40,7 +40,7 @@ _WIDEST = 100
     type=click.Choice(["classification", "regression"]),
     help="What y is  [default: guessed]",
 )
-@with_options([*TABLE, DROP_MISSING, *PREPARATION])
+@with_options([*TABLE, GROUPS, DROP_MISSING, *PREPARATION])
 @click.option(
     "--head",
     type=click.Choice(["dare-cv", "dare"]),

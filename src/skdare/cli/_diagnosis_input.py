@@ -11,15 +11,20 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdare import DomainAdjusted
-from skdare.bench._feature_set import some_rows, without_small_domains
+from skdare.bench._feature_set import without_small_domains
 from skdare.bench._heads import HEADS
 from skdare.bench._preparation import Preparation, PreparationStep
+from skdare.cli._fitting import apart, labels_of
 from skdare.cli._options import is_given, set_options
 from skdare.cli._output import say
 from skdare.cli._saved_model import SavedModel, check_adaptable, is_saved
-from skdare.cli._table_check import say_findings
+from skdare.cli._table_check import check_target, say_findings
 from skdare.cli._tables import read_table, table_keys
-from skdare.cli._training_rows import check_no_missing_values, preparation_of
+from skdare.cli._training_rows import (
+    check_domain_sizes,
+    check_no_missing_values,
+    preparation_of,
+)
 from skdare.datasets import DomainData, guess_task, read_unlabelled
 from skdare.diagnosis import MIN_ROWS, Diagnosis, diagnose, rehearse
 from skdare.diagnosis._rehearsing import steps_and_head
@@ -80,10 +85,19 @@ class DiagnosisInput:
         task = options["task"] or guess_task(train.y)
         head = HEADS[options["head"]].estimator_class(task)()
         head.set_params(**set_options(head, options["options"]))
-        model = _prepared(head, preparation).fit(train.X, train.y, domains=train.domains)
+        check_domain_sizes(train.domains, options)
+        labels = labels_of(train, head)
+        model = _prepared(head, preparation).fit(train.X, train.y, **labels)
         # With too few rows the answer does not depend on a rehearsal.
         if not options["no_rehearsal"] and len(X) >= MIN_ROWS:
-            rehearse(model, train.X, train.y, train.domains, progress=progress)
+            rehearse(
+                model,
+                train.X,
+                train.y,
+                train.domains,
+                groups=train.groups,
+                progress=progress,
+            )
         return cls(model, X, y)
 
     def diagnosis(self, **limits: float) -> Diagnosis:
@@ -157,16 +171,12 @@ def _rows(
     table = read_table(features, table_keys(options), missing=missing)
     whole = not options["drop_missing"] and options["min_rows"] == 1
     table = without_small_domains(table, options["min_rows"])
+    check_target(table.y, options["task"])
     say_findings(table, options, features, whole=whole)
-    held_out = options["held_out"]
-    if held_out is None:
+    if options["held_out"] is None:
         return table, _unlabelled(options["new"], table, options["feature_key"]), None
-    train = table.domains.astype(str) != held_out
-    if train.all():
-        names = ", ".join(f"`{name}`" for name in np.unique(table.domains))
-        raise ValueError(f"held-out domain `{held_out}` is not in {features}; it has {names}")
-    new = some_rows(table, np.flatnonzero(~train))
-    return some_rows(table, np.flatnonzero(train)), np.asarray(new.X), new.y
+    train, [new] = apart(table, [options["held_out"]])
+    return train, np.asarray(new.X), new.y
 
 
 def _unlabelled(path: str, table: DomainData, key: str | None) -> np.ndarray:

@@ -23,6 +23,7 @@ _FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 # Arguments of the library whose option has another name than they have.
 _PARAMETERS = {
     "features": "feature_key",
+    "folder": "out",
     "id": "id_key",
     "networks": "network",
     "scoring": "metrics",

@@ -32,9 +32,13 @@ from skdare.cli._options import set_options
 from skdare.cli._output import say
 from skdare.cli._quantities import listed
 from skdare.cli._saved_model import size
-from skdare.cli._table_check import say_findings
+from skdare.cli._table_check import check_target, say_findings
 from skdare.cli._tables import option_name, read_table, table_keys
-from skdare.cli._training_rows import check_no_missing_values, preparation_of
+from skdare.cli._training_rows import (
+    check_domain_sizes,
+    check_no_missing_values,
+    preparation_of,
+)
 from skdare.datasets import DomainData, guess_task, open_table
 from skdare.datasets._entries import called
 from skdare.datasets._formats import open_stream
@@ -78,7 +82,7 @@ class Fitting:
     def of(cls, places: Sequence[str], options: dict[str, Any], room: Room) -> Fitting:
         """Read the table, and refuse before the fit all that can be refused before it."""
         table = without_small_domains(_table(places, options, room), options["min_rows"])
-        data, held_out = _apart(table, options["held_out"] or [])
+        data, held_out = apart(table, options["held_out"] or [])
         head = _unfitted_head(options["head"], options["task"] or guess_task(data.y))
         task = "classification" if is_classifier(head) else "regression"
         given = options["metrics"]
@@ -96,9 +100,11 @@ class Fitting:
                 "learns from how domains differ",
                 "name their column with --domains, or give --head erm, which needs none",
             )
+        check_domain_sizes(data.domains, options)
         for domain in held_out:
             if not options["impute"] and not isinstance(domain.X, RowReader):
                 check_no_missing_values(domain.X, "held-out")
+        check_target(data.y, options["task"])
         if not options["quiet"]:
             _say_findings(data, table, places, options)
         preparation = preparation_of(options, data.X)
@@ -145,7 +151,7 @@ class Fitting:
     def _fit_in_memory(self) -> Any:
         """The fitted head; one that leaves domains out prepares rows anew for each."""
         y = self.data.y
-        labels = self._labels()
+        labels = labels_of(self.data, self.head)
         if not self.preparation.steps():
             return self._named([], self.head.fit(self.data.X, y, **labels))
         if "preparation" not in self.head.get_params():
@@ -164,19 +170,12 @@ class Fitting:
         steps = self.preparation.fit(X)
         if steps:
             X = PreparedRows(X, partial(transformed, steps), work_dtype(X))
-        self.head.fit(X, y, **self._labels())
+        self.head.fit(X, y, **labels_of(self.data, self.head))
         groups = self.data.groups
         self._rehearse(
             lambda: self.head.rehearse(X, y, domains=domains, groups=groups, progress=progress)
         )
         return self._named(steps, self.head)
-
-    def _labels(self) -> dict[str, Any]:
-        """What a fit is told of the rows beside their targets; only a search asks for groups."""
-        labels = {"domains": self.data.domains}
-        if self.data.groups is not None and "cv" in self.head.get_params():
-            labels["groups"] = self.data.groups
-        return labels
 
     def _named(self, steps: Steps, head: Any) -> Any:
         """The model, told the names of the columns, so that it finds them again by name."""
@@ -251,6 +250,14 @@ class Fitting:
         }
 
 
+def labels_of(data: DomainData, head: Any) -> dict[str, Any]:
+    """What a fit is told of the rows beside their targets; only a search asks for groups."""
+    labels = {"domains": data.domains}
+    if data.groups is not None and "cv" in head.get_params():
+        labels["groups"] = data.groups
+    return labels
+
+
 def _expected(rehearsal: Rehearsal) -> dict[str, Any]:
     """What to expect on a new domain, before any row of it is seen."""
     outlook = foresee_unseen(rehearsal)
@@ -305,7 +312,7 @@ def _unfitted_head(name: str, task: str) -> Any:
     return HEADS[name].estimator_class(task)()
 
 
-def _apart(table: DomainData, held_out: Sequence[str]) -> tuple[DomainData, list[DomainData]]:
+def apart(table: DomainData, held_out: Sequence[str]) -> tuple[DomainData, list[DomainData]]:
     """The rows to fit to, none of a group that is held out, and those of each held-out domain."""
     names = table.domains.astype(str)
     there = sorted_domains(names)

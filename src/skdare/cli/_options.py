@@ -24,7 +24,7 @@ from skdare.cli._bench_choices import (
 )
 from skdare.cli._config import CONFIG
 from skdare.cli._output import JSON, QUIET
-from skdare.cli._table_check import say_findings, standardizes
+from skdare.cli._table_check import check_target, say_findings, standardizes
 from skdare.cli._tables import DROP_MISSING, GROUPS, TABLE, option_name, read_table, table_keys
 from skdare.cli._training_rows import PREPARATION
 
@@ -174,6 +174,7 @@ def is_given(name: str) -> bool:
 def plan_arguments(options: dict[str, Any]) -> dict[str, Any]:
     """Arguments of a plan that the options stand for; the features are read here."""
     from skdare.bench import Settings
+    from skdare.bench._feature_set import without_small_domains
     from skdare.datasets import DomainData
 
     given = {f.name: options[f.name] for f in fields(Settings) if options.get(f.name) is not None}
@@ -185,11 +186,14 @@ def plan_arguments(options: dict[str, Any]) -> dict[str, Any]:
     data = _tables(options["features"], options)
     table = data if isinstance(data, DomainData) else next(iter(data.values()))
     quiet = options["quiet"]
+    check_target(table.y, options["task"])
+    first = options["features"][0]
     if not quiet:
-        place = options["features"][0]
-        place = place if Path(place).exists() else place.split("=", 1)[-1]
+        place = first if Path(first).exists() else first.split("=", 1)[-1]
         known = None if _has_stores(place) else place
-        say_findings(table, options, known, whole=not options["drop_missing"])
+        large = without_small_domains(table, options["min_rows"])
+        whole = large is table and not options["drop_missing"]
+        say_findings(large, options, known, whole=whole)
     # The paper's features come from one network, and its protocol takes them as they are.
     if settings.protocol != "paper":
         settings = replace(settings, standardize=standardizes(options, table.X, quiet=quiet))
@@ -197,7 +201,6 @@ def plan_arguments(options: dict[str, Any]) -> dict[str, Any]:
     if options["pretrained"]:
         arguments["pretrained"] = _tables(options["pretrained"], options)
     # Several files have no name in common but that of their folder; stores are read under theirs.
-    first = options["features"][0]
     if options["name"] is None and isinstance(arguments["data"], dict) and not _has_stores(first):
         folder = Path(first.split("=", 1)[1]).resolve().parent
         arguments["name"] = folder.name or None

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skdare._input_error import InputError
+from skdare._safe_text import counted
 from skdare.cli._errors import in_options
 from skdare.cli._output import say
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from skdare.checking import DataCheck, DataFinding
     from skdare.datasets import DomainData
 
@@ -68,10 +72,39 @@ def _with_places(finding: DataFinding, file: str | None) -> str:
     return text
 
 
+def check_target(y: np.ndarray, task: str | None) -> None:
+    """Refuse a target that names rows, before any work."""
+    from skdare._validation import too_many_classes
+    from skdare.checking._finding import other_target
+    from skdare.datasets import guess_task
+
+    if (task or guess_task(y)) == "classification":
+        wrong = too_many_classes(len(set(y.tolist())), len(y))
+        if wrong is not None:
+            raise InputError(f"the target has {wrong}", other_target(y))
+
+
+def say_task(y: np.ndarray, task: str | None) -> None:
+    """Say what a target of numbers is taken for, classes or numbers, unless the task was named."""
+    from skdare.datasets import guess_task
+    from skdare.datasets._roles import missing_labels
+
+    if task is not None or y.dtype.kind not in "iuf":
+        return
+    y = y[~missing_labels(y)]
+    if guess_task(y) == "classification":
+        meaning = (
+            f"{counted(len(set(y.tolist())), 'class')}; if they are numbers, --task regression"
+        )
+    else:
+        meaning = "numbers; if they are classes, --task classification"
+    say(f"y is taken as {meaning}", err=True)
+
+
 def say_findings(
     data: DomainData, options: dict[str, Any], place: str | None, *, whole: bool = False
 ) -> None:
-    """Print the gravest findings, in a few lines on stderr, and how to see all.
+    """Print what the target is taken for, the gravest findings, and how to see all, on stderr.
 
     Parameters
     ----------
@@ -83,6 +116,7 @@ def say_findings(
     whole : bool, default=False
         Whether these are all rows of it.
     """
+    say_task(data.y, options["task"])
     findings = [
         finding
         for finding in checked(data, options["task"], file=place if whole else None).findings

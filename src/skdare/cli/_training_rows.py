@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skdare._input_error import InputError
 from skdare.cli._table_check import standardizes
 
 if TYPE_CHECKING:
@@ -40,10 +41,30 @@ def preparation_of(options: dict[str, Any], X: Any) -> Preparation:
     return Preparation(options["impute"], standardize, options["clip"])
 
 
+def check_domain_sizes(domains: np.ndarray, options: dict[str, Any]) -> None:
+    """Refuse domains of one row where the head needs a covariance, and name the option for it.
+
+    A head whose options were set may do with one row; it says so itself if it does not.
+    """
+    import numpy as np
+
+    from skdare._validation import one_row_each
+    from skdare.bench._heads import HEADS
+
+    labels, counts = np.unique(domains, return_counts=True)
+    if counts.min() > 1 or options["options"] or not HEADS[options["head"]].whitens:
+        return
+    what = one_row_each(labels[counts == 1].tolist())
+    raise InputError(what, "leave such domains out with --min-rows 2, or merge them")
+
+
 def check_no_missing_values(X: np.ndarray, which: str) -> None:
     """Refuse missing values before a fit, and name the option that fills them."""
     import numpy as np
 
     missing = int(np.isnan(X).any(axis=1).sum())
     if missing:
-        raise ValueError(f"{missing} of the {which} rows have missing values; give --impute median")
+        have = "has" if missing == 1 else "have"
+        raise ValueError(
+            f"{missing} of the {which} rows {have} missing values; give --impute median"
+        )

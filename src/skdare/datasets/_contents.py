@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ import numpy as np
 
 from skdare._input_error import InputError
 
-_LISTED = 10
+_LISTED_FIRST = 7
+_LISTED_LAST = 3
 # An array by its name, or columns of a table side by side, as one matrix.
 Key = str | tuple[str, ...]
 Load = Callable[[list[Any]], list[np.ndarray]]
@@ -94,10 +94,12 @@ class Contents:
             yield [values[start : start + rows] for values in loaded]
 
     def listing(self) -> str:
-        """The first few names, and of arrays what they hold, for errors."""
-        shown = [self._named(key) for key in islice(self.entries, _LISTED)]
-        more = len(self.entries) - _LISTED
-        return (", ".join(shown) or "nothing") + (f", … and {more} more" if more > 0 else "")
+        """The first and last few names, and of arrays what they hold, for errors."""
+        names = [self._named(key) for key in self.entries]
+        more = len(names) - _LISTED_FIRST - _LISTED_LAST
+        if more > 0:
+            names[_LISTED_FIRST:-_LISTED_LAST] = [f"… ({more:,} more)"]
+        return ", ".join(names) or "nothing"
 
     def _named(self, key: str) -> str:
         entry = self.entries[key]

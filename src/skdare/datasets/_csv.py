@@ -33,7 +33,7 @@ from skdare.datasets._contents import (
     numbered_row,
     reading,
 )
-from skdare.datasets._entries import column_names, distinct
+from skdare.datasets._entries import column_names, distinct, not_a_number
 from skdare.datasets._roles import MISSING
 from skdare.datasets._row_writer import encoded
 from skdare.datasets._store_encoding import row_blocks
@@ -263,11 +263,8 @@ class CsvTable:
                 yield parser.parse(rows, start)
             except _NotNumbers as error:
                 name, (row, cell) = min(error.cells.items(), key=lambda item: item[1][0])
-                raise ValueError(
-                    f"{self.place(row)} of {self.path} has {cell!r} in column {name!r}, and a "
-                    "number is needed; "
-                    "correct it, or choose other columns"
-                ) from None
+                place = f"{self.place(row)} of {self.path}"
+                raise InputError(*not_a_number(place, cell, name)) from None
 
     def place(self, row: int) -> str:
         """What errors call a row: the line of the file that it ends in."""

@@ -17,6 +17,9 @@ LABELS = ("target", "domains", "split", "groups")
 _OPTIONAL = ("split", "groups")
 LABEL_NAMES = {name for role in LABELS for name in NAMES[role]}
 _NAMED = 5
+# So many columns of text are looked at for numbers.
+_MOST_TEXT = 50
+_CELLS_AT_A_TIME = 4096
 # A column of which this share of cells is not a number was meant to be one.
 _FEW_BAD = 0.1
 _WILDCARDS = frozenset("*?[")
@@ -36,10 +39,23 @@ def choose(contents: Contents, named: dict[str, str | None]) -> dict[str, list[s
             ]
             key = _only(contents, role, agree) or next(iter(candidates), None)
         optional = role in _OPTIONAL or (role == "domains" and key == "")
+        if role == "target" and key is None:
+            _refuse_no_target(contents, named)
         if key or not optional:
             keys[role] = [named_entry(contents, role, key)]
     used = {key for chosen in keys.values() for key in chosen}
     return {"features": [main] if main else columns_of(contents, named["features"], used), **keys}
+
+
+def _refuse_no_target(contents: Contents, named: dict[str, str | None]) -> None:
+    """Say that no target is found, and in the same message if no domains are found either."""
+    if named.get("domains") is not None or _called(contents, "domains", named):
+        named_entry(contents, "target", None)
+    raise InputError(
+        f"no target and no domains found in {contents.path}: it has {contents.listing()}",
+        "name them with target= and domains=",
+        argument="target",
+    )
 
 
 def main_entry(contents: Contents, key: str | None) -> str | None:
@@ -60,7 +76,9 @@ def is_label(name: str, named: dict[str, str | None]) -> bool:
 def places(keys: dict[str, list[str]], path: Path) -> dict[str, str]:
     """What errors call the entries of each role."""
     return {
-        role: f"{role} {chosen[0]!r} in {path}" if len(chosen) == 1 else f"{role} in {path}"
+        role: f"{role} {chosen[0]!r} in {path}"
+        if len(chosen) == 1
+        else f"the table of {role} in {path}"
         for role, chosen in keys.items()
     }
 
@@ -136,7 +154,7 @@ def columns_of(contents: Contents, pattern: str | None, used: set[str]) -> list[
         chosen |= dict.fromkeys(matching or [named_entry(contents, "features", part)])
     text = next((key for key in chosen if not contents.entries[key].numeric), None)
     if text is not None:
-        where = _first_text(contents, text)
+        where = _not_numbers(contents, text)
         raise ValueError(
             f"column {text!r} of {contents.path} is text{where and f', {where}'}; features are "
             "numbers"
@@ -144,8 +162,8 @@ def columns_of(contents: Contents, pattern: str | None, used: set[str]) -> list[
     return list(chosen)
 
 
-def _first_text(contents: Contents, key: str) -> str:
-    """Where a column of a CSV file that mostly has numbers has something else; else nothing."""
+def _not_numbers(contents: Contents, key: str) -> str:
+    """What a column of a CSV file that was meant to be numbers has in their place; else nothing."""
     # Other files know which columns are text, and a stream would be read to its end.
     if contents.place is numbered_row or contents.stream is not None:
         return ""
@@ -153,9 +171,16 @@ def _first_text(contents: Contents, key: str) -> str:
         return ""
     cells = contents.load([key])[0].tolist()
     bad = [row for row, cell in enumerate(cells) if not _is_number(cell)]
-    if len(bad) > _FEW_BAD * len(cells):
+    few = _FEW_BAD * len(cells)
+    if not bad:
         return ""
-    return f"for {contents.place(bad[0])} has {cells[bad[0]]!r}" if bad else ""
+    example = f"{contents.place(bad[0])} has {cells[bad[0]]!r}"
+    if len(bad) <= few:
+        are = "is not a number" if len(bad) == 1 else "are not numbers"
+        return f"for {len(bad):,} of {len(cells):,} cells {are}: {example}"
+    if sum(not _is_number(cells[row].replace(",", ".", 1)) for row in bad) <= few:
+        return f"for it has decimal commas: {example}"
+    return ""
 
 
 def _is_number(cell: str) -> bool:
@@ -174,7 +199,28 @@ def named_columns(contents: Contents, names: Sequence[str]) -> list[str]:
             f"{contents.path} has no column {absent!r}, which the training rows have; it has "
             f"{contents.listing()}"
         )
+    text = next((name for name in names if not contents.entries[name].numeric), None)
+    if text is not None:
+        _refuse_text(contents, text)
     return list(names)
+
+
+def _refuse_text(contents: Contents, key: str) -> None:
+    """Refuse a column of text among the features, and show its first cell that is no number."""
+    row = 0
+    for (cells,) in contents.visit([key], _CELLS_AT_A_TIME):
+        for cell in cells.tolist():
+            if not _is_number(str(cell)):
+                place = f"{contents.place(row)} of {contents.path}"
+                raise InputError(*not_a_number(place, str(cell), key))
+            row += 1
+    raise InputError(f"column {key!r} of {contents.path} is text", "features are numbers")
+
+
+def not_a_number(place: str, cell: str, column: str) -> tuple[str, str]:
+    """What is wrong with a cell where a number is needed, and what to do."""
+    what = f"{place} has {cell!r} in column {column!r}, and a number is needed"
+    return what, "correct it, or choose other columns"
 
 
 def _numeric_columns(contents: Contents, used: set[str]) -> list[str]:
@@ -191,11 +237,18 @@ def _numeric_columns(contents: Contents, used: set[str]) -> list[str]:
     numeric = set(chosen)
     left = [key for key in others if key not in numeric]
     if left:
-        spoilt = next(filter(None, (_first_text(contents, key) for key in left[:_NAMED])), "")
+        spoilt = [
+            f"{key!r} is text, {what}"
+            for key in left[:_MOST_TEXT]
+            if (what := _not_numbers(contents, key))
+        ]
+        if len(spoilt) > _NAMED:
+            spoilt[_NAMED:] = [f"so are {len(spoilt) - _NAMED} more"]
+        reasons = f" ({', '.join(spoilt)})" if spoilt else ""
         warn(
             f"{contents.path}: {', '.join(left[:_NAMED])}{' and others' * (len(left) > _NAMED)} "
-            f"left out of the features, being text or labels{spoilt and f' ({spoilt})'}; name "
-            "columns with features= to choose"
+            f"left out of the features, being text or labels{reasons}; name columns with features= "
+            "to choose"
         )
     return chosen
 

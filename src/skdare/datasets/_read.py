@@ -143,7 +143,7 @@ def read_unlabelled(
     else:
         columns = columns_of(contents, key, set())
     X = load_entries(contents, columns)
-    return features_alone(X, f"features in {path}", contents.place)
+    return features_alone(X, f"the table of features in {path}", contents.place)
 
 
 def stream_table(

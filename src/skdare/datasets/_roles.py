@@ -165,8 +165,9 @@ def _labelled_rows(labels: dict[str, np.ndarray]) -> np.ndarray:
     if absent.all():
         raise InputError("no row has both a label and a domain", "name other columns")
     if absent.any():
-        lost = f"{int(absent.sum())} of {len(absent)} rows"
-        warn(f"{lost} have no label or no domain, and are left out")
+        lost = int(absent.sum())
+        have, are = ("has", "is") if lost == 1 else ("have", "are")
+        warn(f"{lost} of {len(absent)} rows {have} no label or no domain, and {are} left out")
     return np.flatnonzero(~absent)
 
 

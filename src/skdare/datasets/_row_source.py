@@ -165,7 +165,7 @@ class RowSource:
     def chunks(self, rows: int | None = None) -> Iterator[RowChunk]:
         """All rows, at most ``rows`` at a time; by default about 16 MB."""
         keys = [side_by_side(self._contents, self._keys), *self._beside.values()]
-        what = f"features in {self._contents.path}"
+        what = f"the table of features in {self._contents.path}"
         start = 0
         for values, *others in self._contents.visit(keys, rows or rows_at_a_time(self.features)):
             X = features_matrix(values, what)

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from skdare._validation import one_row_each
 from skdare.arrays import Array, Index, float64, is_foreign, length, like, namespace
 from skdare.fitting.class_weight import ClassWeight, class_factors
 from skdare.fitting.targets import Classes, Targets
@@ -71,11 +72,8 @@ class Problem:
         pairs = zip(self.labels, self.index, strict=True)
         single = [label for label, index in pairs if length(index) < 2]
         if single:
-            more = f" (and {len(single) - 1} more)" if len(single) > 1 else ""
-            raise ValueError(
-                f"domain {single[0]!r}{more} has 1 row, and a covariance needs 2; "
-                f"merge it, or set {remedy}"
-            )
+            them = "them" if len(single) > 1 else "it"
+            raise ValueError(f"{one_row_each(single)}; merge {them}, or set {remedy}")
 
     def domain_weight(self, e: int) -> np.ndarray:
         """Sample weights of the rows of a domain."""
