@@ -142,6 +142,7 @@ SCALES = {
     "balanced_accuracy": _share("balanced accuracy"),
     "f1_macro": _index("macro F1", "a", 0.0),
     "roc_auc": _index("ROC AUC", "a", 0.0, useless=0.5, uselessness="no better than guessing"),
+    "roc_auc_ovr": _index("ROC AUC", "a", 0.0, useless=0.5, uselessness="no better than guessing"),
     "r2": _index(
         "R²", "an", -math.inf, useless=0.0, uselessness="no better than predicting its mean"
     ),

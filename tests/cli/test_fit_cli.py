@@ -61,7 +61,7 @@ def test_a_fit_says_what_to_expect_unless_it_is_told_not_to_rehearse(data):
     assert told["rehearsed"]
     scores = [one.as_is for one in skdare.load("head.safetensors").rehearsal_.domains]
     assert told["expected"]["use"]["expected"] == pytest.approx(np.mean(scores))
-    assert "on a new domain as it is" in run_ok("fit", *NAMED).stdout
+    assert "on a new domain: accuracy" in run_ok("fit", *NAMED).stdout
     silent = run_json("fit", *NAMED, "--no-rehearse")
     assert not silent["rehearsed"]
     assert silent["expected"] is None

@@ -664,7 +664,8 @@ def test_a_rehearsal_that_starts_from_the_fitted_head_ends_where_one_from_zero_d
     (X, y, domains), _ = split(latent(), 5)
     head = DAREClassifierCV(strategies=("erm", "whiten"), tol=1e-9)
     head.fit(X, y, domains=domains)
-    for warm in (head._rehearsal_copy(), head._retrainer()):
+    raw = np.atleast_2d(head.coef_).T, np.atleast_1d(head.intercept_)
+    for warm in (head._rehearsal_copy(), head._retrainer(raw)):
         cold = copy.copy(warm)
         cold._settled = replace(warm._settled, start=None, adapting_start=None)
         train = domains != 0

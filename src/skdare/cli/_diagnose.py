@@ -70,7 +70,7 @@ _WIDEST = 100
 def diagnose(features: str, as_json: bool, page: str | None, details: bool, **options: Any) -> None:
     """Say what to do on a new domain, and what score to expect, from unlabelled rows of it.
 
-    HEAD is a file that `skdare fit --rehearse` wrote; it is not fitted again, and rows are prepared
+    HEAD is a file that `skdare fit` wrote; it is not fitted again, and rows are prepared
     as for its fit. FEATURES is a table: a head is fitted to its domains, and each of them is held
     out in turn to learn what a new domain costs. The answer is one of four: use the head as it is,
     adapt it, label some rows, or do not use it. It comes with the expected score, and with a range

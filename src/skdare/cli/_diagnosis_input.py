@@ -123,7 +123,7 @@ class DiagnosisInput:
     def _score(self, model: Any, y: np.ndarray) -> float:
         """The score of a head on the scale of its rehearsal, where it had one."""
         _, head = steps_and_head(model)
-        if head.rehearsal_ is None:
+        if head.rehearsal_ is None or not is_classifier(head):
             return float(model.score(self.X, y))
         return head.rehearsal_.task.score(model.predict(self.X), y)
 

@@ -75,7 +75,7 @@ from skdare.cli._training_rows import PREPARATION, SET
     "--rehearse/--no-rehearse",
     default=None,
     help="Hold every domain out once, to say what to expect on a new one, here and in "
-    "`skdare diagnose`  [default: of dare and dare-cv, where rows are in memory]",
+    "`skdare diagnose`  [default: dare and dare-cv do, with rows in memory and up to 100 domains]",
 )
 @click.option(
     "--adaptable/--not-adaptable",

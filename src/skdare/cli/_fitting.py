@@ -51,6 +51,9 @@ from skdare.diagnosis._recommendation import expectation
 from skdare.heads._adjusted import AdjustedHead
 from skdare.persist import passing_folder
 
+# Up to this many domains are rehearsed unasked: a few fits each.
+_FEW_DOMAINS = 100
+
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
@@ -63,8 +66,8 @@ class Fitting:
     head : head
     preparation : Preparation
     rehearse : bool, optional
-        Whether each domain is held out once after the fit. None: where that can be done, for
-        nobody asked.
+        Whether each domain is held out once after the fit. None: nobody asked, it costs little,
+        and where it is refused the head is saved without.
     metric : str
         What it is scored by.
     held_out : list of DomainData
@@ -108,10 +111,7 @@ class Fitting:
         if not options["quiet"]:
             _say_findings(data, table, places, options)
         preparation = preparation_of(options, data.X)
-        rehearse = options["rehearse"]
-        can_wait = not options["adaptable"] or isinstance(data.X, RowReader)
-        if rehearse is None and (can_wait or not isinstance(head, AdjustedHead)):
-            rehearse = False
+        rehearse = _rehearses(head, data, options)
         if rehearse is None and not options["quiet"]:
             count = counted(len(np.unique(data.domains)), "domain")
             say(f"each of {count} is also held out once; --no-rehearse spares that", err=True)
@@ -262,7 +262,7 @@ def _expected(rehearsal: Rehearsal) -> dict[str, Any]:
     """What to expect on a new domain, before any row of it is seen."""
     outlook = foresee_unseen(rehearsal)
     return {
-        "text": expectation(outlook, rehearsal.task),
+        "text": expectation(outlook, rehearsal),
         "use": asdict(outlook.use),
         "adapt": None if outlook.adapt is None else asdict(outlook.adapt),
     }
@@ -281,14 +281,23 @@ def _say_findings(
     say_findings(data, options, known, whole=whole and options["min_rows"] == 1)
 
 
+def _rehearses(head: Any, data: DomainData, options: dict[str, Any]) -> bool | None:
+    """Whether the head is rehearsed; None where nobody asked, and it is cheap to do."""
+    if options["rehearse"] is not None:
+        return bool(options["rehearse"])
+    cheap = not isinstance(data.X, RowReader) and len(np.unique(data.domains)) <= _FEW_DOMAINS
+    return None if isinstance(head, AdjustedHead) and options["adaptable"] and cheap else False
+
+
 def _choices(head: Any, data: DomainData, metric: str, options: dict[str, Any]) -> dict[str, Any]:
     """Parameters of the head that --metric and --class-weight stand for."""
     chosen: dict[str, Any] = {}
     searches = "scoring" in head.get_params()
-    if data.groups is not None and not (searches or options["rehearse"] or options["held_out"]):
+    leaves_out = searches or _rehearses(head, data, options) is not False
+    if data.groups is not None and not (leaves_out or options["held_out"]):
         raise ValueError(
             f"--groups keeps groups together in left-out domains, and --head {options['head']} "
-            "leaves none out; give --held-out too, or leave it out"
+            "leaves none out; give --held-out, or drop --groups"
         )
     if options["class_weight"] is not None:
         if not is_classifier(head):

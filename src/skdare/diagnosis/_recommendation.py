@@ -122,11 +122,13 @@ def expected(forecast: Forecast, task: ScoreScale) -> str:
     return f"{unit}{task.text(forecast.expected)} expected ({ends})"
 
 
-def expectation(outlook: Outlook, task: ScoreScale) -> str:
-    """``accuracy 52 % (44 to 60) on a new domain as it is, 66 % (58 to 73) adapted`` and so on."""
-    text = f"{task.unit} {scored(outlook.use, task)} on a new domain as it is"
+def expectation(outlook: Outlook, rehearsal: Rehearsal) -> str:
+    """``on a new domain: accuracy 52 % (44 to 60) as it is, 66 % (58 to 73) adapted``."""
+    task = rehearsal.task
+    most = "at most " if rehearsal.saturated else ""
+    text = f"on a new domain: {most}{task.unit} {scored(outlook.use, task)} as it is"
     if outlook.adapt is not None:
-        text += f", {scored(outlook.adapt, task)} adapted to its rows"
+        text += f", {scored(outlook.adapt, task)} adapted"
     return text
 
 

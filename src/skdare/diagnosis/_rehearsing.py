@@ -280,7 +280,7 @@ class Rehearsing:
             adapted.disagreement,
             adapted.both_right,
             adapted.scores,
-            self._retrained(e, fold),
+            self._retrained(e, fold, head),
             self._errors(e, rows if as_first else self._rows_of_head(e)),
             TrainingDomains.of(head).shift(moments).at_least,
         )
@@ -338,15 +338,19 @@ class Rehearsing:
         for count in [*(count for count in TRIED_ROWS if count < n), n]:
             yield np.sort(order[:count])
 
-    def _retrained(self, e: int, fold: _Fold) -> dict[int, float]:
-        """Scores on the other rows of a domain after retraining with some of its labels."""
+    def _retrained(self, e: int, fold: _Fold, without: Any) -> dict[int, float]:
+        """Scores on the other rows of a domain after retraining with some of its labels.
+
+        Fits start from the head that was fitted without the domain.
+        """
         scores: dict[int, float] = {}
+        start = np.atleast_2d(without.coef_).T, np.atleast_1d(without.intercept_)
         order = np.random.default_rng(0).permutation(self.numbers[e])
         for each in LABELLED:
             n = each * (10 if self.classes is None else len(self.classes))
             if 2 * n > len(order):
                 break
-            head, X = fold.fitted(self.head._retrainer(), np.sort(order[:n]))
+            head, X = fold.fitted(self.head._retrainer(start), np.sort(order[:n]))
             rest = np.sort(order[n:])
             values = read(head, X, rest).values
             scores[n] = self.task.score(values, self.y[rest])

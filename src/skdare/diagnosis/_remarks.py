@@ -44,7 +44,7 @@ def remarks(
     """
     yield _on_rehearsed_domains(rehearsal, rows, declined, tried=tried)
     if labels is not None and labels.level == "look":
-        yield _other_shares(labels)
+        yield _other_shares(labels, rows)
     if rehearsal.saturated:
         yield (
             "held-out training domains score nearly as well as if they had been seen: where the "
@@ -82,11 +82,11 @@ def _listed(gains: list[float], task: ScoreScale) -> str:
     )
 
 
-def _other_shares(labels: Finding) -> str:
+def _other_shares(labels: Finding, at_hand: int) -> str:
     here = labels.numbers["shares"]
     before = labels.numbers["training_shares"]
     worst = max(here, key=lambda name: abs(here[name] - before[name]))
-    rows = _to_be_sure(here[worst], before[worst])
+    rows = min(_to_be_sure(here[worst], before[worst]), at_hand)
     return (
         f"classes look different here (class {worst}: {100 * here[worst]:.0f}\u00a0%, in training "
         f"{100 * before[worst]:.0f}\u00a0%): label {rows} rows to be sure"

@@ -16,11 +16,9 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdare._validation import (
-    InputError,
     check_finite_targets,
     check_numbers,
     distinct_integers,
-    too_many_classes,
 )
 from skdare.arrays import Array, Index, to_numpy
 from skdare.arrays.passes import RowPart, route
@@ -124,11 +122,6 @@ class Classes(Targets):
             raise ValueError(
                 f"y has one class, {classes[present[0]]}, among the rows of positive weight, "
                 "and a classifier needs at least 2 classes"
-            )
-        wrong = too_many_classes(len(present), int((weight > 0).sum()))
-        if wrong is not None:
-            raise InputError(
-                f"y has {wrong}", "pass classes that rows share, or fit a regressor", argument="y"
             )
         return cls(classes), codes
 

@@ -475,8 +475,14 @@ class AdjustedHead(Head):
         """An unfitted head with the same options, for fits without one of the domains."""
 
     @abstractmethod
-    def _retrainer(self) -> Any:
-        """An unfitted head that neither adjusts nor adapts, for rows that have labels."""
+    def _retrainer(self, start: CanonicalWeights | None = None) -> Any:
+        """An unfitted head that neither adjusts nor adapts, for rows that have labels.
+
+        Parameters
+        ----------
+        start : weights and intercept on its rows, optional
+            Where its fit may start.
+        """
 
 
 def _warn_of_offset(

@@ -302,11 +302,9 @@ class _DARECV(AdjustedHead):
         settled = SettledChoice(predicting, adapting, self._canonical, adapting_start)
         return self._settled_copy(settled)
 
-    def _retrainer(self) -> Self:
+    def _retrainer(self, start: CanonicalWeights | None = None) -> Self:
         """Reweighted ERM: what one would retrain with where there are labels of every domain."""
         reweighted = _candidate("reweighted", self.best_params_["l2"], None)
-        inner = self._inner()
-        start = (inner.coef_.reshape(-1, inner.coef_.shape[-1]).T, np.atleast_1d(inner.intercept_))
         return self._settled_copy(SettledChoice(reweighted, None, start))
 
     def _settled_copy(self, settled: SettledChoice) -> Self:

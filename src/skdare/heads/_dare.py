@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from skdare._validation import InputError, check_choice, check_domain_weights, check_number
 from skdare.engines import DaskEngine
+from skdare.fitting.canonical_fit import CanonicalWeights
 from skdare.fitting.formulation import (
     CENTERED,
     RAW,
@@ -235,7 +236,7 @@ class _DARE(AdjustedHead):
             head.set_params(guess="mean")
         return head
 
-    def _retrainer(self) -> Self:
+    def _retrainer(self, start: CanonicalWeights | None = None) -> Self:
         """Reweighted ERM: what one would retrain with where there are labels of every domain."""
         plain = {"adjust": False, "mean_penalty": None, "adaptation": None, "guess": "mean"}
         return clone(self).set_params(**plain, estimate_mean=False)

@@ -47,7 +47,7 @@ def _sentence(text: str) -> str:
 
 
 def _scale(rehearsal: Rehearsal) -> Scale:
-    return SCALES["accuracy" if rehearsal.task.in_percent else "r2"]
+    return SCALES[rehearsal.task.scoring]
 
 
 def _picture(diagnosis: Diagnosis, rehearsal: Rehearsal) -> Plot:
