@@ -28,6 +28,8 @@ _FEW_ROWS = 50
 # A value that every one of so many rows has, and fewer than this share of the rows elsewhere, is
 # not there by chance.
 _FEW_ROWS_OF_A_DOMAIN = 10
+# Rows that tell a value that is nearly everywhere from others.
+_ROWS_THAT_SHOW = 200
 _RARE = 0.5
 # Whole numbers may be alike in this share of rows, and still count the rows.
 _ALIKE = 0.05
@@ -110,13 +112,20 @@ def _constant_in_a_domain(rows: LabelledRows, other: np.ndarray) -> Iterator[Dat
     fixed = (parts.low == parts.high) & (parts.counts >= _FEW_ROWS_OF_A_DOMAIN)[:, None] & ~other
     columns = []
     places = []
-    for place, column in np.argwhere(fixed).tolist():
-        alike = int((parts.X[:, column] == parts.low[place, column]).sum())
-        own = int(parts.present[place, column])
-        elsewhere = int(rows.present[column]) - own
-        if elsewhere and alike - own < _RARE * elsewhere:
-            columns.append(column)
-            places.append(place)
+    for place in np.flatnonzero(fixed.any(axis=1)).tolist():
+        candidates = np.flatnonzero(fixed[place])
+        own = parts.present[place, candidates]
+        elsewhere = rows.present[candidates] - own
+        values = parts.low[place, candidates]
+        # Wide tables of counts have zeros nearly everywhere, which a few rows show.
+        step = max(1, len(parts.X) // _ROWS_THAT_SHOW)
+        usual = (parts.X[::step, candidates] == values).mean(axis=0)
+        likely = usual * rows.present[candidates] - own < 1.5 * _RARE * elsewhere
+        alike = (parts.X[:, candidates[likely]] == values[likely]).sum(axis=0)
+        rare = alike - own[likely] < _RARE * elsewhere[likely]
+        found = candidates[likely][rare].tolist()
+        columns += found
+        places += [place] * len(found)
     if not columns:
         return
     names = rows.names(dict.fromkeys(columns))
