@@ -16,7 +16,6 @@ from skdare.bench._trial import Trial
 from skdare.cli import main
 from skdare.datasets import DomainData, read_fine_tuned, reserve, write_store
 from skdare.report import summarise, text
-from skdare.report._names import label
 from skdare.report._sections import document
 from small_bench import FAST, fold_of, small_plan, table
 
@@ -282,11 +281,11 @@ def test_the_report_says_that_every_trial_has_its_own_network():
     said = text(reported(), details=True)
     assert "over 2 trials, each with its own network and split." in said
     assert "splits of the same rows" not in said
-    notes = dict(document(reported(), label).notes)
+    notes = dict(document(reported()).notes)
     assert "Every trial has its own network and split" in notes["t 90 % interval"]
     once = summarise(list(run(small_plan(heads=["erm"], trials=2))))
     assert "over 2 trials, splits of the same rows" in text(once, details=True)
-    facts = dict(document(reported(), label).sections[0].parts[-1].facts)
+    facts = dict(document(reported()).sections[0].parts[-1].facts)
     assert facts["Features"] == "a table for each held-out domain and trial"
     both = " ".join(text(reported(pretrained=table())).split())
     assert "its own split, and its own network where features were fine-tuned." in both
@@ -295,7 +294,7 @@ def test_the_report_says_that_every_trial_has_its_own_network():
 def test_networks_stand_beside_the_ceilings_with_intervals_over_trials():
     networks = {(d, t): NetworkScore(0.7 + 0.1 * t, "all") for d in "ab" for t in (0, 1)}
     summary = reported(networks=networks, end_to_end={"a": 0.9, "b": 0.9})
-    [part] = [p for p in document(summary, label).sections[0].parts if p.heading == "Ceilings"]
+    [part] = [p for p in document(summary).sections[0].parts if p.heading == "Ceilings"]
     [shown] = part.tables
     column = shown.columns.index("ERM network")
     assert [row[column].text for row in shown.rows] == ["75.0"] * 4

@@ -174,6 +174,7 @@ def odd_tables(tmp_path_factory):
     np.savez(folder / "paired.npz", X=X, y=grades % 2, domain=site, sample=sample)
     np.savez(folder / "alone.npz", X=X, y=grades % 2, domain=alone)
     holes = np.where(np.arange(360).reshape(120, 3) == 7, np.nan, X)
+    holes[:, 1] += 200.0 * (holes[:, 1] != 0.0)
     np.savez(folder / "holes.npz", X=holes, y=grades % 2, domain=site)
     return folder
 

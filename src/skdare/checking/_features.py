@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -107,9 +108,15 @@ def _domain_codes(rows: LabelledRows, of_domain: np.ndarray) -> Iterator[DataFin
 
 
 def _constant_in_a_domain(rows: LabelledRows, other: np.ndarray) -> Iterator[DataFinding]:
-    """Features that have one value in a domain, which is rare elsewhere."""
+    """Features that have one whole number in a domain, which is rare elsewhere: a missing code."""
     parts = rows.domain_parts
-    fixed = (parts.low == parts.high) & (parts.counts >= _FEW_ROWS_OF_A_DOMAIN)[:, None] & ~other
+    whole = parts.low == np.floor(parts.low)
+    fixed = (
+        (parts.low == parts.high)
+        & whole
+        & (parts.counts >= _FEW_ROWS_OF_A_DOMAIN)[:, None]
+        & ~other
+    )
     columns = []
     places = []
     for place in np.flatnonzero(fixed.any(axis=1)).tolist():
@@ -123,7 +130,8 @@ def _constant_in_a_domain(rows: LabelledRows, other: np.ndarray) -> Iterator[Dat
         likely = usual * rows.present[candidates] - own < 1.5 * _RARE * elsewhere
         alike = (parts.X[:, candidates[likely]] == values[likely]).sum(axis=0)
         rare = alike - own[likely] < _RARE * elsewhere[likely]
-        found = candidates[likely][rare].tolist()
+        found = candidates[likely][rare]
+        found = found[_lie_apart(values[likely][rare], parts.X[::step, found])].tolist()
         columns += found
         places += [place] * len(found)
     if not columns:
@@ -144,6 +152,21 @@ def _constant_in_a_domain(rows: LabelledRows, other: np.ndarray) -> Iterator[Dat
         names,
         domains,
     )
+
+
+def _lie_apart(values: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Which values lie outside the usual ones of their column, by Tukey's fences.
+
+    A cholesterol of 0 does; a blank pixel among dark and light ones does not.
+    """
+    X = np.where(values == X, np.nan, X)
+    if X.shape[1] == 0:
+        return np.zeros(0, dtype=bool)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of columns without another value
+        low, high = np.nanquantile(X, (0.25, 0.75), axis=0)
+    reach = 1.5 * (high - low)
+    return np.asarray((reach > 0) & ((values < low - reach) | (values > high + reach)))
 
 
 def _row_numbers(rows: LabelledRows, other: np.ndarray) -> Iterator[DataFinding]:

@@ -145,6 +145,8 @@ def masked_integers(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if values.dtype.kind != "f" or dtype.kind not in "biu":
         return values
     missing = np.isnan(values)
+    if not missing.any():  # classes that are numbers, which the column has by their codes
+        return values
     return np.ma.array(np.where(missing, 0, values).astype(dtype), mask=missing)
 
 
