@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from skdare.checking import check_data
 from skdare.datasets import (
@@ -518,3 +519,18 @@ def test_data_survives_pickling():
     back = pickle.loads(pickle.dumps(data))
     assert fingerprint(back) == fingerprint(data)
     assert back.split is None
+
+
+def test_a_sparse_matrix_is_read_with_labels_in_files_of_their_own(tmp_path):
+    X = np.eye(6) * np.arange(6.0)
+    paths = {name: tmp_path / f"{name}.npy" for name in ("gas", "site")}
+    sparse.save_npz(tmp_path / "X.npz", sparse.csr_matrix(X))
+    np.save(paths["gas"], np.arange(6) % 2)
+    np.save(paths["site"], np.array(list("nnnsss")))
+    data = read(tmp_path / "X.npz", target=str(paths["gas"]), domains=str(paths["site"]))
+    np.testing.assert_array_equal(data.X, X)
+    np.testing.assert_array_equal(data.y, np.arange(6) % 2)
+    assert list(data.domains) == list("nnnsss")
+    np.save(paths["gas"], np.arange(5))
+    with pytest.raises(ValueError, match=r"gas.npy.*has 5"):
+        read(tmp_path / "X.npz", target=str(paths["gas"]), domains=str(paths["site"]))

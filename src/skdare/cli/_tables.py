@@ -26,8 +26,8 @@ GROUPS = click.option(
 )
 TABLE = [
     FEATURE_KEY,
-    click.option("--target", help="Key or column of the target."),
-    click.option("--domains", help="Key or column of the domain labels."),
+    click.option("--target", help="Key or column of the target; beside arrays, also a .npy file."),
+    click.option("--domains", help="Key or column of the domain labels; or a .npy file."),
     click.option("--split", help="Key or column that marks the rows set aside in trial 0."),
 ]
 # Where all rows are used, and a split is named only so that it is not taken for a feature.

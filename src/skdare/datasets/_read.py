@@ -25,6 +25,7 @@ from skdare.datasets._entries import (
 )
 from skdare.datasets._formats import is_csv, open_contents, open_stream, stem
 from skdare.datasets._lazy_rows import ChunkedRows
+from skdare.datasets._numpy_files import read_npy
 from skdare.datasets._roles import (
     assemble,
     decode,
@@ -64,7 +65,8 @@ def read(
         embeddings, embedding or feats, else the only 2-D array of floats; or all numeric
         columns that are not labels or numbers of rows.
     target : str, optional
-        Default: y, target, label, labels or class.
+        Default: y, target, label, labels or class. Beside a file of arrays, such as a matrix that
+        ``scipy.sparse.save_npz`` wrote, this and the other labels may be ``.npy`` files.
     domains : str, optional
         Default: domain, domains, d, group, groups, env, site, batch, hospital or source;
         ``""``: all rows are one domain.
@@ -99,6 +101,7 @@ def read(
         "groups": groups,
     }
     contents = open_contents(path, lambda name: is_label(name, named))
+    contents = _with_label_files(contents, named)
     keys = choose(contents, named)
     where = places(keys, path)
     arrays = {}
@@ -111,6 +114,26 @@ def read(
     feature_names = feature_names_of(contents, keys["features"])
     data = assemble(arrays, where, stem(path), feature_names, missing, contents.place)
     return _named(replace(data, made=contents.made), keys)
+
+
+def _with_label_files(contents: Contents, named: dict[str, str | None]) -> Contents:
+    """The arrays of a file, and labels that are in ``.npy`` files of their own."""
+    files = {
+        name: read_npy(Path(name))
+        for role, name in named.items()
+        if name and role != "features" and name not in contents.entries
+        if name.endswith(".npy") and Path(name).is_file()
+    }
+    if contents.tabular or not files:
+        return contents
+
+    def load(keys: list[Any]) -> list[np.ndarray]:
+        return [
+            files[key].load(["X"])[0] if key in files else contents.load([key])[0] for key in keys
+        ]
+
+    entries = {name: file.entries["X"] for name, file in files.items()}
+    return replace(contents, entries={**contents.entries, **entries}, load=load, stream=None)
 
 
 def read_unlabelled(
@@ -224,9 +247,13 @@ def stream_table(
 
 
 def _named(data: DomainData, keys: dict[str, list[str]]) -> DomainData:
-    """The data with what targets and domains are called in the file."""
-    (domain_name,) = keys.get("domains", [None])
-    return replace(data, target_name=keys["target"][0], domain_name=domain_name)
+    """The data with what targets and domains are called in the file; other files name nothing."""
+    names = {
+        role: key
+        for role, (key, *_) in keys.items()
+        if role in ("target", "domains") and not key.endswith(".npy")
+    }
+    return replace(data, target_name=names.get("target"), domain_name=names.get("domains"))
 
 
 def _labels(contents: Contents, role: str, key: str, where: dict[str, str]) -> np.ndarray:
