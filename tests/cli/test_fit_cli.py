@@ -259,3 +259,10 @@ def test_what_the_command_line_refuses_is_said_as_all_errors_are(data, arguments
     assert first.startswith("error: ")
     assert message in first
     assert hint.startswith(f"hint: `main {arguments[0]}")
+
+
+def test_medians_of_rows_on_disk_are_refused_before_these_are_copied(data, monkeypatch):
+    monkeypatch.setattr("skdare.cli._fitting.table_on_disk", lambda *_: pytest.fail("copied"))
+    refused = run("fit", *NAMED, "--impute", "median", "--on-disk")
+    assert refused.exit_code == 2
+    assert "--impute finds medians" in refused.stderr

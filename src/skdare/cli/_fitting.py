@@ -51,6 +51,10 @@ from skdare.diagnosis._recommendation import expectation
 from skdare.heads._adjusted import AdjustedHead
 from skdare.persist import passing_folder
 
+_NO_MEDIANS = (
+    "--impute finds medians, which needs all rows in memory, and these stay on disk; give "
+    "--in-memory and rows and labels in one file, or fill them before"
+)
 # Up to this many domains are rehearsed unasked: a few fits each.
 _FEW_DOMAINS = 100
 
@@ -93,10 +97,7 @@ class Fitting:
         head.set_params(**_choices(head, data, metric, options))
         head.set_params(**set_options(head, options["options"]))
         if options["impute"] and isinstance(data.X, RowReader):
-            raise ValueError(
-                "--impute finds medians, which needs all rows in memory, and these stay on disk; "
-                "give --in-memory and rows and labels in one file, or fill them before"
-            )
+            raise ValueError(_NO_MEDIANS)
         if options["head"] != "erm" and np.all(data.domains == data.domains[0]):
             raise InputError(
                 f"there is one domain to train on, {str(data.domains[0])!r}, and {options['head']} "
@@ -376,6 +377,8 @@ def _table(places: Sequence[str], options: dict[str, Any], room: Room) -> Domain
     if stays is None and files:
         stays = is_larger_than_memory(files, keys)
     if stays and len(files) == len(places):
+        if options["impute"]:
+            raise ValueError(_NO_MEDIANS)
         if options["drop_missing"]:
             raise InputError(
                 "--drop-missing needs the rows in memory, and these stay on disk",
