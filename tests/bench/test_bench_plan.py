@@ -141,7 +141,8 @@ def test_mistakes_are_refused_before_any_work(arguments, message):
         ("lambda", [], "values is empty"),
         ("lamda", None, "did you mean `lambda`"),
         ("domains", [9], "whole numbers from 1 to 3"),
-        ("dimension", [-1], "whole numbers of 1 or more"),
+        ("dimension", [-1], "whole numbers from 1 to"),
+        ("dimension", [2, 1000], "cannot be 1000; use whole numbers from 1 to"),
         ("whitening", [1], "sweeps nothing"),
     ],
 )

@@ -129,15 +129,16 @@ class DimensionSweep:
     projection: str = PROJECTIONS[0]
 
     def trials(self, builder: PlanBuilder, study: str, values: Values) -> Iterator[Trial]:
-        values = values or self.values
-        _check_counts("dimension", values)
         for held_out, number in builder.folds():
             for features, feature_set in builder.feature_sets.items():
                 if held_out not in feature_set.held_out:
                     continue
                 d = feature_set.table(held_out, number).X.shape[1]
+                if values is not None and features == "given":
+                    _check_counts("dimension", values, d)
                 heads = ("erm", "dare") if features == "given" else ()
-                for size in [*sorted({int(value) for value in values if value < d}), d]:
+                sizes = {int(value) for value in values or self.values if value < d}
+                for size in [*sorted(sizes), d]:
                     for head in (*heads, "ceiling-exact"):
                         yield builder.trial(
                             study,
@@ -168,13 +169,13 @@ class DomainSweep:
                         )
 
 
-def _check_counts(name: str, values: Sequence[float], largest: int | None = None) -> None:
-    """Refuse values of a sweep over counts that are not whole numbers from one on."""
+def _check_counts(name: str, values: Sequence[float], largest: int) -> None:
+    """Refuse values of a sweep over counts that are not whole numbers from one to the largest."""
     for value in values:
-        if value != int(value) or value < 1 or (largest is not None and value > largest):
-            limit = f"from 1 to {largest}" if largest is not None else "of 1 or more"
+        if value != int(value) or not 1 <= value <= largest:
             raise ValueError(
-                f"values of the ablation {name} cannot be {value:g}; use whole numbers {limit}"
+                f"values of the ablation {name} cannot be {value:g}; use whole numbers from 1 to "
+                f"{largest}"
             )
 
 
