@@ -139,10 +139,12 @@ class Diagnosing:
     def _needed(self) -> str | None:
         """What is missing for any statement."""
         if self.rows < MIN_ROWS:
-            return f"at least {MIN_ROWS} rows are needed, and {self.rows} were given"
+            given = "1 was" if self.rows == 1 else f"{self.rows} were"
+            return f"at least {MIN_ROWS} rows are needed, and {given} given"
         distinct = self._distinct()
         if distinct < MIN_ROWS:
-            return f"at least {MIN_ROWS} different rows are needed, and there are {distinct}"
+            there = "is 1" if distinct == 1 else f"are {distinct}"
+            return f"at least {MIN_ROWS} different rows are needed, and there {there}"
         return None
 
     def _distinct(self) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from skdare._safe_text import terminal_safe
+from skdare._safe_text import counted, terminal_safe
 from skdare.diagnosis._finding import Finding
 from skdare.diagnosis._forecast import Forecast
 from skdare.diagnosis._recommendation import Recommendation
@@ -54,7 +54,7 @@ class Diagnosis:
 
     def text(self, width: int = 88, *, details: bool = False) -> str:
         """Text for a terminal; with details, every finding below it."""
-        lines = [f"a new domain: {_rows(self.rows)}, no labels"]
+        lines = [f"a new domain: {counted(self.rows, 'row')}, no labels"]
         for sentence in (self.recommendation.reason, *self.remarks):
             lines += textwrap.wrap(terminal_safe(sentence), width, subsequent_indent="  ")
         if details and self.findings:
@@ -83,7 +83,7 @@ class Diagnosis:
             )
         return (
             '<div style="max-width:46em;font-family:sans-serif;line-height:1.4">'
-            f"<p>A new domain: {_rows(self.rows)}, no labels.</p>"
+            f"<p>A new domain: {counted(self.rows, 'row')}, no labels.</p>"
             f"<p><b>{html.escape(self.recommendation.reason)}</b></p>"
             f"<ul>{remarks}</ul>{folded}</div>"
         )
@@ -106,7 +106,3 @@ class Diagnosis:
 
 def _scores(one: Rehearsed) -> dict[str, float | None]:
     return {"use": one.as_is, "adapt": one.adapted_by_all}
-
-
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count:,} rows"
