@@ -549,7 +549,7 @@ def test_too_few_rows_are_met_by_words_without_numbers(rehearsed, n):
     head, new = rehearsed
     found = head.diagnose(new[:n])
     assert found.recommendation.reason == (
-        f"cannot say: at least 20 rows are needed, and {n} were given"
+        f"cannot say: at least 20 rows are needed, and {n} {'was' if n == 1 else 'were'} given"
     )
     assert not found.findings
     assert found.recommendation.action == "cannot say"
@@ -574,7 +574,7 @@ def test_a_new_fit_forgets_the_rehearsal(rehearsed):
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_rows_that_are_all_the_same_are_met_by_words(rehearsed, value):
     found = rehearsed[0].diagnose(np.full((50, 6), value))
-    assert "20 different rows are needed, and there are 1" in str(found)
+    assert "20 different rows are needed, and there is 1" in str(found)
     assert found.recommendation.action == "cannot say"
 
 
