@@ -384,7 +384,7 @@ def _takes(estimator: Any, labels: str) -> bool:
     with config_context(enable_metadata_routing=True):
         try:
             return bool(get_routing_for_object(estimator).consumes("fit", [labels]))
-        except NotImplementedError:  # around another estimator, and without routing
+        except NotImplementedError:  # a meta-estimator to which scikit-learn gives no routing
             return False
 
 

@@ -28,7 +28,7 @@ _DIFFERENT_SHARES = 0.2
 
 
 def domain_findings(rows: RowLabels, features: int) -> Iterator[DataFinding]:
-    """All that is odd about the domains of rows with so many features."""
+    """All that is odd about the domains, given how many features their rows have."""
     labels = rows.names
     if len(labels) == 1:
         yield DataFinding(

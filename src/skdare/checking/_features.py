@@ -26,12 +26,12 @@ _CODES = (-999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0, 999999.0)
 # By how many times the range of the others.
 _FAR = 5.0
 _FEW_ROWS = 50
-# A value that every one of so many rows has, and fewer than this share of the rows elsewhere, is
-# not there by chance.
+# A value is not there by chance if all rows of a domain have it, at least this many, and fewer than
+# this share of the rows elsewhere.
 _FEW_ROWS_OF_A_DOMAIN = 10
+_RARE = 0.5
 # Rows that tell a value that is nearly everywhere from others.
 _ROWS_THAT_SHOW = 200
-_RARE = 0.5
 # Whole numbers may be alike in this share of rows, and still count the rows.
 _ALIKE = 0.05
 # Share of the target's variance that a feature alone explains, from where on it is a leak.

@@ -49,7 +49,7 @@ class Advice:
     """Which head to use on a new domain.
 
     The head with the highest mean among those that are above the baseline on more than half of
-    the domains; where there is none, the baseline. To ask for a significant difference instead
+    the domains; if no head is, the baseline. To ask for a significant difference instead
     would forgo most of what can be gained: with a few domains hardly any difference is.
 
     Parameters

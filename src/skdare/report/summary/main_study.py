@@ -74,7 +74,7 @@ class HeadTests:
     all_rows : mapping from head to RowTest
         The same over the rows of all domains.
     grouped : bool
-        Whether rows come in groups. They are no units of a test then, and there is none by rows.
+        Whether rows come in groups. They are not independent then, and no test counts rows.
     """
 
     by_domain: Mapping[str, Mapping[str, PairedTest]]
@@ -201,7 +201,7 @@ def _comparison(grid: Grid, baseline: str, records: Sequence[Record]) -> HeadTes
 
 
 def _domain_means(grid: Grid, head: str, baseline: str) -> Pair:
-    """Mean on each domain over the trials that both have; NaN where there are none."""
+    """Mean scores of two heads by domain, over the trials that both have; NaN without any."""
     a = grid.of(head)
     b = grid.of(baseline)
     both = np.isfinite(a) & np.isfinite(b)
