@@ -1,12 +1,14 @@
-"""The unlabelled rows of one new domain, as a stream, and the head that they make."""
+"""The rows of one new domain, as a stream, some perhaps labelled, and the head that they make."""
 
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import Any, Self
 
+import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from skdare._logger import tell
@@ -17,12 +19,16 @@ from skdare.adapting.label_shift import PredictedClasses, n_classes
 from skdare.adapting.row_sample import RowSample
 from skdare.adapting.stale_root import MAX_STALENESS, StaleRoot
 from skdare.adapting.stream_file import StreamFile, head_digest
+from skdare.adapting.stream_labels import StreamLabels
 from skdare.adapting.stream_moments import NUMBERS, SHAPES, Forgetting, StreamMoments
 from skdare.arrays import Array
 from skdare.arrays.passes import RowPart
 from skdare.fitting.canonical_fit import CanonicalWeights, raw_weights
+from skdare.fitting.class_weight import class_factors
 from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of
 from skdare.fitting.mixture import sums_by_class
+from skdare.fitting.solver_options import SolverOptions
+from skdare.fitting.starting_point import StartingPoint
 from skdare.objective.scores import predicted_columns
 from skdare.persist import INTEGER, NUMBER
 from skdare.whitening.adjustment import Adjustment
@@ -32,7 +38,9 @@ from skdare.whitening.roots.eigen import Spectrum
 from skdare.whitening.whitening import RowsAlike
 
 # What a file has beside the moments: k classes.
-_SHAPES = SHAPES | {"counts": "k", "root_values": "d", "root_vectors": "dd", "sample": "sd"}
+_ROOT = {"root_values": "d", "root_vectors": "dd"}
+_LABELS = {"labelled": "ld", "labels": "l", "label_numbers": "l"}
+_SHAPES = SHAPES | _ROOT | _LABELS | {"counts": "k", "sample": "sd"}
 _NUMBERS = NUMBERS | {
     **dict.fromkeys(("n_seen", "n_refreshes"), INTEGER),
     **dict.fromkeys(("squares", "root_scale", "root_rho"), NUMBER),
@@ -41,10 +49,14 @@ _NUMBERS = NUMBERS | {
 
 # Where the adapted head counts less than this beside the unadapted one, little can go wrong.
 _GUARDED = 0.8
+# Where it counts more than this, the unadapted one needs no labels.
+_ALL_BUT_ADAPTED = 0.99
 
 
 class Adapter:
-    """Takes the unlabelled rows of a new domain, in any chunks, and gives the adapted head.
+    """Takes the rows of a new domain, in any chunks, and gives the adapted head.
+
+    Rows need no labels; some may have one.
 
     Parameters
     ----------
@@ -66,7 +78,10 @@ class Adapter:
         share of the averaged guess and the subtracted mean are always those of all rows. 0: a
         new root for every ``head_``.
     force : bool, default=False
-        True: adapt even where the rows speak against it.
+        True: adapt even where the rows or their labels speak against it.
+    prior_labels : float, optional
+        What the training domains count as beside labels of the new one, in labels; 0 is a fit to
+        these alone. Default: by how well labels predict each other.
 
     Attributes
     ----------
@@ -101,8 +116,10 @@ class Adapter:
         half_life: float | None = None,
         staleness: float = 0.0,
         force: bool = False,
+        prior_labels: float | None = None,
     ) -> None:
         check_choice("force", force, (True, False))
+        check_number("prior_labels", prior_labels, also=(None,))
         check_number("prior_rows", prior_rows, also=(None,))
         check_count("min_rows", min_rows, 2)
         forgetting = Forgetting(half_life)
@@ -111,12 +128,6 @@ class Adapter:
         self._head = head
         fit = domain_fit_of(head)
         self._declined = fit.declined
-        if force and self._declined is not None:
-            raise InputError(
-                f"force is set, and this head has learnt no way of adapting. {self._declined}",
-                "fit with strategies=('standardize',), which always adapts",
-                argument="force",
-            )
         self._force = bool(force)
         if staleness and self._declined is None and self._prepared.guess.common is not None:
             raise ValueError(
@@ -138,6 +149,10 @@ class Adapter:
         if self._declined is None and (self._prepared.mixture or self._guard):
             most = row_sample.FOR_A_MIXTURE if self._prepared.mixture else row_sample.FOR_A_GUARD
             self._sample = RowSample(head.n_features_in_, forgetting, most)
+        self._prior_labels = prior_labels
+        self._labels = StreamLabels(
+            head.n_features_in_, getattr(head, "classes_", None), forgetting
+        )
         self._root: StaleRoot | None = None
         self.n_seen_ = 0
         self.n_refreshes_ = 0
@@ -145,18 +160,22 @@ class Adapter:
     def __repr__(self) -> str:
         return f"Adapter({type(self._head).__name__}, {counted(self.n_seen_, 'row')} seen)"
 
-    def partial_fit(self, X: Array) -> Self:
+    def partial_fit(self, X: Array, y: Any = None) -> Self:
         """Take more rows of the new domain.
 
         Parameters
         ----------
         X : array of shape (m, d)
+        y : sequence of m labels, optional
+            As of ``head.adapt``.
 
         Returns
         -------
         self
         """
         X = self._head._inner_rows(X)
+        if y is not None:
+            self._labels.add(X, self._labels.read(y, X.shape[0]), self.n_seen_)
         self.n_seen_ += X.shape[0]
         if self._declined is None:
             self._stream.add(X)
@@ -173,12 +192,14 @@ class Adapter:
                 f"adapting needs at least {counted(self._min_rows, 'row')} of the new domain, "
                 f"and there {'is' if self.n_seen_ == 1 else 'are'} {self.n_seen_}; give more rows"
             )
+        if not self._force:
+            self._labels.check()
         if self._declined is not None:
-            warn(
+            return self._not_adapted(
+                self._declined,
                 f"adapting changed nothing. {self._declined.rstrip('.')}; to adapt all the same, "
-                "fit with strategies=('standardize',)"
+                "fit with strategies=('standardize',)",
             )
-            return self._head_as_it_is(self._declined)
         moments = self._stream.moments()
         if self.n_seen_ > 1 and not moments.varies():
             raise RowsAlike(
@@ -187,25 +208,73 @@ class Adapter:
             )
         trust = self._prepared.trust(moments.n, self._prior_rows)
         adjustment = self._prepared.blended(self._adjustment(moments, trust), trust)
-        weights = self._prepared.weights(adjustment, moments, trust, self._sample)
+        weights = self._weights(adjustment, moments, trust)
         objection = self._objection(adjustment, weights, moments, trust)
         if objection is not None:
-            warn(
+            return self._not_adapted(
+                objection,
                 f"adapting was declined, and this head predicts as before: {objection}; to adapt "
-                "all the same, set force=True"
+                "all the same, set force=True",
             )
-            return self._head_as_it_is(objection)
-        head = self._head._adapted(adjustment, weights, moments.mean, trust, self.n_seen_)
+        beside = None
+        if len(self._labels):
+            shift = self._prepared.shift(moments.mean, trust)
+            fit = domain_fit_of(self._head)
+            start = StartingPoint.adapted(fit, self._prepared, weights, adjustment, shift)
+            weights = self._with_labels(start)
+            if trust.head < _ALL_BUT_ADAPTED:
+                beside = self._labelled_as_it_is()
+        head = self._head._adapted(adjustment, weights, moments.mean, trust, self.n_seen_, beside)
+        head.labelled_rows_ = len(self._labels) or None
         warn_of_outliers({"(new)": moments})
-        self._classes.warn_of_shift()
+        if not len(self._labels):
+            self._classes.warn_of_shift()
         return head
 
-    def _head_as_it_is(self, reason: str) -> Any:
-        """A copy of the head that says why it was not adapted to these rows."""
-        tell(f"adapting to {counted(self.n_seen_, 'row')} was declined: {reason}")
+    def _not_adapted(self, reason: str, message: str) -> Any:
+        """A copy of the head that says why it was not adapted; labels still change it."""
         head = copy.copy(self._head)
         head.declined_ = reason
+        if len(self._labels):
+            tell(f"only labels count, as adapting to rows without them was declined: {reason}")
+            fit = domain_fit_of(self._head)
+            head._domain_fit = replace(fit, unadapted=self._head._unadapted)
+            head.coef_, head.intercept_ = self._head._on_features(*self._labelled_as_it_is())
+            head.labelled_rows_ = len(self._labels)
+            return head
+        if self._force:
+            raise InputError(
+                f"force is set, and this head has learnt no way of adapting. {reason}",
+                "fit with strategies=('standardize',), which always adapts",
+                argument="force",
+            )
+        warn(message)
+        tell(f"adapting to {counted(self.n_seen_, 'row')} was declined: {reason}")
         return head
+
+    def _weights(self, adjustment: Adjustment, moments: Moments, trust: Trust) -> CanonicalWeights:
+        """Canonical weights by the rows alone; a mixture takes the classes of labelled ones."""
+        codes = None
+        if self._sample is not None and len(self._labels):
+            codes = self._labels.codes_of(self._sample.numbers)
+        return self._prepared.weights(adjustment, moments, trust, self._sample, codes)
+
+    def _labelled_as_it_is(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights on raw features of the head before adapting, after it took the labels."""
+        start = self._head._starting_point()
+        return start.raw_weights(self._with_labels(start))
+
+    def _with_labels(self, start: StartingPoint) -> CanonicalWeights:
+        """Canonical weights of a head after it took the labels."""
+        labels = self._labels
+        targets = self._head._targets
+        T = targets.fitted_targets(labels.codes)
+        weight = labels.weight(self.n_seen_)
+        if self._head.class_weight is not None:
+            factors = class_factors(self._head.class_weight, self._head.classes_, T, weight)[T]
+            weight = weight * factors * (weight.sum() / (weight @ factors))
+        options = SolverOptions.of_head(self._head)
+        return start.with_labels(labels.X, T, weight, targets.loss, options, self._prior_labels)
 
     def _objection(
         self, adjustment: Adjustment, weights: CanonicalWeights, moments: Moments, trust: Trust
@@ -260,12 +329,17 @@ class Adapter:
             numbers |= {"root_scale": spectrum.scale, "root_rho": self._root.rho}
         if self._sample is not None:
             arrays["sample"] = self._sample.weighted_rows()[0]
+        if len(self._labels):
+            arrays["labelled"] = self._labels.X
+            arrays["labels"] = self._labels.codes.astype(np.float64)
+            arrays["label_numbers"] = self._labels.numbers.astype(np.float64)
         options = {
             "prior_rows": self._prior_rows,
             "min_rows": int(self._min_rows),
             "half_life": self._stream.forgetting.half_life,
             "staleness": float(self._staleness),
             "force": self._force,
+            "prior_labels": self._prior_labels,
         }
         numbers["squares"] = float(self._classes.squares)
         numbers |= {"n_seen": self.n_seen_, "n_refreshes": self.n_refreshes_}
@@ -285,6 +359,8 @@ class Adapter:
         adapter._classes.restore(arrays["counts"], numbers["squares"], numbers["n_rows"])
         if adapter._sample is not None:
             adapter._sample.restore(arrays["sample"], numbers["n_rows"])
+        if "labelled" in arrays:
+            adapter._labels.restore(arrays["labelled"], arrays["labels"], arrays["label_numbers"])
         if "root_values" in arrays:
             spectrum = Spectrum(
                 arrays["root_values"], arrays["root_vectors"], numbers["root_scale"]

@@ -55,20 +55,20 @@ class RowSample:
         self._drop_forgotten()
         rows = self._chunks[0]
         half_life = self.forgetting.half_life
-        age = self.n_seen - 1 - self._numbers
+        age = self.n_seen - 1 - self.numbers
         weight = np.ones(len(rows)) if half_life is None else 2.0 ** (-age / half_life)
         return rows, weight
 
     def restore(self, rows: np.ndarray, n_seen: int) -> None:
         """Go on from these rows of a stream."""
         self.n_seen = n_seen
-        if len(rows) != len(self._numbers):
+        if len(rows) != len(self.numbers):
             raise ValueError("the sample does not have the rows of such a stream")
         self._chunks = [rows]
 
     def _drop_forgotten(self) -> None:
         rows = np.concatenate(self._chunks)
-        self._chunks = [rows[len(rows) - len(self._numbers) :]]
+        self._chunks = [rows[len(rows) - len(self.numbers) :]]
 
     @property
     def _remembered(self) -> int:
@@ -87,7 +87,7 @@ class RowSample:
         return step
 
     @property
-    def _numbers(self) -> np.ndarray:
+    def numbers(self) -> np.ndarray:
         """The numbers of the rows kept."""
         step = self._step
         first = self.n_seen - self._remembered

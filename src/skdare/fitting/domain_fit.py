@@ -147,10 +147,12 @@ class Adaptation:
         moments: Moments,
         trust: Trust,
         sample: WeightedSample | None,
+        codes: np.ndarray | None = None,
     ) -> CanonicalWeights:
         """Canonical weights for a domain of these moments, by its blended adjustment.
 
-        They are those of the training domains, but for a mixture, which needs a sample of the rows.
+        They are those of the training domains, but for a mixture, which needs a sample of the rows,
+        and takes the number of each one's class, or -1, where some are labelled.
         """
         if self.mixture is None or self.places is None or sample is None:
             return self.B, self.b
@@ -158,7 +160,7 @@ class Adaptation:
         # Sums by class of some rows beside the scatter of all could leave less than nothing.
         own = Moments.of(X, None, weight) if len(X) < sample.n_seen else moments
         weight = weight * (moments.n / weight.sum())
-        rows = NewRows.of(X, weight, own, adjustment, self.shift(moments.mean, trust))
+        rows = NewRows.of(X, weight, own, adjustment, self.shift(moments.mean, trust), codes)
         return ClassFinder(self.places, rows).weights(self.mixture, self.B, self.b)
 
 

@@ -121,9 +121,8 @@ def _copied_block(
     M: np.ndarray,
 ) -> DomainBlock:
     """All rows, adjusted, and the adjusted means M (E, d) as further ones where penalised."""
-    shifts = [
-        _shift(formulation, statistics.domain_mean(e), statistics.mean(chosen)) for e in chosen
-    ]
+    overall_mean = statistics.mean(chosen)
+    shifts = [training_shift(formulation, statistics.domain_mean(e), overall_mean) for e in chosen]
     Z = adjusted_rows(problem, chosen, adjustments, shifts)
     T = np.concatenate([problem.T[problem.index[e]] for e in chosen])
     weights = [shares[e] * w / w.sum() for e in chosen for w in [problem.domain_weight(e)]]
@@ -155,7 +154,7 @@ def _rows_of(
     share: float,
 ) -> tuple[WeightedRows, ...]:
     """The rows of a domain, and its mean as one more where that is penalised."""
-    rows = problem.domain_rows(e, share, _shift(formulation, mean, overall_mean))
+    rows = problem.domain_rows(e, share, training_shift(formulation, mean, overall_mean))
     penalty = _numeric_penalty(formulation)
     if not penalty > 0:
         return (rows,)
@@ -163,7 +162,7 @@ def _rows_of(
     return rows, problem.mean_row(mean, target, penalty * share)
 
 
-def _shift(
+def training_shift(
     formulation: Formulation, mean: np.ndarray, overall_mean: np.ndarray
 ) -> np.ndarray | None:
     """What is subtracted from the rows of a domain in training, if anything is."""

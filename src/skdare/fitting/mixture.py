@@ -129,7 +129,7 @@ class ClassPlaces:
         centres = np.zeros((len(n), d))
         if not formulation.means.center_in_training:
             pairs = zip(adjustments, moments, strict=True)
-            centres = np.stack([_back(W, m.mean[:, None])[:, 0] for W, m in pairs])
+            centres = np.stack([back(W, m.mean[:, None])[:, 0] for W, m in pairs])
         origin = q @ centres
         shares = np.zeros_like(sums[0].weight)
         totals = np.zeros_like(sums[0].deviations)
@@ -139,7 +139,7 @@ class ClassPlaces:
             weight = own.weight / n[e]
             away = centres[e] - origin
             shares += q[e] * weight
-            totals += q[e] * (_back(W, own.deviations / n[e]) + away[:, None] * weight)
+            totals += q[e] * (back(W, own.deviations / n[e]) + away[:, None] * weight)
             scatter += q[e] * canonical_covariance(moments[e], W)
             scatter += q[e] * away[:, None] * away
         # A class that these domains lack lies at the mean of all.
@@ -158,12 +158,15 @@ class NewRows:
     weight : array of shape (m,)
     mean : array of shape (d,)
     covariance : array of shape (d, d)
+    codes : array of int of shape (m,), optional
+        The number of each row's class, or -1 where that is not known.
     """
 
     Z: np.ndarray
     weight: np.ndarray
     mean: np.ndarray
     covariance: np.ndarray
+    codes: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -173,15 +176,26 @@ class NewRows:
         moments: Moments,
         adjustment: Adjustment,
         shift: np.ndarray | None,
+        codes: np.ndarray | None = None,
     ) -> NewRows:
         """Rows X, whose moments these are, adjusted after the shift is subtracted."""
         mean = moments.mean if shift is None else moments.mean - shift
         return cls(
-            _back(adjustment, (X - moments.mean.astype(X.dtype)).T).T,
+            back(adjustment, (X - moments.mean.astype(X.dtype)).T).T,
             weight,
-            _back(adjustment, mean[:, None])[:, 0],
+            back(adjustment, mean[:, None])[:, 0],
             canonical_covariance(moments, adjustment),
+            codes,
         )
+
+    def with_known_classes(self, R: np.ndarray) -> np.ndarray:
+        """Shares of the classes in each row, all of it to the class of a labelled one."""
+        if self.codes is None:
+            return R
+        known = np.flatnonzero(self.codes >= 0)
+        R[known] = 0.0
+        R[known, self.codes[known]] = 1.0
+        return R
 
 
 class ClassFinder:
@@ -237,7 +251,7 @@ class ClassFinder:
         Z = self.rows.Z
         weight = self.rows.weight[:, None].astype(Z.dtype)
         training = self.places.means - self.rows.mean[:, None]
-        R = softmax(F)
+        R = self.rows.with_known_classes(softmax(F))
         for _ in range(_ROUNDS):
             weighted = R * weight
             N = weighted.sum(axis=0, dtype=np.float64)
@@ -253,7 +267,7 @@ class ClassFinder:
             P = self._solve(M, S, N)
             offset = log_shares - 0.5 * np.sum(M * P, axis=0)
             previous = R
-            R = softmax(F + Z @ P.astype(Z.dtype) + offset)
+            R = self.rows.with_known_classes(softmax(F + Z @ P.astype(Z.dtype) + offset))
             if np.abs(R - previous).max() < _SETTLED:
                 break
         return P, offset
@@ -295,11 +309,11 @@ def cholesky(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
 def canonical_covariance(moments: Moments, W: Adjustment) -> np.ndarray:
     """WᵀΣW for the covariance Σ of rows, on the host."""
     covariance = to_numpy(moments.second_moment(centered=True)).astype(np.float64)
-    half = _back(W, covariance)
-    return _back(W, half.T)
+    half = back(W, covariance)
+    return back(W, half.T)
 
 
-def _back(W: Adjustment, points: np.ndarray) -> np.ndarray:
+def back(W: Adjustment, points: np.ndarray) -> np.ndarray:
     """Points, (d, m), in canonical coordinates: their dtype holds what that of W may not."""
     return to_numpy(W.back(points)).astype(points.dtype, copy=False)
 

@@ -82,6 +82,14 @@ class Targets(ABC):
         """``coef_`` and ``intercept_`` in the units of the targets, shaped as scikit-learn's."""
 
     @abstractmethod
+    def fitted_weights(self, coef: np.ndarray, intercept: Any) -> tuple[np.ndarray, np.ndarray]:
+        """V and b of a ``coef_`` and ``intercept_``."""
+
+    @abstractmethod
+    def fitted_targets(self, codes: np.ndarray) -> np.ndarray:
+        """Class numbers, or the caller's numbers, as they are fitted."""
+
+    @abstractmethod
     def in_target_units(self, F: np.ndarray) -> np.ndarray:
         """Scores of the fitted targets in the units of the caller's."""
 
@@ -135,6 +143,12 @@ class Classes(Targets):
 
     def coef_and_intercept(self, V: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.ascontiguousarray(V.T), b.copy()
+
+    def fitted_weights(self, coef: np.ndarray, intercept: Any) -> tuple[np.ndarray, np.ndarray]:
+        return coef.T, np.asarray(intercept)
+
+    def fitted_targets(self, codes: np.ndarray) -> np.ndarray:
+        return codes
 
     def in_target_units(self, F: np.ndarray) -> np.ndarray:
         return F
@@ -201,6 +215,12 @@ class Numbers(Targets):
 
     def coef_and_intercept(self, V: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
         return V[:, 0] * self.spread, float(b[0]) * self.spread + self.centre
+
+    def fitted_weights(self, coef: np.ndarray, intercept: Any) -> tuple[np.ndarray, np.ndarray]:
+        return coef[:, None] / self.spread, np.array([(intercept - self.centre) / self.spread])
+
+    def fitted_targets(self, codes: np.ndarray) -> np.ndarray:
+        return (codes - self.centre) / self.spread
 
     def in_target_units(self, F: np.ndarray) -> np.ndarray:
         return F * self.spread + self.centre

@@ -30,6 +30,7 @@ from skdare.fitting.guard import AdaptationGuard
 from skdare.fitting.mixture import ClassSums, Mixture
 from skdare.fitting.problem import Problem
 from skdare.fitting.solver_options import SolverOptions
+from skdare.fitting.starting_point import StartingPoint
 from skdare.fitting.statistics import ProblemStatistics
 from skdare.heads._estimator import Head
 from skdare.whitening.adjustment import Adjustment, on_host
@@ -156,6 +157,7 @@ class AdjustedHead(Head):
         )
         self.adapted_rows_: int | None = None
         self.declined_: str | None = None
+        self.labelled_rows_: int | None = None
         self.rehearsal_: Rehearsal | None = None
         self._fitted_params = self.get_params()
         warn_of_outliers(self._domain_fit.moments)
@@ -223,6 +225,7 @@ class AdjustedHead(Head):
         mean: np.ndarray,
         trust: Trust,
         rows: int,
+        beside: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> Self:
         """A copy with the weights for a new domain.
 
@@ -237,47 +240,88 @@ class AdjustedHead(Head):
             How much they count beside the training domains' averages.
         rows : int
             How many rows were seen.
+        beside : V and b, optional
+            What few rows are blended with. Default: the head as it was before.
         """
         fit = domain_fit_of(self)
         adaptation = fit.adaptation
         assert adaptation is not None
         V, b = raw_weights(weights, adjustment, adaptation.shift(mean, trust))
-        before = fit.unadapted or (self.coef_, self.intercept_)
+        before = self._unadapted
         head = copy.copy(self)
         head._domain_fit = fit.adapted(weights[0], adjustment, mean, before)
         coef, intercept = self._on_features(V, b)
-        head.coef_ = trust.head * coef + (1.0 - trust.head) * before[0]
-        head.intercept_ = trust.head * intercept + (1.0 - trust.head) * before[1]
+        rest = before if beside is None else self._on_features(*beside)
+        head.coef_ = trust.head * coef + (1.0 - trust.head) * rest[0]
+        head.intercept_ = trust.head * intercept + (1.0 - trust.head) * rest[1]
         head.solution_ = adaptation.solution
         head.adapted_rows_ = rows
         head.declined_ = None
         return head
 
+    @property
+    def _unadapted(self) -> tuple[np.ndarray, Any]:
+        """``coef_`` and ``intercept_`` before any adapting."""
+        return domain_fit_of(self).unadapted or (self.coef_, self.intercept_)
+
+    @property
+    @abstractmethod
+    def _ridge(self) -> float:
+        """The l2 that the head was fitted with."""
+
+    def _starting_point(self) -> StartingPoint:
+        """Where labels find this head as it was before any adapting."""
+        weights = self._unadapted
+        if self._standardization is not None:
+            weights = self._standardization.on_standardized(*weights)
+        V, b = self._targets.fitted_weights(*weights)
+        return StartingPoint.as_it_is(domain_fit_of(self), V, b, self._ridge)
+
     def adapt(
         self,
         X: Array,
+        y: Any = None,
         *,
         prior_rows: float | None = None,
         min_rows: int = 2,
         force: bool = False,
+        prior_labels: float | None = None,
     ) -> Self:
-        """A new head for the domain these unlabelled rows come from; this one is untouched.
+        """A new head for the domain these rows come from; this one is untouched.
 
         Parameters
         ----------
         X : array of shape (m, d)
-        prior_rows, min_rows, force
+        y : sequence of m labels, optional
+            The labels of some rows, and for the others None, NaN or, where there are classes, -1.
+            Without labels, a head adapts by the rows alone.
+        prior_rows, min_rows, force, prior_labels
             See `adapter`.
 
         Returns
         -------
         head of the same class
-            Its ``adapted_rows_`` says by how many rows it was adapted; where that was declined,
-            ``declined_`` says why, and it predicts as this one.
+            Its ``adapted_rows_`` says by how many rows it was adapted, and ``labelled_rows_`` by
+            how many labels. Where the rows speak against adapting, ``declined_`` says why; without
+            labels it then predicts as this one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skdare import DAREClassifier
+        >>> from skdare.datasets import make_latent_domains
+        >>> data = make_latent_domains(random_state=0)
+        >>> new = data.domains == 3
+        >>> head = DAREClassifier().fit(data.X[~new], data.y[~new], domains=data.domains[~new])
+        >>> y = np.where(np.arange(new.sum()) < 20, data.y[new], -1)  # twenty rows have a label
+        >>> head.adapt(data.X[new], y).labelled_rows_
+        20
         """
-        adapter = self.adapter(prior_rows=prior_rows, min_rows=min_rows, force=force)
+        adapter = self.adapter(
+            prior_rows=prior_rows, min_rows=min_rows, force=force, prior_labels=prior_labels
+        )
         with threads_for(X):
-            return adapter.partial_fit(X).head_
+            return adapter.partial_fit(X, y).head_
 
     def adapter(
         self,
@@ -287,8 +331,9 @@ class AdjustedHead(Head):
         half_life: float | None = None,
         staleness: float = 0.0,
         force: bool = False,
+        prior_labels: float | None = None,
     ) -> Adapter:
-        """An object that takes the unlabelled rows of a new domain in chunks.
+        """An object that takes the rows of a new domain in chunks, with labels or without.
 
         Parameters
         ----------
@@ -305,8 +350,12 @@ class AdjustedHead(Head):
             How far scores may be, relative, from those of all rows seen, so that the inverse root
             need not be computed for every head.
         force : bool, default=False
-            True: adapt even where the rows speak against it. A choosing head that found no way of
-            adapting worth its while has none to force.
+            True: adapt even where the rows speak against it, and take labels that contradict each
+            other or are all of one class. A choosing head that found no way of adapting worth its
+            while has none to force.
+        prior_labels : float, optional
+            What the training domains count as beside labels of the new one, in labels; 0 is a fit
+            to these alone. Default: by how well labels predict each other.
 
         Returns
         -------
@@ -319,6 +368,7 @@ class AdjustedHead(Head):
             half_life=half_life,
             staleness=staleness,
             force=force,
+            prior_labels=prior_labels,
         )
 
     def fleet(
@@ -465,7 +515,9 @@ class AdjustedHead(Head):
         text = ""
         rows = getattr(self, "adapted_rows_", None)
         if rows is not None:
-            text = f"Adapted to {counted(rows, 'row')} of a new domain."
+            labels = getattr(self, "labelled_rows_", None)
+            labelled = f", {labels} of them labelled" if labels else ""
+            text = f"Adapted to {counted(rows, 'row')} of a new domain{labelled}."
         elif getattr(self, "declined_", None) is not None:
             text = f"Adapting was declined, and it predicts as before: {self.declined_}"
         return f'<p class="skdare-adapted">{escape(text)}</p>' if text else ""

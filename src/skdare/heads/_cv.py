@@ -283,6 +283,12 @@ class _DARECV(AdjustedHead):
             return below
         return choice_html(self.choice_, self.cv_results_, self.best_index_) + below
 
+    @property
+    def _ridge(self) -> float:
+        if self._settled is not None:
+            return self._settled.predicting.formulation.l2
+        return float(self.best_params_["l2"])
+
     def _rehearsal_copy(self) -> Self:
         """A copy that is fitted to what this search came to.
 

@@ -230,6 +230,10 @@ class _DARE(AdjustedHead):
             remedy = "shrinkage=1.0 or adaptation='raw'"
             problem.check_covariances([self.shrinkage], remedy)
 
+    @property
+    def _ridge(self) -> float:
+        return self.l2
+
     def _rehearsal_copy(self) -> Self:
         head = clone(self)
         if isinstance(self.guess, Mapping):  # it may name the domain that is held out
@@ -309,8 +313,8 @@ class DAREClassifier(ClassifierHead, _DARE):
     adjustments_ : dict of Adjustment by domain
     adjustment_ : Adjustment
         The guess for an unseen domain.
-    adapted_rows_ : int or None
-        How many rows of a new domain `adapt` was given.
+    adapted_rows_, labelled_rows_ : int or None
+        How many rows of a new domain `adapt` was given, and how many of them had a label.
     rehearsal_ : Rehearsal or None
         What `rehearse` learnt.
     solution_ : Solution

@@ -147,18 +147,18 @@ class DomainAdjusted(Pipeline):
     def adapt(
         self,
         X: Any,
-        *,
-        prior_rows: float | None = None,
-        min_rows: int = 2,
-        force: bool = False,
+        y: Any = None,
+        **options: Any,
     ) -> Self:
-        """A new pipeline for the domain these unlabelled rows come from; this one is untouched.
+        """A new pipeline for the domain these rows come from; this one is untouched.
 
         Parameters
         ----------
         X : rows that the first step takes
-        prior_rows, min_rows, force
-            As of `DAREClassifier.adapter`.
+        y : sequence of m labels, optional
+            The labels of some rows.
+        **options
+            As of `DAREClassifier.adapt`.
 
         Returns
         -------
@@ -166,7 +166,7 @@ class DomainAdjusted(Pipeline):
             Its last step is the adapted head.
         """
         name, head = self.steps[-1]
-        adapted = head.adapt(self._rows(X), prior_rows=prior_rows, min_rows=min_rows, force=force)
+        adapted = head.adapt(self._rows(X), y, **options)
         model = copy.copy(self)
         # Copies, which a later fit of either pipeline does not change in the other.
         model.steps = [*copy.deepcopy(self.steps[:-1]), (name, adapted)]

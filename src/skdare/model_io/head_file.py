@@ -35,7 +35,7 @@ _PLAIN = {
 _OTHERS = {
     *("classes_", "domains_", "n_features_in_", "feature_names_in_", "adapted_rows_"),
     *LABEL_NAMES,
-    *("preparation_", "_standardization", "_had_groups", "declined_"),
+    *("preparation_", "_standardization", "_had_groups", "declined_", "labelled_rows_"),
     *("rehearsal_", "_canonical", "_targets", "_domain_fit", "_fitted_params", "_metadata_request"),
 }
 
@@ -110,6 +110,8 @@ def _composed_state(head: Head, adaptable: bool) -> dict[str, Any]:
         state["adapted_rows_"] = head.adapted_rows_
     if isinstance(head, AdjustedHead) and head.declined_ is not None:
         state["declined_"] = head.declined_
+    if isinstance(head, AdjustedHead) and head.labelled_rows_ is not None:
+        state["labelled_rows_"] = head.labelled_rows_
     if head._had_groups:
         state["_had_groups"] = True
     if not adaptable:
@@ -290,6 +292,7 @@ def _set_state(head: Head, values: Mapping[str, Any]) -> None:
     if isinstance(head, AdjustedHead):
         head.adapted_rows_ = values.get("adapted_rows_")
         head.declined_ = values.get("declined_")
+        head.labelled_rows_ = values.get("labelled_rows_")
         head.rehearsal_ = values.get("rehearsed_")
         head._domain_fit = _domain_fit(head, values) if "moments_" in values else None
 

@@ -87,6 +87,7 @@ def _of_head(header: Mapping[str, Any]) -> dict[str, Any]:
         "adapts": adaptation and _maybe(FLAG, state, "adapts_") is not False,
         "rehearsed": state.get("rehearsed_") is not None,
         "adapted_rows": _maybe(INTEGER, state, "adapted_rows_"),
+        "labelled_rows": _maybe(INTEGER, state, "labelled_rows_"),
         "declined": _maybe(TEXT, state, "declined_"),
         "choice": _maybe(TEXT, state, "choice_"),
         "versions": {

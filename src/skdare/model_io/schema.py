@@ -294,6 +294,7 @@ SMALL: dict[str, Field] = {
     "predicted_share_range_": NUMBER,
     "adapted_rows_": INTEGER,
     "declined_": TEXT,
+    "labelled_rows_": INTEGER,
     "_had_groups": FLAG,
     "adapted_mean_": ArrayOf("d"),
     "guard_": _GUARD,

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from skdare.arrays import Array, as_float64, entries, is_cuda, like, namespace, subtract_at
 
 
@@ -41,6 +43,14 @@ class Loss(ABC):
     @abstractmethod
     def curve(self, state: Any, D: Array) -> Array:
         """The second derivative in the scores applied to the direction D, (n, k)."""
+
+    @abstractmethod
+    def expected(self, F: Array) -> Array:
+        """The targets that scores stand for: those at which they have no residual, (n, k)."""
+
+    def surprise(self, losses: Any, weight: Any) -> Any:
+        """Negative log-likelihood of rows whose losses these are, one row of (m, n) for a model."""
+        return losses @ weight
 
     @abstractmethod
     def uninformative(self, k: int) -> float:
@@ -83,6 +93,9 @@ class Softmax(Loss):
         PD = state * D
         return PD - state * namespace(D).sum(PD, axis=1, keepdims=True)
 
+    def expected(self, F: Array) -> Array:
+        return softmax(F)
+
     def uninformative(self, k: int) -> float:
         return 1.0 / k
 
@@ -114,11 +127,14 @@ class Logistic(Loss):
         return xp.where(F > 0, 1.0 / (1.0 + tail), tail / (1.0 + tail))
 
     def curvature(self, F: Array) -> Array:
-        P = self._probability(F, namespace(F).exp(-namespace(F).abs(F)))
+        P = self.expected(F)
         return P * (1.0 - P)
 
     def curve(self, state: Array, D: Array) -> Array:
         return state * D
+
+    def expected(self, F: Array) -> Array:
+        return self._probability(F, namespace(F).exp(-namespace(F).abs(F)))
 
     def uninformative(self, k: int) -> float:
         return 0.5
@@ -139,6 +155,16 @@ class Squared(Loss):
 
     def curve(self, state: None, D: Array) -> Array:
         return D
+
+    def expected(self, F: Array) -> Array:
+        return F
+
+    def surprise(self, losses: Any, weight: Any) -> Any:
+        # Of normal errors whose variance is not known, but for its most likely value.
+        n = weight.sum()
+        mean = losses @ weight / n
+        smallest = np.finfo(np.float64).tiny
+        return 0.5 * n * np.log(np.maximum(mean, smallest))
 
     def uninformative(self, k: int) -> float:
         return 0.0

@@ -1,11 +1,12 @@
 """The one objective: a weighted sum of losses over rows, domain by domain.
 
-    L(B, b) = Σ_e q_e Σ_i w_i ℓ((x_i - m_e)ᵀ W_e B + b, t_i) + l2/2 ‖B‖²
+    L(B, b) = Σ_e q_e Σ_i w_i ℓ((x_i - m_e)ᵀ W_e B + b, t_i) + l2/2 ‖B - C‖²
 
 No adjusted copy of the rows exists: ``X_e (W_e B)`` forwards, ``W_e (X_eᵀ R)`` backwards.
 
 Notation: X (n, d) rows, T (n, k) targets, W (d, d) adjustment, B (d, k) weights, b (k,)
-intercept, V = W B, F (n, k) scores, R (n, k) residuals, G a gradient.
+intercept, C (d, k) what the ridge draws B towards, V = W B, F (n, k) scores, R (n, k) residuals,
+G a gradient.
 """
 
 from __future__ import annotations
@@ -115,6 +116,8 @@ class Objective:
     coordinates : Coordinates
         What the flat parameters stand for.
     l2 : float
+    centre : array of shape (d, k), optional
+        C; default: zero.
     block_weights : sequence of float, optional
         q_e, one for each block; default: one.
     few_rows : FewRowsLoss, optional
@@ -129,6 +132,7 @@ class Objective:
     loss: Loss
     coordinates: Coordinates
     l2: float = 0.0
+    centre: np.ndarray | None = None
     block_weights: Sequence[float] | np.ndarray | None = None
     few_rows: FewRowsLoss | None = None
     coarse: bool = False
@@ -165,8 +169,9 @@ class Objective:
         """L and its gradient."""
         B, b = self.coordinates.unpack(theta)
         xp = namespace(B)
-        value = 0.5 * self.l2 * xp.sum(B * B)
-        G = self.l2 * B
+        excess = B if self.centre is None else B - like(self.centre, B)
+        value = 0.5 * self.l2 * xp.sum(excess * excess)
+        G = self.l2 * excess
         g = xp.zeros_like(b)
         for q, sums in zip(self._weights(), self.block_sums(B, b), strict=True):
             value = value + q * sums.value

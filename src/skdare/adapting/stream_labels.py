@@ -1,0 +1,116 @@
+"""The labelled rows of a stream: few, so all of them are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdare._safe_text import counted
+from skdare._validation import InputError, warn
+from skdare.adapting.stream_moments import Forgetting
+from skdare.arrays import Array, compact, take, to_numpy
+from skdare.fitting.partial_labels import PartialLabels
+
+
+class StreamLabels:
+    """Labelled rows, their labels, and their numbers in the stream.
+
+    Parameters
+    ----------
+    d : int
+    classes : array of shape (k,), or None
+        Of a regressor None.
+    forgetting : Forgetting
+    """
+
+    def __init__(self, d: int, classes: np.ndarray | None, forgetting: Forgetting) -> None:
+        self._classes = classes
+        self._forgetting = forgetting
+        self.X = np.empty((0, d))
+        # Class numbers, or targets as they were given.
+        self.codes = np.empty(0, dtype=float if classes is None else np.intp)
+        self.numbers = np.empty(0, dtype=np.intp)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def read(self, y: Any, n: int) -> PartialLabels:
+        """Labels as a caller passes them, one entry for each of n rows."""
+        return PartialLabels.of(self._classes, y, n)
+
+    def add(self, X: Array, labels: PartialLabels, first: int) -> None:
+        """Take the labelled ones of some rows, of which the first has this number."""
+        places = np.flatnonzero(labels.known)
+        if not len(places):
+            return
+        rows = take(X, compact(places))
+        rows = rows.toarray() if sparse.issparse(rows) else to_numpy(rows)
+        self.X = np.concatenate([self.X, rows.astype(np.float64)])
+        self.codes = np.concatenate([self.codes, labels.codes])
+        self.numbers = np.concatenate([self.numbers, first + places])
+
+    def weight(self, n_seen: int) -> np.ndarray:
+        """What each labelled row counts once n rows were seen."""
+        half_life = self._forgetting.half_life
+        if half_life is None:
+            return np.ones(len(self))
+        return 2.0 ** (-(n_seen - 1 - self.numbers) / half_life)
+
+    def codes_of(self, numbers: np.ndarray) -> np.ndarray:
+        """Class numbers of the rows with these numbers; -1 where a row is not labelled."""
+        codes = np.full(len(numbers), -1, dtype=np.intp)
+        places = np.searchsorted(self.numbers, numbers)
+        known = places < len(self)
+        known[known] = self.numbers[places[known]] == numbers[known]
+        codes[known] = self.codes[places[known]]
+        return codes
+
+    def check(self) -> None:
+        """Refuse labels that contradict each other or are of one class; say which classes lack."""
+        if self._classes is None or not len(self):
+            return
+        self._refuse_contradictions(self._classes.tolist())
+        present = np.unique(self.codes)
+        if len(present) == 1:
+            labels = counted(len(self), "label")
+            raise InputError(
+                f"there {'is' if len(self) == 1 else 'are'} {labels}, all of class "
+                f"{self._classes.tolist()[present[0]]!r}",
+                "label rows of another class too, or set force=True",
+                argument="y",
+            )
+        absent = np.setdiff1d(np.arange(len(self._classes)), present)
+        if len(absent):
+            named = ", ".join(repr(label) for label in self._classes[absent[:5]].tolist())
+            more = f" and {len(absent) - 5} more" if len(absent) > 5 else ""
+            warn(
+                f"no labelled row is of class {named}{more}; labels of the other classes say "
+                "little of where these lie"
+            )
+
+    def _refuse_contradictions(self, classes: list[Any]) -> None:
+        _, first, which = np.unique(self.X, axis=0, return_index=True, return_inverse=True)
+        like = first[which.ravel()]  # the first row that is the same
+        different = np.flatnonzero(self.codes[like] != self.codes)
+        if len(different):
+            one = different[0]
+            other = like[one]
+            raise InputError(
+                f"rows {self.numbers[other]} and {self.numbers[one]} are the same and are labelled "
+                f"{classes[self.codes[other]]!r} and {classes[self.codes[one]]!r}",
+                "correct one of them, or set force=True if rows of both classes can look alike",
+                argument="y",
+            )
+
+    def restore(self, X: np.ndarray, codes: np.ndarray, numbers: np.ndarray) -> None:
+        """Go on from the labelled rows of a stream that was saved."""
+        self.X = X.astype(np.float64)
+        self.codes = codes.astype(self.codes.dtype)
+        self.numbers = numbers.astype(np.intp)
+        known = self._classes is None or bool(
+            ((self.codes >= 0) & (self.codes < len(self._classes))).all()
+        )
+        if not (known and bool((np.diff(self.numbers) > 0).all())):
+            raise ValueError("the labels are not those of such a stream")

@@ -1,0 +1,250 @@
+"""A head that takes some labels of a new domain."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import skdare
+from heads_alike import assert_same_head
+from skdare import (
+    DAREClassifier,
+    DAREClassifierCV,
+    DARERegressor,
+    ERMClassifier,
+    ERMRegressor,
+    make_domain_adjusted,
+)
+from skdare._input_error import InputError
+from skdare.datasets import make_latent_domains
+from skdare.fitting.labelled_fit import Anchor, Labelled
+from skdare.fitting.solver_options import SolverOptions
+from skdare.objective.losses import LOGISTIC, SOFTMAX, SQUARED
+
+EXACT = SolverOptions(True, "auto", 1e-9, 2000)
+
+
+def data_of(task="classification", **options):
+    return make_latent_domains(5, 120, 6, task=task, random_state=0, **options)
+
+
+def parts(task="classification"):
+    data = data_of(task)
+    new = data.domains == 4
+    train = (data.X[~new], data.y[~new], data.domains[~new])
+    return train, data.X[new], data.y[new]
+
+
+def head_of(task="classification", **options):
+    (X, y, domains), *_ = parts(task)
+    kind = DAREClassifier if task == "classification" else DARERegressor
+    return kind(**options).fit(X, y, domains=domains)
+
+
+def partly(y, known, missing=None):
+    labels = np.full(len(y), missing, dtype=object)
+    labels[known] = y[known]
+    return labels
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("adaptation", ["centered", "raw"])
+def test_without_a_label_it_is_the_unlabelled_adapt(task, adaptation):
+    head = head_of(task, adaptation=adaptation)
+    _, X, y = parts(task)
+    adapted = head.adapt(X, partly(y, []))
+    assert_same_head(adapted, head.adapt(X))
+    assert adapted.labelled_rows_ is None
+
+
+@pytest.mark.parametrize("loss", [LOGISTIC, SOFTMAX, SQUARED])
+def test_weights_that_have_no_labels_to_take_are_a_minimum(loss):
+    rng = np.random.default_rng(0)
+    k = 3 if loss is SOFTMAX else 1
+    B = rng.standard_normal((5, k))
+    b = rng.standard_normal(k)
+    anchor = Anchor(B, b, rng.standard_normal((300, 5)), 0.1)
+    labelled = Labelled(rng.standard_normal((4, 5)), np.zeros(4, dtype=int), np.ones(4))
+    # With a prior that outweighs every label, nothing moves.
+    weights, intercept = next(anchor.fits(labelled, loss, EXACT, [1e12]))
+    np.testing.assert_allclose(weights, B, atol=1e-5)
+    np.testing.assert_allclose(intercept, b, atol=1e-5)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_with_all_labels_and_no_prior_it_is_a_fit_on_the_new_domain(task):
+    head = head_of(task, adaptation=None, l2=0.0, tol=1e-9)
+    _, X, y = parts(task)
+    start = head._starting_point()
+    T = head._targets.fitted_targets(y)
+    loss = head._targets.loss
+    V, b = start.raw_weights(start.with_labels(X, T, np.ones(len(y)), loss, EXACT, 0.0))
+    kind = ERMClassifier if task == "classification" else ERMRegressor
+    alone = kind(l2=0.0, tol=1e-9, max_iter=2000).fit(X, y)
+    coef, intercept = head._targets.coef_and_intercept(V, b)
+    np.testing.assert_allclose(coef, alone.coef_, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(intercept, alone.intercept_, rtol=1e-4, atol=1e-4)
+
+
+def test_more_labels_bring_a_head_nearer_to_a_fit_on_the_new_domain():
+    head = head_of()
+    _, X, y = parts()
+    flipped = 1 - y  # whatever training says is wrong here
+    scores = []
+    for n in (0, 20, 110):
+        labels = partly(flipped, np.arange(n))
+        scores.append(head.adapt(X, labels, force=True).score(X, flipped))
+    assert scores[0] < 0.3
+    assert scores[0] < scores[1] < scores[2]
+    assert scores[2] > 0.8
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_the_head_itself_is_untouched(task):
+    head = head_of(task)
+    coef = head.coef_.copy()
+    _, X, y = parts(task)
+    adapted = head.adapt(X, partly(y, np.arange(30)))
+    np.testing.assert_array_equal(head.coef_, coef)
+    assert head.labelled_rows_ is None
+    assert adapted.labelled_rows_ == 30
+    assert not np.allclose(adapted.coef_, head.adapt(X).coef_)
+
+
+def test_labels_may_come_in_any_chunks():
+    head = head_of()
+    _, X, y = parts()
+    labels = partly(y, np.arange(0, 120, 4))
+    adapter = head.adapter()
+    for start in range(0, 120, 37):
+        adapter.partial_fit(X[start : start + 37], labels[start : start + 37])
+    np.testing.assert_allclose(adapter.head_.coef_, head.adapt(X, labels).coef_, rtol=1e-6)
+
+
+def test_a_stream_with_labels_goes_on_from_its_file(tmp_path):
+    head = head_of()
+    _, X, y = parts()
+    labels = partly(y, np.arange(0, 120, 4))
+    head.adapter(half_life=500.0).partial_fit(X[:60], labels[:60]).save(tmp_path / "s.safetensors")
+    resumed = head.resume(tmp_path / "s.safetensors").partial_fit(X[60:], labels[60:])
+    whole = head.adapter(half_life=500.0).partial_fit(X, labels)
+    np.testing.assert_allclose(resumed.head_.coef_, whole.head_.coef_, rtol=1e-6)
+
+
+def test_old_labels_fade():
+    head = head_of()
+    _, X, y = parts()
+    wrong = partly(1 - y, np.arange(60))
+    right = partly(y, np.arange(60))
+    scores = []
+    for half_life in (None, 10.0):
+        adapter = head.adapter(half_life=half_life, force=True).partial_fit(X[:60], wrong[:60])
+        adapter.partial_fit(X[60:])
+        adapter.partial_fit(X[:60], right[:60])
+        scores.append(adapter.head_.score(X, y))
+    assert scores[1] > scores[0] + 0.1
+
+
+def test_a_head_that_does_not_adapt_takes_labels_all_the_same():
+    (X, y, domains), new, labels = parts()
+    head = DAREClassifierCV(strategies=("erm",)).fit(X, y, domains=domains)
+    flipped = 1 - labels
+    adapted = head.adapt(new, flipped)
+    assert adapted.labelled_rows_ == len(new)
+    assert adapted.score(new, flipped) > head.score(new, flipped) + 0.3
+
+
+@pytest.mark.parametrize("options", [{}, {"standardize": True}])
+def test_units_of_features_do_not_matter(options):
+    (X, y, domains), new, labels = parts()
+    known = partly(labels, np.arange(30))
+    predicted = []
+    for unit in (1.0, 1000.0):
+        head = DAREClassifier(**options).fit(unit * X, y, domains=domains)
+        predicted.append(head.adapt(unit * new, known).decision_function(unit * new))
+    np.testing.assert_allclose(*predicted, rtol=1e-3, atol=1e-3)
+
+
+def test_sparse_rows_are_as_dense_ones():
+    head = head_of()
+    _, X, y = parts()
+    labels = partly(y, np.arange(30))
+    dense = head.adapt(X, labels)
+    np.testing.assert_allclose(
+        head.adapt(sparse.csr_matrix(X), labels).coef_, dense.coef_, rtol=1e-6
+    )
+
+
+def test_a_pipeline_takes_labels():
+    from sklearn.preprocessing import StandardScaler
+
+    (X, y, domains), new, labels = parts()
+    model = make_domain_adjusted(StandardScaler(), DAREClassifier())
+    model.fit(X, y, domains=domains)
+    assert model.adapt(new, partly(labels, np.arange(20)))[-1].labelled_rows_ == 20
+
+
+def test_a_saved_head_says_how_many_labels_it_took(tmp_path):
+    head = head_of()
+    _, X, y = parts()
+    adapted = head.adapt(X, partly(y, np.arange(20)))
+    adapted.save(tmp_path / "head.safetensors")
+    assert skdare.load(tmp_path / "head.safetensors").labelled_rows_ == 20
+    assert "20 of them labelled" in adapted._repr_html_()
+
+
+def test_labels_of_a_class_weight_count_as_in_the_fit():
+    (X, y, domains), new, labels = parts()
+    known = partly(labels, np.arange(40))
+    predicted = [
+        DAREClassifierCV(class_weight=weight, strategies=("standardize",))
+        .fit(X, y, domains=domains)
+        .adapt(new, known)
+        .predict(new)
+        .sum()
+        for weight in (None, {1: 50.0})
+    ]
+    assert predicted[1] > predicted[0]
+
+
+def test_labels_of_one_class_are_refused_before_anything_changes():
+    head = head_of()
+    _, X, y = parts()
+    labels = partly(y, np.flatnonzero(y == 1)[:5])
+    with pytest.raises(
+        InputError, match="there are 5 labels, all of class 1; label rows of another"
+    ):
+        head.adapt(X, labels)
+    assert head.adapt(X, labels, force=True).labelled_rows_ == 5
+
+
+def test_equal_rows_with_different_labels_are_named():
+    head = head_of()
+    _, X, y = parts()
+    X = X.copy()
+    X[7] = X[3]
+    labels = partly(y, np.arange(20))
+    labels[3], labels[7] = 0, 1
+    with pytest.raises(InputError, match="rows 3 and 7 are the same and are labelled 0 and 1"):
+        head.adapt(X, labels)
+    assert head.adapt(X, labels, force=True).labelled_rows_ == 20
+
+
+def test_a_label_that_was_never_trained_on_is_named():
+    head = head_of()
+    _, X, y = parts()
+    labels = partly(y, np.arange(20))
+    labels[5] = 9
+    adapter = head.adapter()
+    with pytest.raises(InputError, match="y has the class 9, which the head was not fitted to"):
+        adapter.partial_fit(X, labels)
+    assert adapter.n_seen_ == 0
+
+
+def test_a_class_without_labels_is_told():
+    data = data_of()
+    y = data.y + (data.X[:, 0] > 1.0)  # three classes
+    new = data.domains == 4
+    head = DAREClassifier().fit(data.X[~new], y[~new], domains=data.domains[~new])
+    labels = partly(y[new], np.flatnonzero(y[new] != 2)[:20])
+    with pytest.warns(UserWarning, match="no labelled row is of class 2"):
+        head.adapt(data.X[new], labels)
