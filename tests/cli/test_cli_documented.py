@@ -78,6 +78,8 @@ def made(tmp_path_factory) -> Path:
         write("new.csv", new)
         write("ward7.csv", new)
         write("ward7.npz", new)
+        labels = "".join(f"{i},{label}\n" for i, label in enumerate(new.y[:20]))
+        Path("to_label.csv").write_text("id,label\n" + labels)
         np.savez("new.npz", X=new.X)
         if _has("pyarrow"):
             write("new.parquet", new)
@@ -289,7 +291,7 @@ FIELDS = {
         "converged choice seconds"
     ),
     "adapt head.safetensors ward7.npz --out w.safetensors": (
-        "head state rows rows_seen bytes adapted"
+        "head state rows rows_seen labels bytes adapted"
     ),
     "diagnose head.safetensors --new ward7.npz": (
         "rows findings forecasts recommendation rehearsed remarks labels"
@@ -297,7 +299,7 @@ FIELDS = {
     "inspect head.safetensors": (
         "file bytes kind format_version class options classes domains features feature_names "
         "target_name domain_name "
-        "preparation adaptable rehearsed adapted_rows declined choice versions"
+        "preparation adaptable rehearsed adapted_rows labelled_rows declined choice versions"
     ),
     "bench features.npz --heads erm,dare --l2 0.01 --jobs 1 --trials 2 --with none": (
         "folder trials failed advice statistics"

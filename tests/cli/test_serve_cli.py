@@ -456,6 +456,48 @@ def test_adapting_a_file_is_adapting_in_python(folder, parts):
     assert_same_head(skdare.load("ward7.safetensors"), expected, rtol=1e-10)
 
 
+def labels_csv(text: str, name: str = "to_label.csv") -> str:
+    Path(name).write_text(text, encoding="utf-8")
+    return name
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+def test_labels_in_a_file_are_labels_in_python(folder, parts, by_id):
+    _, new = parts
+    known = range(0, 120, 6)
+    lines = [f"{f'p{i}' if by_id else i},{new.y[i]},x" for i in known]
+    labels_csv("\n".join(["id,label,prediction", *lines, "p1,,x" if by_id else "1,,x"]))
+    more = ("--id", "patient") if by_id else ()
+    arguments = ("--labels", "to_label.csv", *more, "--out", "w.safetensors", "--quiet")
+    found = run_json("adapt", "head.safetensors", "ward7.npz", *arguments)
+    assert found["labels"] == 20
+    y = [label if i in known else None for i, label in enumerate(new.y)]
+    expected = skdare.load("head.safetensors").adapt(new.X, y)
+    assert_same_head(skdare.load("w.safetensors"), expected, rtol=1e-8)
+    assert run_json("inspect", "w.safetensors")["labelled_rows"] == 20
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("id,label\n1,healthy\n", "line 2 of to_label.csv has the label 'healthy', a class that"),
+        ("id,label\n1,ill\n1,well\n", "line 3 of to_label.csv labels row '1' a second time"),
+        ("id,label\n1,ill\n500,well\n", "to_label.csv labels row '500', which is not among"),
+        ("id,label\n1,\n2,\n", "to_label.csv has no label; fill in"),
+        ("id,class\n1,ill\n", "to_label.csv has no column 'label'"),
+        ("id,label\n1,ill\n2,ill\n", "there are 2 labels, all of class 'ill'"),
+    ],
+)
+def test_labels_that_cannot_be_taken_are_named_and_nothing_is_written(folder, text, words):
+    labels_csv(text)
+    arguments = ("--labels", "to_label.csv", "--out", "w.safetensors", "--state", "s.stream")
+    result = run("adapt", "head.safetensors", "ward7.npz", *arguments)
+    assert result.exit_code == 2
+    assert words.split(";")[0] in " ".join(result.stderr.split())
+    assert not Path("w.safetensors").exists()
+    assert not Path("s.stream").exists()
+
+
 def test_a_stream_goes_on_from_its_state(folder, parts):
     _, new = parts
     np.save("a.npy", new.X[:50])

@@ -1,4 +1,4 @@
-"""`skdare adapt`: a saved head and unlabelled rows of a new domain become a head for it."""
+"""`skdare adapt`: a saved head and rows of a new domain become a head for it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 from skdare._input_error import InputError
 from skdare._safe_text import counted
 from skdare.cli._errors import check_writable, mistakes, notes
+from skdare.cli._label_file import LabelFile
 from skdare.cli._options import is_given
 from skdare.cli._output import JSON, QUIET, as_object, say
 from skdare.cli._quantities import number
@@ -25,7 +26,7 @@ from skdare.cli._saved_model import (
 )
 from skdare.cli._tables import FEATURE_KEY
 
-_STREAM = ("prior_rows", "half_life", "staleness", "min_rows", "force")
+_STREAM = ("prior_rows", "half_life", "staleness", "min_rows", "force", "prior_labels")
 
 
 @click.command()
@@ -60,7 +61,18 @@ _STREAM = ("prior_rows", "half_life", "staleness", "min_rows", "force")
     show_default=True,
     help="Refuse to give a head for fewer rows.",
 )
-@click.option("--force", is_flag=True, help="Adapt even where the rows speak against it.")
+@click.option("--force", is_flag=True, help="Adapt even where rows or labels speak against it.")
+@click.option(
+    "--labels",
+    type=click.Path(),
+    help="CSV file with the columns id and label: labels of some rows, as `skdare suggest` lists.",
+)
+@click.option("--id", "id_key", help="Key or column that names rows  [default: their numbers]")
+@click.option(
+    "--prior-labels",
+    type=click.FloatRange(0),
+    help="Labels that the training domains count as  [default: by how labels predict each other]",
+)
 @JSON
 @QUIET
 def adapt(
@@ -68,22 +80,25 @@ def adapt(
     rows: tuple[str, ...],
     out: str | None,
     state: str | None,
+    labels: str | None,
     as_json: bool,
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Adapt a saved head to unlabelled rows of a new domain; no retraining, no labels.
+    """Adapt a saved head to rows of a new domain, with labels of some of them or without.
 
-    ROWS are files as for `skdare predict`, read some rows at a time; their labels are not used.
-    HEAD is not changed, and the new head goes to --out. With --state a file keeps what is needed of
-    the rows seen so far (sums, and some of the rows themselves), and the next call goes on from
-    there; without --out nothing else is written. Calls with
-    the same --state wait for each other; where the system has no locks (Windows, some network
-    drives), run one at a time.
+    ROWS are files as for `skdare predict`, read some rows at a time. Labels are taken from the file
+    of --labels alone, by the ids of rows: their numbers, counted over all files from 0 on, or the
+    values of --id. HEAD is not changed, and the new head goes to --out. With --state a file keeps
+    what is needed of the rows seen so far (sums, some of the rows, and all that are labelled), and
+    the next call goes on from there; without --out nothing else is written. Calls with the same
+    --state wait for each other; where the system has no locks (Windows, some network drives), run
+    one at a time.
 
     \b
     Example:
       skdare adapt head.safetensors ward7.npz --out ward7.safetensors --state ward7.stream
+      skdare adapt head.safetensors ward7.npz --labels to_label.csv --out ward7.safetensors
     """
     with mistakes():
         if out is None and state is None:
@@ -91,9 +106,11 @@ def adapt(
         for path in (out, state):
             if path is not None:
                 check_writable(path)
-                check_free(path, head, *rows)
+                check_free(path, head, *rows, *([] if labels is None else [labels]))
         if out is not None and state is not None and same_file(out, state):
             raise InputError(f"--out and --state are both {out}", "name two files")
+        if labels is None and options["id_key"]:
+            raise InputError("--id is for --labels", "give it, or leave --id out")
         import skdare
 
         with notes(), _turn(state, quiet):
@@ -105,8 +122,15 @@ def adapt(
             stream = {name: options[name] for name in _STREAM}
             adapter = saved.head.resume(state) if resumed else saved.head.adapter(**stream)
             before = adapter.n_seen_
-            for _, X in saved.chunks(saved.sources(rows, options["feature_key"])):
-                adapter.partial_fit(X)
+            label_file = _label_file(saved, labels)
+            beside = {"id": options["id_key"]} if options["id_key"] else {}
+            sources = saved.sources(rows, options["feature_key"], beside=beside)
+            for chunk, X in saved.chunks(sources):
+                numbers = range(adapter.n_seen_ - before, adapter.n_seen_ - before + len(X))
+                ids = chunk.beside.get("id", numbers)
+                adapter.partial_fit(X, None if label_file is None else label_file.of(ids))
+            if label_file is not None:
+                label_file.check()
             adapted_head = None if out is None else adapter.head_
             if out is not None:
                 skdare.save(saved.with_head(adapted_head), out)
@@ -117,10 +141,19 @@ def adapt(
             "state": state,
             "rows": adapter.n_seen_ - before,
             "rows_seen": adapter.n_seen_,
+            "labels": 0 if label_file is None else len(label_file.labels),
             "bytes": None if out is None else size(out),
             "adapted": None if adapted_head is None else adapted_head.adapted_rows_ is not None,
         }
         as_object(summary) if as_json else say(*_lines(summary))
+
+
+def _label_file(saved: SavedModel, path: str | None) -> LabelFile | None:
+    """The labels in a file, read and checked before any row is."""
+    if path is None:
+        return None
+    classes = getattr(saved.head, "classes_", None)
+    return LabelFile(path, None if classes is None else classes.tolist())
 
 
 @contextmanager
@@ -170,4 +203,6 @@ def _lines(summary: dict[str, Any]) -> list[str]:
     rows = f"{counted(summary['rows_seen'], 'row')} seen"
     if summary["rows_seen"] != summary["rows"]:
         rows += f", {number(summary['rows'])} of them new"
+    if summary["labels"]:
+        rows += f", {counted(summary['labels'], 'label')} taken"
     return [rows, *(f"wrote {summary[name]}" for name in ("head", "state") if summary[name])]

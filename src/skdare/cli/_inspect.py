@@ -49,7 +49,7 @@ def _fields(path: str) -> dict[str, Any]:
     pairs = zip(header["domains"], header["rows"], strict=True)
     names = (
         *("features", "feature_names", "target_name", "domain_name"),
-        *("rehearsed", "adapted_rows", "declined", "choice", "versions"),
+        *("rehearsed", "adapted_rows", "labelled_rows", "declined", "choice", "versions"),
     )
     return about | {
         "class": header["class"],
@@ -107,6 +107,8 @@ def _text(fields: dict[str, Any]) -> list[str]:
         facts["adapts"] = f"was adapted to {counted(fields['adapted_rows'], 'row')}"
     elif fields["declined"]:
         facts["adapts"] = f"adapting was declined: {fields['declined']}"
+    if fields["labelled_rows"]:
+        facts["labels"] = f"took {counted(fields['labelled_rows'], 'label')} of a new domain"
     if fields["choice"]:
         facts["chosen"] = fields["choice"]
     return _lines(facts)

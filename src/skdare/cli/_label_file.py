@@ -1,0 +1,90 @@
+"""Labels of some rows in a CSV file, as `skdare suggest` writes it for a person to fill in."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from skdare._input_error import InputError
+from skdare._safe_text import counted
+
+_COLUMNS = ("id", "label")
+
+
+class LabelFile:
+    """Labels by the id of their row.
+
+    Parameters
+    ----------
+    path : str
+        CSV with the columns id and label; others are ignored, and so are rows without a label.
+    classes : list, or None
+        Classes of the head; None where it predicts numbers.
+    """
+
+    def __init__(self, path: str, classes: list[Any] | None) -> None:
+        self.path = path
+        self._classes = None if classes is None else {str(label): label for label in classes}
+        self.labels: dict[str, Any] = {}
+        self._used: set[str] = set()
+        try:
+            with Path(path).open(newline="", encoding="utf-8-sig") as file:
+                self._read(csv.DictReader(file))
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path} is not text in UTF-8", "save it as CSV in UTF-8") from error
+        if not self.labels:
+            raise InputError(f"{path} has no label", "fill in its column label")
+
+    def _read(self, rows: csv.DictReader) -> None:
+        absent = [name for name in _COLUMNS if name not in (rows.fieldnames or ())]
+        if absent:
+            raise InputError(
+                f"{self.path} has no column {absent[0]!r}",
+                "give a CSV file with the columns id and label, as `skdare suggest` writes it",
+            )
+        for row in rows:
+            text = (row["label"] or "").strip()
+            if not text:
+                continue
+            name = (row["id"] or "").strip()
+            if name in self.labels:
+                raise InputError(
+                    f"line {rows.line_num} of {self.path} labels row {name!r} a second time",
+                    "keep one of the two",
+                )
+            self.labels[name] = self._label(text, rows.line_num)
+
+    def _label(self, text: str, line: int) -> Any:
+        if self._classes is None:
+            try:
+                return float(text)
+            except ValueError:
+                raise InputError(
+                    f"line {line} of {self.path} has the label {text!r}, and the head predicts "
+                    "numbers",
+                    "write a number, or leave the label empty",
+                ) from None
+        if text not in self._classes:
+            raise InputError(
+                f"line {line} of {self.path} has the label {text!r}, a class that the head was "
+                "not fitted to",
+                f"its classes are {', '.join(self._classes)}",
+            )
+        return self._classes[text]
+
+    def of(self, ids: Any) -> list[Any]:
+        """The labels of the rows with these ids; None where a row has none."""
+        names = [str(name) for name in ids]
+        self._used.update(name for name in names if name in self.labels)
+        return [self.labels.get(name) for name in names]
+
+    def check(self) -> None:
+        """Refuse labels of rows that there are not, once all rows were seen."""
+        lost = [name for name in self.labels if name not in self._used]
+        if lost:
+            raise InputError(
+                f"{self.path} labels row {lost[0]!r}, which is not among the rows "
+                f"({counted(len(lost), 'such label')})",
+                "name the column of ids with --id, or give the rows that were labelled",
+            )
