@@ -12,10 +12,11 @@ from skdare import (
     DARERegressor,
     ERMClassifier,
     ERMRegressor,
+    LabelShiftWarning,
     make_domain_adjusted,
 )
 from skdare._input_error import InputError
-from skdare.datasets import make_latent_domains
+from skdare.datasets import load_digit_domains, make_latent_domains
 from skdare.fitting.labelled_fit import Anchor, Labelled
 from skdare.fitting.solver_options import SolverOptions
 from skdare.objective.losses import LOGISTIC, SOFTMAX, SQUARED
@@ -85,7 +86,7 @@ def test_with_all_labels_and_no_prior_it_is_a_fit_on_the_new_domain(task):
     np.testing.assert_allclose(intercept, alone.intercept_, rtol=1e-4, atol=1e-4)
 
 
-def test_more_labels_bring_a_head_nearer_to_a_fit_on_the_new_domain():
+def test_labels_overrule_a_head_that_is_wrong():
     head = head_of()
     _, X, y = parts()
     flipped = 1 - y  # whatever training says is wrong here
@@ -94,8 +95,7 @@ def test_more_labels_bring_a_head_nearer_to_a_fit_on_the_new_domain():
         labels = partly(flipped, np.arange(n))
         scores.append(head.adapt(X, labels, force=True).score(X, flipped))
     assert scores[0] < 0.3
-    assert scores[0] < scores[1] < scores[2]
-    assert scores[2] > 0.8
+    assert min(scores[1:]) > 0.8
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -136,7 +136,7 @@ def test_old_labels_fade():
     wrong = partly(1 - y, np.arange(60))
     right = partly(y, np.arange(60))
     scores = []
-    for half_life in (None, 10.0):
+    for half_life in (None, 30.0):
         adapter = head.adapter(half_life=half_life, force=True).partial_fit(X[:60], wrong[:60])
         adapter.partial_fit(X[60:])
         adapter.partial_fit(X[:60], right[:60])
@@ -204,6 +204,22 @@ def test_labels_of_a_class_weight_count_as_in_the_fit():
         for weight in (None, {1: 50.0})
     ]
     assert predicted[1] > predicted[0]
+
+
+def test_labels_of_common_classes_do_not_push_out_the_others_where_a_domain_is_faint():
+    data = load_digit_domains()
+    new = data.domains == "faint"
+    head = DAREClassifier(adjust=False, adaptation="centered", l2=0.1)
+    head.fit(data.X[~new], data.y[~new], domains=data.domains[~new])
+    X = data.X[new]
+    y = data.y[new]
+    labels = partly(y, np.flatnonzero(y < 7)[:20])  # none of three classes
+    with pytest.warns(UserWarning, match="no labelled row is of class 7, 8, 9"):
+        adapted = head.adapt(X, labels)
+    with pytest.warns(LabelShiftWarning):
+        unlabelled = head.adapt(X)
+    rest = y >= 7
+    assert adapted.score(X[rest], y[rest]) > unlabelled.score(X[rest], y[rest]) - 0.1
 
 
 def test_labels_of_one_class_are_refused_before_anything_changes():

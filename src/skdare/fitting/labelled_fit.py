@@ -10,6 +10,10 @@ Without labels that is least at B₀ and b₀; with p = 0 it is a fit to the new
 the training domains are worth differs by a factor of a thousand between real sets, so the labels
 say it: fits for several p are averaged by how well each predicts labels that it was not given.
 
+Scores of classes are first scaled as the labels have it. Where a new domain is fainter than those
+in training, a head is less sure than it should be, and labels of common classes would push out the
+others.
+
 Notation: Z (n, d) rows in canonical coordinates, T targets, B (d, k) weights, b (k,) intercept, Q
 (d, q) an orthonormal basis.
 """
@@ -32,9 +36,11 @@ from skdare.whitening.adjustment import Adjustment
 
 # What the training domains may count as, in labels, and what is thought of each before any label is
 # looked at: normal in log10 p about 30. On half of the sets 30 was best at one label a class.
-PRIOR_LABELS = (1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0)
+PRIOR_LABELS = (750.0, 150.0, 30.0, 6.0, 1.2)
 _LOG_BELIEF = -0.5 * (np.log10(np.array(PRIOR_LABELS) / 30.0) / 0.5) ** 2
-_FOLDS = 5
+# By what scores may be scaled; before any label is looked at, normal in log about one.
+_SCALES = np.exp(np.linspace(-3.0, 3.0, 61))
+_FOLDS = 4
 # More labels than this are left out in two halves: they tell enough, and each fit takes longer.
 _MANY = 500
 # Fits that are only compared, or averaged with others, need not be solved to the last digit.
@@ -118,13 +124,14 @@ class Anchor:
         Without ``prior_labels``, what the training domains count as, they are the average over what
         that may be, by the labels' own evidence.
         """
+        scaled = self if loss.constant_curvature else self._scaled(labelled, loss)
         if prior_labels is not None:
-            return next(self.fits(labelled, loss, options, [prior_labels]))
+            return next(scaled.fits(labelled, loss, options, [prior_labels]))
         options = replace(
             options, tol=max(options.tol, _TOLERANCE), max_iter=min(options.max_iter, _STEPS)
         )
-        Q = self._basis(labelled.Z)
-        reduced = replace(self, B=Q.T @ self.B, rows=self.rows @ Q)
+        Q = scaled._basis(labelled.Z)
+        reduced = replace(scaled, B=Q.T @ scaled.B, rows=self.rows @ Q)
         rows = replace(labelled, Z=labelled.Z @ Q)
         shares = reduced.shares(rows, loss, options)
         fits = list(reduced.fits(rows, loss, options, PRIOR_LABELS))
@@ -149,6 +156,16 @@ class Anchor:
             evidence = evidence - loss.surprise(losses[:, tested], labelled.weight[tested])
         shares = np.exp(evidence - evidence.max())
         return shares / shares.sum()
+
+    def _scaled(self, labelled: Labelled, loss: Loss) -> Anchor:
+        """The same weights times one number, under which the labels are most likely."""
+        F = labelled.Z @ self.B + self.b
+        losses = [
+            loss.weighted(scale * F, labelled.T, labelled.weight)[0] + 0.5 * np.log(scale) ** 2
+            for scale in _SCALES
+        ]
+        scale = _SCALES[int(np.argmin(losses))]
+        return replace(self, B=scale * self.B, b=scale * self.b)
 
     def _basis(self, Z: np.ndarray) -> np.ndarray:
         """Directions in which labels of these rows move the weights.
