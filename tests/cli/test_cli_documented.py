@@ -35,7 +35,10 @@ ELSEWHERE = {
 }
 # Of the pages, those that are over in a moment: what they name must have been made.
 WRITTEN = ("out", "state", "page")
-QUICK = ("fit", "predict", "adapt", "diagnose", "export", "inspect", "completion", "features")
+QUICK = (
+    *("fit", "predict", "adapt", "suggest", "diagnose", "export", "inspect"),
+    *("completion", "features"),
+)
 
 
 Named = tuple[tuple[str, ...], click.Command]

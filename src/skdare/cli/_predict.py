@@ -9,9 +9,9 @@ import click
 
 from skdare._input_error import InputError
 from skdare._safe_text import counted
-from skdare.cli._errors import check_writable, mistakes, notes
+from skdare.cli._errors import mistakes, notes
 from skdare.cli._output import QUIET, output, say
-from skdare.cli._saved_model import SavedModel, refuse_inputs
+from skdare.cli._saved_model import SavedModel, check_table
 from skdare.cli._tables import FEATURE_KEY, SPREADSHEET_SAFE
 
 if TYPE_CHECKING:
@@ -62,30 +62,23 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **op
       skdare predict head.safetensors new.parquet --out predictions.csv --proba
     """
     with mistakes():
-        if out is not None and options["as_json"]:
-            raise InputError("--json writes to stdout", "leave it out, or name --out FILE.jsonl")
-        if out is not None:
-            check_writable(out)
-            refuse_inputs(out, head, *rows)
-        if options["spreadsheet_safe"] and (options["as_json"] or not _is_csv(out)):
-            raise InputError(
-                "--spreadsheet-safe is for CSV", "leave it out, or name --out FILE.csv"
-            )
+        as_json = options["as_json"]
+        safe = options["spreadsheet_safe"]
+        check_table(out, head, *rows, as_json=as_json, spreadsheet_safe=safe)
         from skdare.datasets import rows_to
 
         with notes():
             saved = SavedModel.read(head)
             columns = _Columns(saved, options)
             sources = saved.sources(rows, options["feature_key"], beside=columns.beside)
-            if options["score"] and not quiet and not options["as_json"]:
+            if options["score"] and not quiet and not as_json:
                 _say_columns(sources)
-            kind = ".jsonl" if options["as_json"] else ".csv"
-            safe = options["spreadsheet_safe"]
+            kind = ".jsonl" if as_json else ".csv"
             with rows_to(out or output(), kind=kind, spreadsheet_safe=safe) as writer:
                 for chunk, X in saved.chunks(sources):
                     writer.write(columns.of(chunk, X))
                 columns.check()
-        columns.say_agreement(options["as_json"])
+        columns.say_agreement(as_json)
         if out is not None and not quiet:
             say(f"wrote {out}: {counted(columns.rows, 'row')}", err=True)
 
@@ -96,10 +89,6 @@ def _say_columns(sources: list[RowSource]) -> None:
         named = dict(columns)
         by = f", by {named['domains']!r}" if "domains" in named else ""
         say(f"scored against {named['target']!r}{by}", err=True)
-
-
-def _is_csv(out: str | None) -> bool:
-    return out is None or out.lower().endswith((".csv", ".csv.gz"))
 
 
 class _Columns:

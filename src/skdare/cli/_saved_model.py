@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skdare._input_error import InputError
+from skdare.cli._errors import check_writable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -169,6 +170,28 @@ def check_free(path: str, *inputs: str) -> None:
             f"{path} exists and is not a saved head or stream",
             "name another file, or remove it first",
         )
+
+
+def check_table(out: str | None, *inputs: str, as_json: bool, spreadsheet_safe: bool) -> None:
+    """Refuse a table that cannot be written, or not in the form that is asked for.
+
+    Parameters
+    ----------
+    out : str, optional
+        Its file; None: the standard output.
+    *inputs : str
+        Files that are read.
+    as_json, spreadsheet_safe : bool
+        What was asked for.
+    """
+    if out is not None and as_json:
+        raise InputError("--json writes to stdout", "leave it out, or name --out FILE.jsonl")
+    if out is not None:
+        check_writable(out)
+        refuse_inputs(out, *inputs)
+    is_csv = not as_json and (out is None or out.lower().endswith((".csv", ".csv.gz")))
+    if spreadsheet_safe and not is_csv:
+        raise InputError("--spreadsheet-safe is for CSV", "leave it out, or name --out FILE.csv")
 
 
 def refuse_inputs(path: str, *inputs: str) -> None:

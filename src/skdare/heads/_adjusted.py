@@ -16,6 +16,7 @@ from skdare._safe_text import counted
 from skdare._validation import Labels, warn
 from skdare.adapting import Adapter, Fleet
 from skdare.adapting.resuming import resume
+from skdare.adapting.suggestion import suggest
 from skdare.arrays import Array, in_background, like, threads_for
 from skdare.arrays.passes import RowPart
 from skdare.fitting.canonical_fit import (
@@ -499,6 +500,43 @@ class AdjustedHead(Head):
         from skdare.diagnosis import diagnose
 
         return diagnose(self, X, label_cost=label_cost, acceptable=acceptable)
+
+    def suggest(self, X: Array, n: int, y: Any = None) -> np.ndarray:
+        """Which n of these rows to label, so that this head learns most of their domain.
+
+        Labels help where many rows lie that the head is unsure of: each row suggested lies near as
+        many of them as it can that no row before it is near to. Every class that the head predicts
+        has a row among the first ones. Predictions are those of ``adapt(X)``, unless this head is
+        an adapted one already. The same rows and the same ``y`` always give the same answer, and
+        fewer rows are the first of more. Of more than 3,000 rows some are looked at, evenly
+        spread.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Rows of the new domain.
+        n : int
+            How many to label.
+        y : sequence of m labels, optional
+            Those that are known already: None, NaN, or of classes -1, where a row has none. Rows
+            that have one are not suggested, nor are others that lie as near to them.
+
+        Returns
+        -------
+        array of shape (n,)
+            Row numbers; the row that helps most is the first.
+
+        Examples
+        --------
+        >>> from skdare import DAREClassifier
+        >>> from skdare.datasets import make_latent_domains
+        >>> data = make_latent_domains(random_state=0)
+        >>> train, new = data.domains != 3, data.X[data.domains == 3]
+        >>> head = DAREClassifier().fit(data.X[train], data.y[train], domains=data.domains[train])
+        >>> head.suggest(new, 10).shape
+        (10,)
+        """
+        return suggest(self, X, n, y)
 
     def _repr_html_inner(self) -> str:
         """scikit-learn's diagram, and below it what there is to say of a fitted head."""

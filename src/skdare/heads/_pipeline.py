@@ -7,6 +7,7 @@ from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import numpy as np
 from sklearn import config_context
 from sklearn.pipeline import Pipeline, _name_estimators
 from sklearn.utils.metadata_routing import UNUSED
@@ -224,6 +225,25 @@ class DomainAdjusted(Pipeline):
         from skdare.diagnosis import diagnose
 
         return diagnose(self, X, **options)
+
+    @_of_adjusted_heads
+    def suggest(self, X: Any, n: int, y: Any = None) -> np.ndarray:
+        """Which n of these rows to label, so that the head learns most of their domain.
+
+        Parameters
+        ----------
+        X : rows that the first step takes
+            Rows of the new domain.
+        n, y
+            As of `DAREClassifier.suggest`.
+
+        Returns
+        -------
+        array of shape (n,)
+            Row numbers; the row that helps most is the first.
+        """
+        suggested: np.ndarray = self.steps[-1][1].suggest(self._rows(X), n, y)
+        return suggested
 
     def save(self, path: str | PathLike[str], *, adaptable: bool = True) -> None:
         """Write the pipeline to a safetensors file, which `skdare.load` reads; see `skdare.save`.
