@@ -9,6 +9,7 @@ from skdare.diagnosis._geometry import effective_rank, eigengap
 from skdare.diagnosis._recommendation import Recommendation
 from skdare.diagnosis._rehearsal import Rehearsal
 from skdare.diagnosis._rehearsing import rehearse
+from skdare.diagnosis._score_interval import ScoreInterval, ScoreRange, score_interval
 
 __all__ = [
     "Diagnosis",
@@ -16,8 +17,11 @@ __all__ = [
     "Forecast",
     "Recommendation",
     "Rehearsal",
+    "ScoreInterval",
+    "ScoreRange",
     "diagnose",
     "effective_rank",
     "eigengap",
     "rehearse",
+    "score_interval",
 ]

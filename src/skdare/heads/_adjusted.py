@@ -38,7 +38,7 @@ from skdare.whitening.moments import Moments, warn_of_outliers
 from skdare.whitening.prior import Trust
 
 if TYPE_CHECKING:
-    from skdare.diagnosis import Diagnosis, Rehearsal
+    from skdare.diagnosis import Diagnosis, Rehearsal, ScoreInterval
 
 # Share of variance in the second moment below which the offset rules: an offset of three standard
 # deviations has 0.1, and costs six points of training accuracy on unit-variance features; the
@@ -449,6 +449,48 @@ class AdjustedHead(Head):
         from skdare.diagnosis import diagnose
 
         return diagnose(self, X, label_cost=label_cost, acceptable=acceptable)
+
+    def score_interval(self, X: Array, y: Any, *, coverage: float = 0.95) -> ScoreInterval:
+        """An interval for the accuracy in a new domain, of which some rows are labelled.
+
+        The labelled rows must be drawn at random from those of X: of rows that were picked, such as
+        the hardest, no interval holds. Nor may the head have been fitted or adapted with their
+        labels. What is covered is the accuracy in the domain that the rows of X were drawn from,
+        which rows to come are of, too; that of the rows of X themselves is covered a little more
+        often, the more so the more of them are labelled.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Rows of the new domain, labelled or not.
+        y : sequence of m labels
+            None, NaN or -1 where a row has none.
+        coverage : float in [0.5, 0.999], default=0.95
+            How often such intervals are to hold the accuracy.
+
+        Returns
+        -------
+        ScoreInterval
+            Print it, or see ``exact``, by the labels alone, and ``powered``, narrower by what the
+            head's confidences on all rows say; with fewer than 10 labels, or where all or none of
+            them are right, both are the same.
+
+        Examples
+        --------
+        >>> from skdare import DAREClassifier
+        >>> from skdare.datasets import make_latent_domains
+        >>> data = make_latent_domains(random_state=0)
+        >>> train = data.domains != 3
+        >>> head = DAREClassifier().fit(data.X[train], data.y[train], domains=data.domains[train])
+        >>> X, y = data.X[~train], data.y[~train].astype(object)
+        >>> y[30:] = None
+        >>> interval = head.score_interval(X, y)
+        >>> interval.powered.width < interval.exact.width
+        True
+        """
+        from skdare.diagnosis import score_interval
+
+        return score_interval(self, X, y, coverage=coverage)
 
     def _repr_html_inner(self) -> str:
         """scikit-learn's diagram, and below it what there is to say of a fitted head."""

@@ -19,7 +19,7 @@ from skdare.heads._adjusted import AdjustedHead
 from skdare.heads._estimator import Head
 
 if TYPE_CHECKING:
-    from skdare.diagnosis import Diagnosis
+    from skdare.diagnosis import Diagnosis, ScoreInterval
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -224,6 +224,24 @@ class DomainAdjusted(Pipeline):
         from skdare.diagnosis import diagnose
 
         return diagnose(self, X, **options)
+
+    @_of_adjusted_heads
+    def score_interval(self, X: Any, y: Any, *, coverage: float = 0.95) -> ScoreInterval:
+        """An interval for the accuracy in a new domain, of which some rows are labelled.
+
+        Parameters
+        ----------
+        X : rows that the first step takes
+        y, coverage
+            As of `DAREClassifier.score_interval`.
+
+        Returns
+        -------
+        ScoreInterval
+        """
+        from skdare.diagnosis import score_interval
+
+        return score_interval(self, X, y, coverage=coverage)
 
     def save(self, path: str | PathLike[str], *, adaptable: bool = True) -> None:
         """Write the pipeline to a safetensors file, which `skdare.load` reads; see `skdare.save`.
