@@ -6,6 +6,7 @@ from skdare.diagnosis._diagnosis import Diagnosis
 from skdare.diagnosis._finding import Finding
 from skdare.diagnosis._forecast import Forecast
 from skdare.diagnosis._geometry import effective_rank, eigengap
+from skdare.diagnosis._prediction_set import predict_set
 from skdare.diagnosis._recommendation import Recommendation
 from skdare.diagnosis._rehearsal import Rehearsal
 from skdare.diagnosis._rehearsing import rehearse
@@ -22,6 +23,7 @@ __all__ = [
     "diagnose",
     "effective_rank",
     "eigengap",
+    "predict_set",
     "rehearse",
     "score_interval",
 ]

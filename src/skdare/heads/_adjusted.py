@@ -450,6 +450,53 @@ class AdjustedHead(Head):
 
         return diagnose(self, X, label_cost=label_cost, acceptable=acceptable)
 
+    def predict_set(self, X: Array, y: Any = None, *, coverage: float = 0.9) -> np.ndarray:
+        """Sets of classes that hold the true one as often as asked, on average over new domains.
+
+        How sure to be is learnt from `rehearse`, in which each training domain was new to a head
+        fitted to the others, not from rows of domains that the head knows. Every domain counts the
+        same, and a new one as the worst of them. So the share of rows whose set has the true class
+        is as asked on average over domains that are to the training domains as those are to each
+        other; in a single one it may be far higher or lower, and few training domains say little
+        of what is to come. For a domain unlike any of them nothing is promised: see `diagnose`. Nor
+        where features were fine-tuned on the training domains, so that none of these was new.
+
+        An adapted head has sets of its own, by domains that were adapted to with all their rows;
+        one adapted to very few rows is right less often.
+
+        With labels of some rows the sets go by these alone, and hold the true class as often as
+        asked in this very domain, like the others or not. They must be of rows drawn at random, and
+        no fit nor adaptation may have used them.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        y : sequence of n labels, optional
+            None, NaN or -1 where a row has none; at least 9 labels for a coverage of 0.9, 19 for
+            0.95. No rehearsal is needed then.
+        coverage : float in [0.5, 0.99], default=0.9
+
+        Returns
+        -------
+        boolean array of shape (n, k)
+            Which classes are in the set of each row, in the order of ``classes_``. The predicted
+            class always is.
+
+        Examples
+        --------
+        >>> from skdare import DAREClassifier
+        >>> from skdare.datasets import make_latent_domains
+        >>> data = make_latent_domains(6, 200, shift=0.5, random_state=0)
+        >>> train = data.domains != 5
+        >>> X, y, domains = data.X[train], data.y[train], data.domains[train]
+        >>> head = DAREClassifier().fit(X, y, domains=domains).rehearse(X, y, domains=domains)
+        >>> head.predict_set(data.X[~train]).shape
+        (200, 2)
+        """
+        from skdare.diagnosis import predict_set
+
+        return predict_set(self, X, y, coverage=coverage)
+
     def score_interval(self, X: Array, y: Any, *, coverage: float = 0.95) -> ScoreInterval:
         """An interval for the accuracy in a new domain, of which some rows are labelled.
 

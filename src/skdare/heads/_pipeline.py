@@ -7,6 +7,7 @@ from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import numpy as np
 from sklearn import config_context
 from sklearn.pipeline import Pipeline, _name_estimators
 from sklearn.utils.metadata_routing import UNUSED
@@ -224,6 +225,24 @@ class DomainAdjusted(Pipeline):
         from skdare.diagnosis import diagnose
 
         return diagnose(self, X, **options)
+
+    @_of_adjusted_heads
+    def predict_set(self, X: Any, y: Any = None, *, coverage: float = 0.9) -> np.ndarray:
+        """Sets of classes that hold the true one as often as asked, on average over new domains.
+
+        Parameters
+        ----------
+        X : rows that the first step takes
+        y, coverage
+            As of `DAREClassifier.predict_set`.
+
+        Returns
+        -------
+        boolean array of shape (n, k)
+        """
+        from skdare.diagnosis import predict_set
+
+        return predict_set(self, X, y, coverage=coverage)
 
     @_of_adjusted_heads
     def score_interval(self, X: Any, y: Any, *, coverage: float = 0.95) -> ScoreInterval:
