@@ -19,6 +19,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from scipy.special import expit
@@ -79,11 +80,24 @@ class Tally:
             self.held[kind].append(ends.low - 1e-9 <= truth <= ends.high + 1e-9)
             self.widths[kind].append(ends.width)
 
+    @classmethod
+    def together(cls, tallies: Sequence[Tally]) -> Tally:
+        whole = cls()
+        for one in tallies:
+            for kind in KINDS:
+                whole.held[kind] += one.held[kind]
+                whole.widths[kind] += one.widths[kind]
+        return whole
+
     def covered(self, kind: str) -> str:
-        return f"{100 * np.mean(self.held[kind]):.1f}"
+        return _in_percent(self.held[kind])
 
     def width(self, kind: str) -> str:
-        return f"{100 * np.mean(self.widths[kind]):.1f}"
+        return _in_percent(self.widths[kind])
+
+
+def _in_percent(values: Sequence[float]) -> str:
+    return f"{100 * np.mean(values):.1f}" if values else "–"
 
 
 def measured(fold: Fold) -> Iterator[Outcomes]:
@@ -109,30 +123,32 @@ def draw(outcomes: Outcomes, n: int, draws: int, population: Tally, rows: Tally)
         rows.add(intervals(outcomes, rng.permutation(outcomes.rows)[:n]), truth)
 
 
-def real_table(names: Sequence[str], root, most: int, draws: int, title: str) -> None:
-    """Print coverage and width by the number of labels, then coverage by set."""
-    tallies: dict[tuple[str, int, str], Tally] = defaultdict(Tally)
-    for name in names:
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What came of one set, by the number of labels."""
+
+    name: str
+    population: dict[int, Tally]
+    rows: dict[int, Tally]
+
+    @classmethod
+    def of(cls, name: str, root: Path, most: int, draws: int) -> Study:
+        study = cls(name, defaultdict(Tally), defaultdict(Tally))
         for fold in folds(name, root, most):
             for outcomes in measured(fold):
                 for n in LABELLED:
-                    one = Tally(), Tally()
-                    draw(outcomes, n, draws, *one)
-                    for kind, tally in zip(("population", "rows"), one, strict=True):
-                        for key in (name, "all"):
-                            for interval in KINDS:
-                                whole = tallies[key, n, kind]
-                                whole.held[interval] += tally.held[interval]
-                                whole.widths[interval] += tally.widths[interval]
-        print(f"{name} done", flush=True)
-    print(
-        f"\n{title}: how often the interval of 95 % holds the accuracy, and its width in points\n"
-    )
+                    draw(outcomes, n, draws, study.population[n], study.rows[n])
+        return study
+
+
+def real_table(studies: Sequence[Study], title: str) -> None:
+    """Print coverage and width by the number of labels, then coverage by set."""
+    print(f"\n{title}: how often intervals of 95 % hold the accuracy, and their width in points\n")
     print("| labels | " + " | ".join(f"{kind}: population | rows | width" for kind in KINDS) + " |")
     print("| ---: |" + " ---: |" * 9)
     for n in LABELLED:
-        population = tallies["all", n, "population"]
-        rows = tallies["all", n, "rows"]
+        population = Tally.together([study.population[n] for study in studies])
+        rows = Tally.together([study.rows[n] for study in studies])
         cells = [
             f"{population.covered(kind)} | {rows.covered(kind)} | {population.width(kind)}"
             for kind in KINDS
@@ -141,17 +157,10 @@ def real_table(names: Sequence[str], root, most: int, draws: int, title: str) ->
     print(f"\n{title}: coverage of the population by set, powered (exact)\n")
     print("| set | " + " | ".join(str(n) for n in LABELLED) + " |")
     print("| --- |" + " ---: |" * len(LABELLED))
-    for name in names:
-        cells = []
-        for n in LABELLED:
-            tally = tallies[name, n, "population"]
-            both = (
-                f"{tally.covered('powered')} ({tally.covered('exact')})"
-                if tally.held[KINDS[0]]
-                else ""
-            )
-            cells.append(both)
-        print(f"| {name} | {' | '.join(cells)} |")
+    for study in studies:
+        tallies = [study.population[n] for n in LABELLED]
+        cells = [f"{one.covered('powered')} ({one.covered('exact')})" for one in tallies]
+        print(f"| {study.name} | {' | '.join(cells)} |")
 
 
 def simulated(accuracy: float, telling: float, temperature: float, rows: int, rng) -> Outcomes:
@@ -215,8 +224,10 @@ def main() -> None:
         simulation_table(args.draws)
         for title, decided in (("prior chosen on", True), ("not chosen on", False)):
             names = [n for n in args.sets.split(",") if n and (n in DECIDED_ON) == decided]
-            if names:
-                real_table(names, data_root(args.data), args.domains, args.draws, title)
+            root = data_root(args.data) if names else Path()
+            studies = [Study.of(name, root, args.domains, args.draws) for name in names]
+            if studies:
+                real_table(studies, title)
 
 
 if __name__ == "__main__":

@@ -80,8 +80,8 @@ class ScoreInterval:
         By Clopper and Pearson, from the labels alone: it covers at least as often as asked, and
         with few labels more often.
     powered : ScoreRange
-        With the help of the head's confidences on all rows: it covers about as often as asked, and
-        is narrower on average.
+        With the help of the head's confidences on all rows: narrower on average. It covers as often
+        as asked on average over domains; at some accuracies a few points less, at others more.
     """
 
     rows: int
@@ -200,12 +200,17 @@ def powered_interval(
         worth = 1.0 / (unexplained / n + (1.0 - unexplained) / len(confidence))
         quantiles = student.ppf(0.5 + 0.5 * coverage, [n - 1.0, n - 2.0])
         worth *= float(quantiles[0] / quantiles[1]) ** 2
-    # Jeffreys' interval, not Clopper and Pearson's: that covers 98 in 100 times where 95 are asked
-    # for, and its ends depend on counts being whole, which these are not.
-    count = worth * min(max(estimate, 0.0), 1.0)
-    shape = count + 0.5, worth - count + 0.5
-    low, high = beta.ppf([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage], *shape)
-    return ScoreRange(float(low) if count > 0 else 0.0, float(high) if count < worth else 1.0)
+    return _jeffreys(min(max(estimate, 0.0), 1.0), worth, coverage)
+
+
+def _jeffreys(share: float, worth: float, coverage: float) -> ScoreRange:
+    """Jeffreys' interval for a share that is known as well as by so many labels."""
+    # Clopper and Pearson's covers 98 in 100 times where 95 are asked for and labels are few. This
+    # one covers 95 to 96 on average over shares, and at single ones 90 to 99: counts are whole.
+    count = worth * share
+    tails = [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage]
+    low, high = beta.ppf(tails, count + 0.5, worth - count + 0.5)
+    return ScoreRange(float(low) if share > 0 else 0.0, float(high) if share < 1 else 1.0)
 
 
 @dataclass(frozen=True, eq=False)
