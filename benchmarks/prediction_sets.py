@@ -14,6 +14,7 @@ apart.
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -127,7 +128,12 @@ def _cells(records: Sequence[dict]) -> str:
 
 def measured(names: Sequence[str], root: Path, most: int) -> list[dict]:
     """One record for each held-out domain."""
-    return [measure(fold) for name in names for fold in folds(name, root, most)]
+    records = []
+    for name in names:
+        for fold in folds(name, root, most):
+            records.append(measure(fold))
+            print(f"{name} {fold.held_out}", file=sys.stderr, flush=True)
+    return records
 
 
 def main() -> None:
