@@ -6,9 +6,11 @@ from skdare.diagnosis._diagnosis import Diagnosis
 from skdare.diagnosis._finding import Finding
 from skdare.diagnosis._forecast import Forecast
 from skdare.diagnosis._geometry import effective_rank, eigengap
+from skdare.diagnosis._prediction_set import predict_set
 from skdare.diagnosis._recommendation import Recommendation
 from skdare.diagnosis._rehearsal import Rehearsal
 from skdare.diagnosis._rehearsing import rehearse
+from skdare.diagnosis._score_interval import ScoreInterval, ScoreRange, score_interval
 
 __all__ = [
     "Diagnosis",
@@ -16,8 +18,12 @@ __all__ = [
     "Forecast",
     "Recommendation",
     "Rehearsal",
+    "ScoreInterval",
+    "ScoreRange",
     "diagnose",
     "effective_rank",
     "eigengap",
+    "predict_set",
     "rehearse",
+    "score_interval",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,6 +30,9 @@ class Rehearsed:
     errors : mapping from a number of rows to the normalised error of the others' guess
     moved : float
         By how much, at least, the shift of its mean moved the scores, over their deviation.
+    nonconformity, adapted_nonconformity : array of shape (201,), optional
+        Quantiles of one less the probability of the true class, as it is and adapted to all rows;
+        of classes only.
     """
 
     domain: str
@@ -41,6 +44,8 @@ class Rehearsed:
     retrained: Mapping[int, float]
     errors: Mapping[int, float]
     moved: float
+    nonconformity: np.ndarray | None = field(default=None, compare=False, repr=False)
+    adapted_nonconformity: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     @property
     def adapted_by_all(self) -> float | None:

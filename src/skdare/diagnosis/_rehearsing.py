@@ -30,6 +30,7 @@ from skdare._validation import (
 )
 from skdare.arrays import Array, compact, is_foreign, take, to_numpy
 from skdare.choosing.folds import units_of
+from skdare.diagnosis._nonconformity import nonconformity, quantiles_of
 from skdare.diagnosis._rehearsal import Rehearsal, Rehearsed
 from skdare.diagnosis._score_scale import (
     AccuracyScale,
@@ -283,6 +284,8 @@ class Rehearsing:
             self._retrained(e, fold, head),
             self._errors(e, rows if as_first else self._rows_of_head(e)),
             TrainingDomains.of(head).shift(moments).at_least,
+            _nonconformity(head, reading, y),
+            adapted.nonconformity,
         )
 
     def _fold(self, others: Sequence[int]) -> _Fold:
@@ -321,15 +324,16 @@ class Rehearsing:
         both_right = self.task.both_right(before, before, y)
         if domain_fit_of(head).adaptation is None or len(y) < 2:
             return AdaptedScores(scores, None, both_right)
-        values = None
+        by_all = None
         for some in self._samples(len(y)):
             with suppress(RowsAlike):  # to rows that do not differ nobody can adapt
-                values = read(head.adapt(take(rows, some)), rows).values
-                scores[len(some)] = self.task.score(values, y)
-        if values is None or len(y) not in scores:
+                by_all = read(head.adapt(take(rows, some)), rows)
+                scores[len(some)] = self.task.score(by_all.values, y)
+        if by_all is None or len(y) not in scores:
             return AdaptedScores(scores, None, both_right)
-        both_right = self.task.both_right(before, values, y)
-        return AdaptedScores(scores, self.task.disagreement(before, values), both_right)
+        both_right = self.task.both_right(before, by_all.values, y)
+        disagreement = self.task.disagreement(before, by_all.values)
+        return AdaptedScores(scores, disagreement, both_right, _nonconformity(head, by_all, y))
 
     @staticmethod
     def _samples(n: int) -> Iterator[np.ndarray]:
@@ -369,6 +373,14 @@ class Rehearsing:
         return errors
 
 
+def _nonconformity(head: Any, reading: Reading, y: np.ndarray) -> np.ndarray | None:
+    """What is kept of a held-out domain for sets of classes; None of numbers."""
+    if reading.P is None:
+        return None
+    # Copies of a head know its classes, also those that only the held-out domain has.
+    return quantiles_of(nonconformity(reading.P, np.searchsorted(head.classes_, y)))
+
+
 @dataclass(frozen=True)
 class AdaptedScores:
     """What adapting to a held-out domain did.
@@ -380,11 +392,14 @@ class AdaptedScores:
         With the head as it was, once adapted to all rows.
     both_right : float, optional
         Share of the rows that both predict rightly.
+    nonconformity : array of shape (201,), optional
+        Of the head adapted to all rows; of classes only.
     """
 
     scores: Mapping[int, float]
     disagreement: float | None
     both_right: float | None
+    nonconformity: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)

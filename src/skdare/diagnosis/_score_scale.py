@@ -21,12 +21,12 @@ class Reading:
     Parameters
     ----------
     values : array of shape (n,)
-    confidence : float, optional
-        Mean probability of the predicted class.
+    P : array of shape (n, k), optional
+        Probabilities of the classes.
     """
 
     values: np.ndarray
-    confidence: float | None
+    P: np.ndarray | None
 
 
 def read(head: Any, X: Array, index: Index | None = None) -> Reading:
@@ -37,7 +37,7 @@ def read(head: Any, X: Array, index: Index | None = None) -> Reading:
     if is_regressor(head):
         return Reading(F[:, 0], None)
     P = probabilities(F)
-    return Reading(head.classes_[P.argmax(axis=1)], float(P.max(axis=1).mean()))
+    return Reading(head.classes_[P.argmax(axis=1)], P)
 
 
 class ScoreScale(Protocol):

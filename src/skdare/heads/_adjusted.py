@@ -40,7 +40,7 @@ from skdare.whitening.moments import Moments, warn_of_outliers
 from skdare.whitening.prior import Trust
 
 if TYPE_CHECKING:
-    from skdare.diagnosis import Diagnosis, Rehearsal
+    from skdare.diagnosis import Diagnosis, Rehearsal, ScoreInterval
 
 # Share of variance in the second moment below which the offset rules: an offset of three standard
 # deviations has 0.1, and costs six points of training accuracy on unit-variance features; the
@@ -537,6 +537,95 @@ class AdjustedHead(Head):
         (10,)
         """
         return suggest(self, X, n, y)
+
+    def predict_set(self, X: Array, y: Any = None, *, coverage: float = 0.9) -> np.ndarray:
+        """Sets of classes that hold the true one as often as asked, on average over new domains.
+
+        How sure to be is learnt from `rehearse`, in which each training domain was new to a head
+        fitted to the others, not from rows of domains that the head knows. Every domain counts the
+        same, and a new one as the worst of them. So the share of rows whose set has the true class
+        is as asked on average over domains that are to the training domains as those are to each
+        other; in a single one it may be far higher or lower, and few training domains say little
+        of what is to come. For a domain unlike any of them nothing is promised: see `diagnose`. Nor
+        where features were fine-tuned on the training domains, so that none of these was new.
+
+        An adapted head has sets of its own, by domains that were adapted to with all their rows;
+        one adapted to very few rows is right less often.
+
+        With labels of some rows the sets go by these alone, and hold the true class as often as
+        asked in this very domain, like the others or not. They must be of rows drawn at random, and
+        no fit nor adaptation may have used them.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        y : sequence of n labels, optional
+            None, NaN or -1 where a row has none; at least 9 labels for a coverage of 0.9, 19 for
+            0.95. No rehearsal is needed then.
+        coverage : float in [0.5, 0.99], default=0.9
+
+        Returns
+        -------
+        boolean array of shape (n, k)
+            Which classes are in the set of each row, in the order of ``classes_``. The predicted
+            class always is.
+
+        Examples
+        --------
+        >>> from skdare import DAREClassifier
+        >>> from skdare.datasets import make_latent_domains
+        >>> data = make_latent_domains(6, 200, shift=0.5, random_state=0)
+        >>> train = data.domains != 5
+        >>> X, y, domains = data.X[train], data.y[train], data.domains[train]
+        >>> head = DAREClassifier().fit(X, y, domains=domains).rehearse(X, y, domains=domains)
+        >>> head.predict_set(data.X[~train]).shape
+        (200, 2)
+        """
+        from skdare.diagnosis import predict_set
+
+        return predict_set(self, X, y, coverage=coverage)
+
+    def score_interval(self, X: Array, y: Any, *, coverage: float = 0.95) -> ScoreInterval:
+        """An interval for the accuracy in a new domain, of which some rows are labelled.
+
+        The labelled rows must be drawn at random from those of X: of rows that were picked, such as
+        the hardest, no interval holds. Nor may the head have been fitted or adapted with their
+        labels. What is covered is the accuracy in the domain that the rows of X were drawn from,
+        which rows to come are of, too; that of the rows of X themselves is covered a little more
+        often, the more so the more of them are labelled.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Rows of the new domain, labelled or not.
+        y : sequence of m labels
+            None, NaN or -1 where a row has none.
+        coverage : float in [0.5, 0.999], default=0.95
+            How often such intervals are to hold the accuracy.
+
+        Returns
+        -------
+        ScoreInterval
+            Print it, or see ``exact``, by the labels alone, and ``powered``, narrower by what the
+            head's confidences on all rows say; with fewer than 10 labels, or where all or none of
+            them are right, both are the same.
+
+        Examples
+        --------
+        >>> from skdare import DAREClassifier
+        >>> from skdare.datasets import make_latent_domains
+        >>> data = make_latent_domains(random_state=0)
+        >>> train = data.domains != 3
+        >>> head = DAREClassifier().fit(data.X[train], data.y[train], domains=data.domains[train])
+        >>> X, y = data.X[~train], data.y[~train].astype(object)
+        >>> y[30:] = None
+        >>> interval = head.score_interval(X, y)
+        >>> interval.powered.width < interval.exact.width
+        True
+        """
+        from skdare.diagnosis import score_interval
+
+        return score_interval(self, X, y, coverage=coverage)
 
     def _repr_html_inner(self) -> str:
         """scikit-learn's diagram, and below it what there is to say of a fitted head."""

@@ -20,7 +20,7 @@ from skdare.heads._adjusted import AdjustedHead
 from skdare.heads._estimator import Head
 
 if TYPE_CHECKING:
-    from skdare.diagnosis import Diagnosis
+    from skdare.diagnosis import Diagnosis, ScoreInterval
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -244,6 +244,42 @@ class DomainAdjusted(Pipeline):
         """
         suggested: np.ndarray = self.steps[-1][1].suggest(self._rows(X), n, y)
         return suggested
+
+    @_of_adjusted_heads
+    def predict_set(self, X: Any, y: Any = None, *, coverage: float = 0.9) -> np.ndarray:
+        """Sets of classes that hold the true one as often as asked, on average over new domains.
+
+        Parameters
+        ----------
+        X : rows that the first step takes
+        y, coverage
+            As of `DAREClassifier.predict_set`.
+
+        Returns
+        -------
+        boolean array of shape (n, k)
+        """
+        from skdare.diagnosis import predict_set
+
+        return predict_set(self, X, y, coverage=coverage)
+
+    @_of_adjusted_heads
+    def score_interval(self, X: Any, y: Any, *, coverage: float = 0.95) -> ScoreInterval:
+        """An interval for the accuracy in a new domain, of which some rows are labelled.
+
+        Parameters
+        ----------
+        X : rows that the first step takes
+        y, coverage
+            As of `DAREClassifier.score_interval`.
+
+        Returns
+        -------
+        ScoreInterval
+        """
+        from skdare.diagnosis import score_interval
+
+        return score_interval(self, X, y, coverage=coverage)
 
     def save(self, path: str | PathLike[str], *, adaptable: bool = True) -> None:
         """Write the pipeline to a safetensors file, which `skdare.load` reads; see `skdare.save`.

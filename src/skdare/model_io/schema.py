@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdare.diagnosis import Rehearsal
+from skdare.diagnosis._nonconformity import are_quantiles
 from skdare.diagnosis._rehearsal import Rehearsed
 from skdare.diagnosis._score_scale import AccuracyScale, BalancedAccuracyScale, R2Scale
 from skdare.fitting.domain_fit import Adaptation
@@ -263,6 +264,14 @@ _ADAPTATION = ObjectOf(
     },
     is_valid=lambda values: (values.get("mixture") is None) == (values.get("places") is None),
 )
+
+
+def _has_quantiles(got: Mapping[str, Any]) -> bool:
+    """Whether what is kept of nonconformity are quantiles; files of earlier versions have none."""
+    kept = (got.get("nonconformity"), got.get("adapted_nonconformity"))
+    return all(are_quantiles(one) for one in kept if one is not None)
+
+
 _REHEARSED = ObjectOf(
     Rehearsed,
     {
@@ -271,7 +280,9 @@ _REHEARSED = ObjectOf(
         **dict.fromkeys(("as_is", "moved"), ANY_NUMBER),
         **dict.fromkeys(("disagreement", "both_right"), Nullable(ANY_NUMBER)),
         **dict.fromkeys(("adapted", "retrained", "errors"), MapOf(ANY_NUMBER, INTEGER)),
+        **dict.fromkeys(("nonconformity", "adapted_nonconformity"), Nullable(ArrayOf("q"))),
     },
+    is_valid=_has_quantiles,
 )
 _SCALE = OneOf(
     {
