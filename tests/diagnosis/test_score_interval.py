@@ -184,3 +184,16 @@ def test_numbers_have_no_accuracy():
 def test_a_head_that_is_not_fitted_says_so():
     with pytest.raises(NotFittedError):
         DAREClassifier().score_interval(DATA.X, DATA.y)
+
+
+def test_labels_that_the_head_learnt_from_are_warned_of():
+    data = make_latent_domains(random_state=0)
+    new = data.domains == 3
+    head = DAREClassifier().fit(data.X[~new], data.y[~new], domains=data.domains[~new])
+    y = data.y[new].astype(object)
+    y[30:] = None
+    adapted = head.adapt(data.X[new], y)
+    with pytest.warns(UserWarning, match="this head was adapted with 30 labels"):
+        adapted.score_interval(data.X[new], y)
+    with pytest.warns(UserWarning, match="this head was adapted with 30 labels"):
+        adapted.predict_set(data.X[new], y)

@@ -18,6 +18,7 @@ from skdare.diagnosis._nonconformity import (
     threshold_of_rows,
 )
 from skdare.diagnosis._rehearsing import steps_and_head
+from skdare.diagnosis._score_interval import warn_of_labels_taken
 from skdare.fitting.partial_labels import PartialLabels
 
 
@@ -69,6 +70,7 @@ def _enough_labels(head: Any, X: Array, y: Any, coverage: float) -> PartialLabel
             "label more rows, or leave y out to go by the rehearsal",
             argument="y",
         )
+    warn_of_labels_taken(head)
     return labels
 
 

@@ -23,7 +23,7 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from skdare._safe_text import counted
-from skdare._validation import InputError, check_number
+from skdare._validation import InputError, check_number, warn
 from skdare.arrays import Array, to_numpy
 from skdare.diagnosis._rehearsing import steps_and_head
 from skdare.fitting.partial_labels import PartialLabels
@@ -104,6 +104,15 @@ def _percent(ends: ScoreRange) -> str:
     return f"{100 * ends.low:.0f} to {100 * ends.high:.0f}\u00a0%"
 
 
+def warn_of_labels_taken(head: Any) -> None:
+    """Say when a head has learnt from labels, by which it must not be measured as well."""
+    if head.labelled_rows_ is not None:
+        warn(
+            f"this head was adapted with {counted(head.labelled_rows_, 'label')}; if they are "
+            "among these, what they say of it is too good: measure it by other labels"
+        )
+
+
 def score_interval(model: Any, X: Array, y: Any, *, coverage: float = 0.95) -> ScoreInterval:
     """An interval for the accuracy in a new domain; see `DAREClassifier.score_interval`.
 
@@ -134,6 +143,7 @@ def score_interval(model: Any, X: Array, y: Any, *, coverage: float = 0.95) -> S
     labels = PartialLabels.of(head.classes_, y, rows)
     if not len(labels.codes):
         raise InputError("y has no label", "label some rows that are drawn at random", argument="y")
+    warn_of_labels_taken(head)
     P = to_numpy(head.predict_proba(X if steps is None else steps.transform(X)))
     right = (P[labels.known].argmax(axis=1) == labels.codes).astype(np.float64)
     return ScoreInterval(
