@@ -27,9 +27,9 @@ _MOST_NUMBERS = 1 << 25
 # Twice as many candidates as are asked for leave a choice.
 _CHOICE = 2
 # How far apart predictions lie beside the features, both measured by their spread. On the sets
-# that benchmarks/suggest.py decides on, this gained 0.2 points of accuracy over features alone,
-# which is about what other halves of the domains would change; 1 and 2 did no better.
+# that benchmarks/suggest.py decides on, features alone did slightly worse; 1 and 2 did no better.
 _PREDICTIONS = 1.5
+# The least that a row counts, beside one for a row that could be anything.
 _LEAST_DOUBT = 0.01
 # What being near to all rows counts beside what is gained.
 _TIE = 1e-9
