@@ -185,15 +185,15 @@ def test_of_many_rows_some_are_looked_at_and_enough_of_them(classes_split, monke
         assert len(set(head.suggest(new, n, labels).tolist())) == n
 
 
-def test_clusters_have_a_row_each(classes_split):
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6], ids=["unsure", "as fitted", "sure of all"])
+def test_clusters_have_a_row_each(classes_split, scale):
     seen, _, _ = classes_split
     head = seen.fit(DAREClassifier(adaptation=None))
+    head.coef_ = scale * head.coef_
     rng = np.random.default_rng(0)
     centres = 50.0 * rng.normal(size=(6, seen.X.shape[1]))
     cluster = np.repeat(np.arange(6), 10)
     rows = centres[cluster] + 0.01 * rng.normal(size=(60, seen.X.shape[1]))
-    # What the head is sure of counts nothing, and far away it is sure of all.
-    head.coef_ = 1e-6 * head.coef_
     assert set(cluster[head.suggest(rows, 6)].tolist()) == set(range(6))
 
 

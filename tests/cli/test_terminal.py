@@ -52,6 +52,7 @@ COMMANDS = {
     "predict": (["predict", "head", "t.npz"], 0, CLASSES),
     "features info": (["features", "info", "t.npz"], 0, [*NAMES, *CLASSES, *COLUMNS]),
     "adapt": (["adapt", "head", "t.npz", "--out", "adapted"], 0, []),
+    "suggest": (["suggest", "head", "t.npz", "-n", "4", "--out", "s.csv"], 0, []),
     "export": (["export", "head", "--out", "head.csv"], 0, []),
     "diagnose a head": (["diagnose", "head", "--new", "t.npz"], 0, []),
     "diagnose": (["diagnose", "t.npz", "--held-out", NAMES[0]], 0, NAMES[1:]),

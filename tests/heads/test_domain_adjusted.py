@@ -145,7 +145,7 @@ def test_copies_and_files_predict_the_same(rows, model, tmp_path):
 
 def test_what_a_pipeline_offers_depends_on_its_head():
     assert hasattr(make_domain_adjusted(StandardScaler(), DAREClassifier()), "adapt")
-    for name in ("adapt", "rehearse", "diagnose"):
+    for name in ("adapt", "rehearse", "diagnose", "suggest"):
         assert not hasattr(make_domain_adjusted(StandardScaler(), ERMClassifier()), name)
     assert not hasattr(make_domain_adjusted(DARERegressor()), "predict_proba")
 

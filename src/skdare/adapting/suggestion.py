@@ -27,9 +27,10 @@ _MOST_NUMBERS = 1 << 25
 # Twice as many candidates as are asked for leave a choice.
 _CHOICE = 2
 # How far apart predictions lie beside the features, both measured by their spread. On the sets
-# that benchmarks/suggest.py decides on, labels were worth a third of a point of accuracy more than
-# with features alone, and from 1 to 2 it hardly mattered.
+# that benchmarks/suggest.py decides on, features alone did slightly worse; 1 and 2 did no better.
 _PREDICTIONS = 1.5
+# The least that a row counts, beside one for a row that could be anything.
+_LEAST_DOUBT = 0.01
 # What being near to all rows counts beside what is gained.
 _TIE = 1e-9
 
@@ -157,7 +158,8 @@ def _distances(Z: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 def _doubt(P: np.ndarray) -> np.ndarray:
     """How unsure predictions are: the root of the chance that two draws from them differ."""
-    return np.sqrt(np.maximum(1.0 - np.sum(P * P, axis=1), 0.0))
+    # Far from its training rows a head is sure of all, and those rows are to be covered, too.
+    return np.sqrt(np.maximum(1.0 - np.sum(P * P, axis=1), _LEAST_DOUBT**2))
 
 
 def _greedy(

@@ -507,9 +507,11 @@ class AdjustedHead(Head):
         Labels help where many rows lie that the head is unsure of: each row suggested lies near as
         many of them as it can that no row before it is near to. Every class that the head predicts
         has a row among the first ones. Predictions are those of ``adapt(X)``, unless this head is
-        an adapted one already. The same rows and the same ``y`` always give the same answer, and
-        fewer rows are the first of more. Of more than 3,000 rows some are looked at, evenly
-        spread.
+        an adapted one already.
+
+        The same rows always give the same answer, in whatever order they are, and fewer rows are
+        the first of more. Of more than 3,000 rows, or twice n if that is more, some are looked at,
+        evenly spread; which ones then depends on their order.
 
         Parameters
         ----------
@@ -519,7 +521,7 @@ class AdjustedHead(Head):
             How many to label.
         y : sequence of m labels, optional
             Those that are known already: None, NaN, or of classes -1, where a row has none. Rows
-            that have one are not suggested, nor are others that lie as near to them.
+            that have one are not suggested, and rows near them come later.
 
         Returns
         -------
