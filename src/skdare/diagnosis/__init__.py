@@ -1,8 +1,9 @@
 """Before a head is trusted on a new domain: what its unlabelled rows say, and a recommendation."""
 
-from skdare.diagnosis._diagnose import MIN_ROWS as MIN_ROWS
+from skdare.diagnosis._bound import Bound, bound
 from skdare.diagnosis._diagnose import diagnose
 from skdare.diagnosis._diagnosis import Diagnosis
+from skdare.diagnosis._finding import MIN_ROWS as MIN_ROWS
 from skdare.diagnosis._finding import Finding
 from skdare.diagnosis._forecast import Forecast
 from skdare.diagnosis._geometry import effective_rank, eigengap
@@ -11,11 +12,13 @@ from skdare.diagnosis._rehearsal import Rehearsal
 from skdare.diagnosis._rehearsing import rehearse
 
 __all__ = [
+    "Bound",
     "Diagnosis",
     "Finding",
     "Forecast",
     "Recommendation",
     "Rehearsal",
+    "bound",
     "diagnose",
     "effective_rank",
     "eigengap",
