@@ -149,7 +149,7 @@ def bound(
             "call rehearse on it, or pass training=(X, y, domains), the rows it was fitted to",
             argument="training",
         )
-    prepared = _Prepared(steps, head)
+    prepared = _InnerRows(steps, head)
     X = prepared(X)
     if X.shape[0] < MIN_ROWS:
         raise InputError(
@@ -167,7 +167,7 @@ def bound(
 
 
 @dataclass(frozen=True, eq=False)
-class _Prepared:
+class _InnerRows:
     """Rows as the head behind all preparation takes them."""
 
     steps: Pipeline | None
@@ -193,7 +193,7 @@ def _check_classifier(head: Any) -> None:
         )
 
 
-def _of_rows(prepared: _Prepared, training: Training) -> TrainingScores:
+def _of_rows(prepared: _InnerRows, training: Training) -> TrainingScores:
     """Scores of training rows that were passed."""
     if not isinstance(training, tuple) or len(training) != 3:
         raise InputError(
@@ -214,7 +214,7 @@ def _of_rows(prepared: _Prepared, training: Training) -> TrainingScores:
     unknown = np.setdiff1d(y, head.classes_)
     if len(unknown):
         raise InputError(
-            f"training has the class {unknown[0]!r}, which the head was not fitted to",
+            f"training has the class `{unknown[0]}`, which the head was not fitted to",
             "pass the rows it was fitted to",
             argument="training",
         )
@@ -288,9 +288,10 @@ def sample_term(training_rows: int, rows: int, confidence: float) -> float:
 
 
 def _by_class(F: np.ndarray) -> np.ndarray:
-    """Scores of every class; two classes share a column."""
+    """Scores of every class, less what all have in common, which changes no prediction."""
     F = np.asarray(F, dtype=np.float64)
-    return np.hstack([-0.5 * F, 0.5 * F]) if F.shape[1] == 1 else F
+    F = np.hstack([np.zeros_like(F), F]) if F.shape[1] == 1 else F
+    return F - F.mean(axis=1, keepdims=True)
 
 
 def _as_sure(known: np.ndarray, new: np.ndarray, accuracy: float) -> float:
