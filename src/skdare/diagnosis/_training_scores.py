@@ -68,6 +68,12 @@ class TrainingScores:
             adapted = as_is if weights is None else scores(some, weights).astype(np.float32)
         return cls(as_is, classes[numbers], adapted)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TrainingScores):
+            return NotImplemented
+        fields = ("as_is", "classes", "adapted")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in fields)
+
     @classmethod
     def joined(cls, domains: Sequence[TrainingScores]) -> TrainingScores:
         """The rows of all domains."""
