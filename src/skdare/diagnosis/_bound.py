@@ -5,9 +5,9 @@ If the new labels are no better at that than the critic, the head's error is at 
 
     ε ≤ ε_S + (disagreement on new rows - disagreement on training rows) + sample-size term,
 
-the bound of Rosenfeld and Garg (2023). The critic is linear in the head's scores, as their tighter
-variant is: in frozen features two domains nearly always lie apart, a critic of features disagrees
-with the head on most of the new rows whatever their labels, and little is left to count on.
+the bound of Rosenfeld and Garg (2023). The critic is linear in the head's scores and not in the
+features: there two domains nearly always lie apart, a critic disagrees with the head on most of
+the new rows whatever their labels, and little is left to count on.
 
 Notation: F (n, k) scores, Z (n, k) scores less a centre in a common unit, C (k, k) and c (k,) the
 critic, R and Q residuals, A (m, k) what makes a margin of scores.

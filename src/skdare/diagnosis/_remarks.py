@@ -78,11 +78,14 @@ def _on_rehearsed_domains(
 def _to_count_on(bounds: Mapping[str, Bound]) -> str:
     """The least accuracy, of the head as it is and adapted."""
     words = {"use": "as it is", "adapt": "adapted"}
-    ways = [f"{percent(one.least)} {words[name]}" for name, one in bounds.items() if one.least > 0]
     confidence = percent(bounds["use"].confidence)
-    if not ways:
+    if not any(one.least > 0 for one in bounds.values()):
         return f"no accuracy can be counted on here ({confidence} confidence)"
-    return f"accuracy to count on: at least {', '.join(ways)} ({confidence} confidence)"
+    ways = [
+        f"{f'at least {percent(one.least)}' if one.least > 0 else 'none'} {words[name]}"
+        for name, one in bounds.items()
+    ]
+    return f"accuracy to count on: {', '.join(ways)} ({confidence} confidence)"
 
 
 def _listed(gains: list[float], task: ScoreScale) -> str:
