@@ -70,6 +70,14 @@ def test_on_rows_like_those_in_training_only_the_training_error_and_the_term_are
     assert found.training_error == pytest.approx(np.mean(known.argmax(axis=1) != classes))
 
 
+def test_of_very_many_rows_a_critic_is_trained_on_some_and_tried_on_all_others():
+    known, classes = scored(2000, 3, 1.0, 0)
+    many, _ = scored(40_000, 3, 1.0, 1)
+    found = least_accuracy(TrainingScores(known, classes), many, adapted=False)
+    assert found.sample_term == sample_term(1000, 20_000, 0.95)
+    assert found.discrepancy < 0.03
+
+
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_where_scores_lie_elsewhere_the_critic_disagrees(k):
     known, classes = scored(2000, k, 0.5, 0)

@@ -46,6 +46,8 @@ from skdare.solvers import lbfgs
 _RIDGE = 1e-4
 _TOL = 1e-4
 _MAX_ITER = 60
+# New rows that a critic is trained on: more would cost more than they tell.
+_MOST_ROWS = 8000
 
 Training = tuple[Array, Array, Labels]
 # What a critic pays on new rows, by its scores: a loss for each row, and its derivative.
@@ -261,7 +263,7 @@ def least_accuracy(
     disagreements = []
     for half in (0, 1):
         of_known, of_new = (member if half else ~member for member in halves)
-        critic = _Critic.trained(known[~of_known], new[~of_new])
+        critic = _Critic.trained(known[~of_known], _thinned(new[~of_new]))
         disagreements.append(
             [critic.disagreement(new[of_new]), critic.disagreement(known[of_known])]
         )
@@ -276,6 +278,13 @@ def least_accuracy(
         training_rows=len(known),
         by_confidence=_as_sure(known, new, float(right.mean())),
     )
+
+
+def _thinned(F: np.ndarray) -> np.ndarray:
+    """The rows, or of very many some, evenly spread."""
+    if len(F) <= _MOST_ROWS:
+        return F
+    return F[np.linspace(0, len(F) - 1, _MOST_ROWS).astype(np.intp)]
 
 
 def sample_term(training_rows: int, rows: int, confidence: float) -> float:
