@@ -1,8 +1,9 @@
 """Before a head is trusted on a new domain: what its unlabelled rows say, and a recommendation."""
 
-from skdare.diagnosis._diagnose import MIN_ROWS as MIN_ROWS
+from skdare.diagnosis._bound import Bound, bound
 from skdare.diagnosis._diagnose import diagnose
 from skdare.diagnosis._diagnosis import Diagnosis
+from skdare.diagnosis._finding import MIN_ROWS as MIN_ROWS
 from skdare.diagnosis._finding import Finding
 from skdare.diagnosis._forecast import Forecast
 from skdare.diagnosis._geometry import effective_rank, eigengap
@@ -13,6 +14,7 @@ from skdare.diagnosis._rehearsing import rehearse
 from skdare.diagnosis._score_interval import ScoreInterval, ScoreRange, score_interval
 
 __all__ = [
+    "Bound",
     "Diagnosis",
     "Finding",
     "Forecast",
@@ -20,6 +22,7 @@ __all__ = [
     "Rehearsal",
     "ScoreInterval",
     "ScoreRange",
+    "bound",
     "diagnose",
     "effective_rank",
     "eigengap",

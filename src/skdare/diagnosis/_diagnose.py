@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,10 +9,12 @@ import numpy as np
 
 from skdare._validation import check_number
 from skdare.arrays import Array, to_numpy
+from skdare.diagnosis._adapted_predictions import AdaptedPredictions, adapted_predictions
 from skdare.diagnosis._adjustment_finding import adjustment_finding
 from skdare.diagnosis._assumption_finding import assumption_finding
+from skdare.diagnosis._bound import Bound, least_accuracy
 from skdare.diagnosis._diagnosis import Diagnosis
-from skdare.diagnosis._finding import Finding
+from skdare.diagnosis._finding import MIN_ROWS, Finding
 from skdare.diagnosis._forecast import foresee
 from skdare.diagnosis._geometry import adjustment_difference
 from skdare.diagnosis._label_finding import NAME as LABELS
@@ -36,8 +36,6 @@ from skdare.objective.scores import linear_scores
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
 
-# Rows below which nothing is said: halves of them still have moments.
-MIN_ROWS = 20
 # Features that are this many times larger than in any training domain are in other units.
 _OTHER_UNITS = 100.0
 
@@ -99,15 +97,15 @@ class Diagnosing:
             findings = [*self._distances(), *self._labels(self._read.values)]
             return Diagnosis(self.rows, cannot_recommend(REHEARSE), findings=findings)
         task = self.rehearsal.task
-        predictions = self._adapted()
+        predictions = adapted_predictions(self.head, self.X)
         disagreement = None
         if predictions.adapted is not None:
-            disagreement = task.disagreement(self._read.values, predictions.adapted)
+            disagreement = task.disagreement(self._read.values, predictions.adapted.values)
         outlook = foresee(self.rehearsal, disagreement, self.rows)
         # A domain that the head as it is gets wrong has other classes only by its mistakes.
         values = self._read.values
         if predictions.adapted is not None and outlook.prefers_adapting:
-            values = predictions.adapted
+            values = predictions.adapted.values
         findings = [*self._distances(), *self._labels(values)]
         chosen = recommend(self.rehearsal, outlook, label_cost, acceptable)
         if findings[0].numbers.get("absurd") or self._has_other_units():
@@ -115,7 +113,10 @@ class Diagnosing:
         shares = next((one for one in findings if one.name == LABELS), None)
         fit = domain_fit_of(self.head)
         tried = fit.adaptation is not None or fit.declined is not None
-        sentences = [*remarks(self.rehearsal, self.rows, predictions.declined, shares, tried=tried)]
+        bounds = self._bounds(predictions)
+        sentences = [
+            *remarks(self.rehearsal, self.rows, predictions.declined, shares, bounds, tried=tried)
+        ]
         scoring = getattr(self.head, "scoring", None)
         if scoring not in (None, task.scoring):
             name = getattr(scoring, "__name__", scoring)
@@ -130,6 +131,7 @@ class Diagnosing:
             {name: one for name, one in forecasts.items() if one is not None},
             tuple(findings),
             self.rehearsal,
+            bounds,
         )
 
     @cached_property
@@ -195,29 +197,12 @@ class Diagnosing:
         trained_on = sum(m.n for m in self.training.moments)
         return [label_finding(counts, training.shares, trained_on, training.reach, classes)]
 
-    def _adapted(self) -> AdaptedPredictions:
-        """What the head, adapted to the new rows, predicts for them."""
-        if domain_fit_of(self.head).adaptation is None:
-            return AdaptedPredictions(None, None)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the remarks say it
-            adapted = self.head.adapt(self.X)
-        if adapted.adapted_rows_ is None:
-            return AdaptedPredictions(None, "the rows speak against adapting, and it is declined")
-        return AdaptedPredictions(read(adapted, self.X).values, None)
-
-
-@dataclass(frozen=True)
-class AdaptedPredictions:
-    """What the adapted head predicts for the new rows.
-
-    Parameters
-    ----------
-    adapted : array of shape (n,), optional
-        None where the head was not adapted.
-    declined : str, optional
-        Why it was not adapted, though it can adapt.
-    """
-
-    adapted: np.ndarray | None
-    declined: str | None
+    def _bounds(self, predictions: AdaptedPredictions) -> dict[str, Bound]:
+        """The least accuracy of the head as it is, and of the adapted one."""
+        if self.rehearsal is None or self.rehearsal.scores is None:
+            return {}
+        training = self.rehearsal.scores
+        bounds = {"use": least_accuracy(training, self._read.scores, adapted=False)}
+        if predictions.adapted is not None:
+            bounds["adapt"] = least_accuracy(training, predictions.adapted.scores, adapted=True)
+        return bounds

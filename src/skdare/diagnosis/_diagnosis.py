@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from skdare._safe_text import counted, terminal_safe
+from skdare.diagnosis._bound import Bound
 from skdare.diagnosis._finding import Finding
 from skdare.diagnosis._forecast import Forecast
 from skdare.diagnosis._recommendation import Recommendation
@@ -35,6 +36,8 @@ class Diagnosis:
         The rest of what was looked at: distances, class shares, the paper's assumptions.
     rehearsal : Rehearsal, optional
         What the forecasts rest on.
+    bounds : mapping from "use" and "adapt" to a Bound
+        The least accuracy to count on; of a classifier.
     """
 
     rows: int
@@ -43,6 +46,7 @@ class Diagnosis:
     forecasts: Mapping[str, Forecast] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
     rehearsal: Rehearsal | None = None
+    bounds: Mapping[str, Bound] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Finding:
         """The finding of this name."""
@@ -99,6 +103,7 @@ class Diagnosis:
             "recommendation": asdict(self.recommendation),
             "remarks": list(self.remarks),
             "forecasts": {name: asdict(one) for name, one in self.forecasts.items()},
+            "bounds": {name: one.to_dict() for name, one in self.bounds.items()},
             "rehearsed": {one.domain: _scores(one) for one in rehearsed},
             "findings": {finding.name: asdict(finding) for finding in self.findings},
         }

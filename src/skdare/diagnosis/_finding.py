@@ -8,6 +8,8 @@ from typing import Any
 
 from skdare._validation import check_choice
 
+# Rows below which nothing is said: halves of them still have moments.
+MIN_ROWS = 20
 # From harmless to not; the last says that there is nothing to go by.
 LEVELS = ("fine", "look", "alarm", "unknown")
 

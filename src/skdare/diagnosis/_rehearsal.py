@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from skdare.diagnosis._score_scale import ScoreScale
+from skdare.diagnosis._training_scores import TrainingScores
 from skdare.fitting.targets import hardly_unseen
 
 
@@ -78,10 +79,13 @@ class Rehearsal:
     ----------
     domains : sequence of Rehearsed
     task : ScoreScale
+    scores : TrainingScores, optional
+        Of the head itself; of a classifier.
     """
 
     domains: Sequence[Rehearsed]
     task: ScoreScale
+    scores: TrainingScores | None = None
 
     @property
     def as_is(self) -> float:

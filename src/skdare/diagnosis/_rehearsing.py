@@ -41,11 +41,13 @@ from skdare.diagnosis._score_scale import (
     read,
 )
 from skdare.diagnosis._training import TrainingDomains
+from skdare.diagnosis._training_scores import TrainingScores, rows_of_each
 from skdare.engines import Placement
 from skdare.fitting.domain_fit import domain_fit_of
 from skdare.fitting.preparation import check_in_memory, check_preparation
 from skdare.heads import fit_sharing
 from skdare.heads._adjusted import AdjustedHead
+from skdare.objective.scores import probabilities
 from skdare.whitening.adjustment import adjustment_error
 from skdare.whitening.cache import DomainCache, SharedCaches
 from skdare.whitening.moments import Moments
@@ -241,7 +243,7 @@ class Rehearsing:
                 "without any one of the domains the others have a single class, or rows that are "
                 "all the same; rehearse with domains that have several"
             )
-        return Rehearsal(domains, self.task)
+        return Rehearsal(domains, self.task, self._training_scores())
 
     @cached_property
     def task(self) -> ScoreScale:
@@ -252,6 +254,20 @@ class Rehearsing:
             return BalancedAccuracyScale(1.0 / len(self.classes))
         _, counts = np.unique(self.y, return_counts=True)
         return AccuracyScale(float(counts.max() / len(self.y)))
+
+    def _training_scores(self) -> TrainingScores | None:
+        """Scores of training rows by the head itself, for a bound on its error elsewhere."""
+        if self.classes is None:
+            return None
+        inner = self.head._inner()
+        most = rows_of_each(len(self.numbers))
+        domains = []
+        for e, numbers in enumerate(self.numbers):
+            as_given = inner is self.head and self.steps is None
+            rows = take(self.X, compact(numbers)) if as_given else self._rows_of_head(e)
+            classes = np.searchsorted(self.classes, self.y[numbers])
+            domains.append(TrainingScores.of_domain(inner, rows, classes, most, adapt=True))
+        return TrainingScores.joined(domains)
 
     def _rehearsed(self) -> Iterator[Rehearsed]:
         for e in range(len(self.numbers)):
@@ -375,10 +391,12 @@ class Rehearsing:
 
 def _nonconformity(head: Any, reading: Reading, y: np.ndarray) -> np.ndarray | None:
     """What is kept of a held-out domain for sets of classes; None of numbers."""
-    if reading.P is None:
+    if is_regressor(head):
         return None
     # Copies of a head know its classes, also those that only the held-out domain has.
-    return quantiles_of(nonconformity(reading.P, np.searchsorted(head.classes_, y)))
+    return quantiles_of(
+        nonconformity(probabilities(reading.scores), np.searchsorted(head.classes_, y))
+    )
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from skdare.diagnosis._finding import Finding
+from skdare.diagnosis._bound import Bound
+from skdare.diagnosis._finding import Finding, percent
 from skdare.diagnosis._rehearsal import Rehearsal
 from skdare.diagnosis._score_scale import ScoreScale
 
@@ -25,6 +26,7 @@ def remarks(
     rows: int,
     declined: str | None,
     labels: Finding | None,
+    bounds: Mapping[str, Bound],
     *,
     tried: bool,
 ) -> Iterator[str]:
@@ -39,10 +41,13 @@ def remarks(
         Why adapting changes nothing here.
     labels : Finding, optional
         Of the class shares.
+    bounds : mapping from "use" and "adapt" to a Bound
     tried : bool
         Whether the head adapts, or ways of adapting were tried when it was fitted.
     """
     yield _on_rehearsed_domains(rehearsal, rows, declined, tried=tried)
+    if bounds:
+        yield _to_count_on(bounds)
     if labels is not None and labels.level == "look":
         yield _other_shares(labels, rows)
     if rehearsal.saturated:
@@ -68,6 +73,19 @@ def _on_rehearsed_domains(
     else:
         text = f"when rehearsed, adapting helped on {_listed(gains, task)}"
     return text if declined is None else f"{text}; here {declined}"
+
+
+def _to_count_on(bounds: Mapping[str, Bound]) -> str:
+    """The least accuracy, of the head as it is and adapted."""
+    words = {"use": "as it is", "adapt": "adapted"}
+    confidence = percent(bounds["use"].confidence)
+    if not any(one.least > 0 for one in bounds.values()):
+        return f"no accuracy can be counted on here ({confidence} confidence)"
+    ways = [
+        f"{f'at least {percent(one.least)}' if one.least > 0 else 'none'} {words[name]}"
+        for name, one in bounds.items()
+    ]
+    return f"accuracy to count on: {', '.join(ways)} ({confidence} confidence)"
 
 
 def _listed(gains: list[float], task: ScoreScale) -> str:

@@ -11,7 +11,7 @@ from sklearn.base import is_regressor
 from skdare._safe_text import typographic
 from skdare.arrays import Array, Index, to_numpy
 from skdare.fitting.targets import SATURATED
-from skdare.objective.scores import linear_scores, probabilities
+from skdare.objective.scores import class_numbers, linear_scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,12 +21,12 @@ class Reading:
     Parameters
     ----------
     values : array of shape (n,)
-    P : array of shape (n, k), optional
-        Probabilities of the classes.
+    scores : array of shape (n, k)
+        What they follow from.
     """
 
     values: np.ndarray
-    P: np.ndarray | None
+    scores: np.ndarray
 
 
 def read(head: Any, X: Array, index: Index | None = None) -> Reading:
@@ -35,9 +35,8 @@ def read(head: Any, X: Array, index: Index | None = None) -> Reading:
     rows = slice(0, X.shape[0]) if index is None else index
     F = to_numpy(linear_scores(X, rows, V, head.intercept_))
     if is_regressor(head):
-        return Reading(F[:, 0], None)
-    P = probabilities(F)
-    return Reading(head.classes_[P.argmax(axis=1)], P)
+        return Reading(F[:, 0], F)
+    return Reading(head.classes_[class_numbers(F)], F)
 
 
 class ScoreScale(Protocol):

@@ -40,7 +40,7 @@ from skdare.whitening.moments import Moments, warn_of_outliers
 from skdare.whitening.prior import Trust
 
 if TYPE_CHECKING:
-    from skdare.diagnosis import Diagnosis, Rehearsal, ScoreInterval
+    from skdare.diagnosis import Bound, Diagnosis, Rehearsal, ScoreInterval
 
 # Share of variance in the second moment below which the offset rules: an offset of three standard
 # deviations has 0.1, and costs six points of training accuracy on unit-variance features; the
@@ -628,6 +628,35 @@ class AdjustedHead(Head):
         from skdare.diagnosis import score_interval
 
         return score_interval(self, X, y, coverage=coverage)
+
+    def bound(
+        self,
+        X: Array,
+        *,
+        training: tuple[Array, Array, Labels] | None = None,
+        confidence: float = 0.95,
+    ) -> Bound:
+        """The least accuracy to count on in the domain these unlabelled rows come from.
+
+        Of this head as it predicts: as it is, or adapted, ``head.adapt(X).bound(X)``.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Rows of the new domain, 20 or more.
+        training : (X, y, domains), optional
+            The rows this head was fitted to. Default: what `rehearse` kept of them.
+        confidence : float, default=0.95
+            How often the bound may be relied on, over draws of rows.
+
+        Returns
+        -------
+        Bound
+            Print it, or see ``least``.
+        """
+        from skdare.diagnosis import bound
+
+        return bound(self, X, training=training, confidence=confidence)
 
     def _repr_html_inner(self) -> str:
         """scikit-learn's diagram, and below it what there is to say of a fitted head."""

@@ -20,7 +20,7 @@ from skdare.heads._adjusted import AdjustedHead
 from skdare.heads._estimator import Head
 
 if TYPE_CHECKING:
-    from skdare.diagnosis import Diagnosis, ScoreInterval
+    from skdare.diagnosis import Bound, Diagnosis, ScoreInterval
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -280,6 +280,25 @@ class DomainAdjusted(Pipeline):
         from skdare.diagnosis import score_interval
 
         return score_interval(self, X, y, coverage=coverage)
+
+    @_of_adjusted_heads
+    def bound(self, X: Any, **options: Any) -> Bound:
+        """The least accuracy to count on in the domain these unlabelled rows come from.
+
+        Parameters
+        ----------
+        X : rows that the first step takes
+            Rows of the new domain.
+        **options
+            As of `DAREClassifier.bound`; training rows are those that the first step takes.
+
+        Returns
+        -------
+        Bound
+        """
+        from skdare.diagnosis import bound
+
+        return bound(self, X, **options)
 
     def save(self, path: str | PathLike[str], *, adaptable: bool = True) -> None:
         """Write the pipeline to a safetensors file, which `skdare.load` reads; see `skdare.save`.

@@ -1,0 +1,109 @@
+"""Scores of training rows beside their classes: what the scores of a new domain are held against.
+
+A head keeps no rows, and of a row's many features only its scores say what the head makes of it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdare.arrays import Array, compact, take, to_numpy
+from skdare.fitting.domain_fit import domain_fit_of
+from skdare.objective.scores import linear_scores
+from skdare.whitening.whitening import RowsAlike
+
+# Rows that are kept, those of all domains together; each domain gives as many, if it has them.
+_MOST_ROWS = 4000
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingScores:
+    """Scores and classes of some rows of every training domain.
+
+    Parameters
+    ----------
+    as_is : array of shape (n, k)
+        Scores of the head as it is; two classes share one column.
+    classes : array of shape (n,)
+        The number of each row's class.
+    adapted : array of shape (n, k), optional
+        Scores of each domain by the head adapted to it; None where the head does not adapt.
+    """
+
+    as_is: np.ndarray
+    classes: np.ndarray
+    adapted: np.ndarray | None = None
+
+    @classmethod
+    def of_domain(
+        cls, head: Any, X: Array, classes: np.ndarray, most: int, *, adapt: bool
+    ) -> TrainingScores:
+        """Scores of at most so many rows of a domain.
+
+        Parameters
+        ----------
+        head : fitted head
+            On rows behind its preparation. It may be adapted, to whatever domain.
+        X : array of shape (n, d)
+            All rows of the domain.
+        classes : array of shape (n,)
+            The number of each row's class.
+        most : int
+        adapt : bool
+            Whether to adapt the head to the domain, too, where it can.
+        """
+        fit = domain_fit_of(head)
+        numbers = np.sort(np.random.default_rng(0).permutation(len(classes))[:most])
+        some = take(X, compact(numbers))
+        as_is = scores(some, fit.unadapted or (head.coef_, head.intercept_)).astype(np.float32)
+        adapted = None
+        if adapt and fit.adaptation is not None:
+            weights = _adapted_weights(head, X)
+            adapted = as_is if weights is None else scores(some, weights).astype(np.float32)
+        return cls(as_is, classes[numbers], adapted)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TrainingScores):
+            return NotImplemented
+        fields = ("as_is", "classes", "adapted")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in fields)
+
+    @classmethod
+    def joined(cls, domains: Sequence[TrainingScores]) -> TrainingScores:
+        """The rows of all domains."""
+        adapted = [one.adapted for one in domains if one.adapted is not None]
+        return cls(
+            np.concatenate([one.as_is for one in domains]),
+            np.concatenate([one.classes for one in domains]),
+            np.concatenate(adapted) if adapted else None,
+        )
+
+
+def _adapted_weights(head: Any, X: Array) -> tuple[np.ndarray, Any] | None:
+    """``coef_`` and ``intercept_`` after adapting to these rows; None where they are all alike."""
+    if X.shape[0] < 2:
+        return None
+    with suppress(RowsAlike), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they were heard when the head was fitted
+        # By force: what is asked is how an adapted head does, not whether it would be declined.
+        adapted = head.adapt(X, force=True)
+        return adapted.coef_, adapted.intercept_
+    return None
+
+
+def rows_of_each(domains: int) -> int:
+    """How many rows each of so many domains may give."""
+    return max(_MOST_ROWS // domains, 1)
+
+
+def scores(X: Array, weights: tuple[np.ndarray, Any]) -> np.ndarray:
+    """Scores of all rows by ``coef_`` and ``intercept_``, on the host."""
+    coef, intercept = weights
+    rows = slice(0, X.shape[0])
+    return to_numpy(linear_scores(X, rows, np.atleast_2d(coef).T, intercept))
