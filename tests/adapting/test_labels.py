@@ -86,6 +86,17 @@ def test_with_all_labels_and_no_prior_it_is_a_fit_on_the_new_domain(task):
     np.testing.assert_allclose(intercept, alone.intercept_, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_starting_point_has_the_scores_of_its_head(task, intercept):
+    head = head_of(task, fit_intercept=intercept)
+    start = head._starting_point()
+    weights = start.raw_weights((start.anchor.B, start.anchor.b))
+    coef, b = head._targets.coef_and_intercept(*weights)
+    np.testing.assert_allclose(coef, head.coef_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(b, head.intercept_, rtol=1e-9, atol=1e-9)
+
+
 def test_labels_overrule_a_head_that_is_wrong():
     head = head_of()
     _, X, y = parts()

@@ -13,7 +13,7 @@ import numpy as np
 
 from skdare.fitting.canonical_fit import CanonicalWeights, raw_weights
 from skdare.fitting.domain_fit import Adaptation, DomainFit
-from skdare.fitting.formulation import FROM_MEAN, Formulation
+from skdare.fitting.formulation import FROM_MEAN, RAW, Formulation
 from skdare.fitting.labelled_fit import Anchor, Labelled
 from skdare.fitting.mixture import back
 from skdare.fitting.replay import replayed_rows
@@ -57,16 +57,23 @@ class StartingPoint:
         return cls(Anchor(*weights, rows, adaptation.formulation.l2), adjustment, shift)
 
     @classmethod
-    def as_it_is(cls, fit: DomainFit, V: np.ndarray, b: np.ndarray, l2: float) -> Self:
-        """A head that was not, by its weights on raw features; l2 is what it was fitted with."""
+    def as_it_is(
+        cls, fit: DomainFit, V: np.ndarray, b: np.ndarray, l2: float, *, intercept: bool
+    ) -> Self:
+        """A head that was not, by its weights on raw features, and what it was fitted with."""
         moments = _varying(fit)
         unit = _feature_unit(moments)
         adjustment = Adjustment(len(V), unit**-0.5)
-        mean = np.mean([m.mean for m in moments], axis=0)
+        # Without an intercept the origin of the features is where it is.
+        means = FROM_MEAN if intercept else RAW
         rows = replayed_rows(
-            moments, [adjustment] * len(moments), Formulation(fit.whitening, FROM_MEAN, l2)
+            moments, [adjustment] * len(moments), Formulation(fit.whitening, means, l2)
         )
-        return cls(Anchor(V * unit**0.5, b + mean @ V, rows, l2), adjustment, mean)
+        shift = None
+        if intercept:
+            shift = np.mean([m.mean for m in moments], axis=0)
+            b = b + shift @ V
+        return cls(Anchor(V * unit**0.5, b, rows, l2), adjustment, shift)
 
     def with_labels(
         self,

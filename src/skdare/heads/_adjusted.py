@@ -276,7 +276,9 @@ class AdjustedHead(Head):
         if self._standardization is not None:
             weights = self._standardization.on_standardized(*weights)
         V, b = self._targets.fitted_weights(*weights)
-        return StartingPoint.as_it_is(domain_fit_of(self), V, b, self._ridge)
+        return StartingPoint.as_it_is(
+            domain_fit_of(self), V, b, self._ridge, intercept=self.fit_intercept
+        )
 
     def adapt(
         self,
