@@ -193,7 +193,10 @@ def test_labels_that_the_head_learnt_from_are_warned_of():
     y = data.y[new].astype(object)
     y[30:] = None
     adapted = head.adapt(data.X[new], y)
-    with pytest.warns(UserWarning, match="this head was adapted with 30 labels"):
+    with pytest.warns(UserWarning, match="30 of 30 labels are among those"):
         adapted.score_interval(data.X[new], y)
-    with pytest.warns(UserWarning, match="this head was adapted with 30 labels"):
+    with pytest.warns(UserWarning, match="30 of 30 labels are among those"):
         adapted.predict_set(data.X[new], y)
+    y = data.y[new].astype(object)
+    y[:30] = None
+    adapted.score_interval(data.X[new], y)  # by other labels, without a warning

@@ -225,7 +225,7 @@ class Adapter:
             if trust.head < _ALL_BUT_ADAPTED:
                 beside = self._labelled_as_it_is()
         head = self._head._adapted(adjustment, weights, moments.mean, trust, self.n_seen_, beside)
-        head.labelled_rows_ = len(self._labels) or None
+        self._note_labels(head)
         warn_of_outliers({"(new)": moments})
         if not len(self._labels):
             self._classes.warn_of_shift()
@@ -240,7 +240,7 @@ class Adapter:
             fit = domain_fit_of(self._head)
             head._domain_fit = replace(fit, unadapted=self._head._unadapted)
             head.coef_, head.intercept_ = self._head._on_features(*self._labelled_as_it_is())
-            head.labelled_rows_ = len(self._labels)
+            self._note_labels(head)
             return head
         if self._force:
             raise InputError(
@@ -251,6 +251,11 @@ class Adapter:
         warn(message)
         tell(f"adapting to {counted(self.n_seen_, 'row')} was declined: {reason}")
         return head
+
+    def _note_labels(self, head: Any) -> None:
+        """Say in a head which labels it took: it must not be measured by them."""
+        head.labelled_rows_ = len(self._labels) or None
+        head._labelled_digests = self._labels.digests
 
     def _weights(self, adjustment: Adjustment, moments: Moments, trust: Trust) -> CanonicalWeights:
         """Canonical weights by the rows alone; a mixture takes the classes of labelled ones."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,11 @@ from skdare._validation import InputError, warn
 from skdare.adapting.stream_moments import Forgetting
 from skdare.arrays import Array, compact, take, to_numpy
 from skdare.fitting.partial_labels import PartialLabels
+
+
+def row_digest(row: np.ndarray) -> str:
+    """A checksum of the values of a row, whatever their precision was."""
+    return hashlib.blake2b(row.astype(np.float64).tobytes(), digest_size=8).hexdigest()
 
 
 class StreamLabels:
@@ -57,6 +63,11 @@ class StreamLabels:
         if half_life is None:
             return np.ones(len(self))
         return 2.0 ** (-(n_seen - 1 - self.numbers) / half_life)
+
+    @property
+    def digests(self) -> list[str]:
+        """What tells whether a row was labelled."""
+        return [row_digest(row) for row in self.X]
 
     def codes_of(self, numbers: np.ndarray) -> np.ndarray:
         """Class numbers of the rows with these numbers; -1 where a row is not labelled."""

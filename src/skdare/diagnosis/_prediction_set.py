@@ -48,10 +48,12 @@ def predict_set(model: Any, X: Array, y: Any = None, *, coverage: float = 0.9) -
     check_is_fitted(head)
     labels = None if y is None else _enough_labels(head, X, y, coverage)
     domains = _rehearsed_nonconformity(head) if labels is None else []
-    P = to_numpy(head.predict_proba(X if steps is None else steps.transform(X)))
+    X = X if steps is None else steps.transform(X)
+    P = to_numpy(head.predict_proba(X))
     if labels is None:
         limit = threshold_of_domains(domains, coverage)
     else:
+        warn_of_labels_taken(head, X, labels)
         limit = threshold_of_rows(nonconformity(P[labels.known], labels.codes), coverage)
     included = limit >= 1.0 - P
     # A set without any class would say that the row is of none, which nobody asked.
@@ -70,7 +72,6 @@ def _enough_labels(head: Any, X: Array, y: Any, coverage: float) -> PartialLabel
             "label more rows, or leave y out to go by the rehearsal",
             argument="y",
         )
-    warn_of_labels_taken(head)
     return labels
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import beta
@@ -24,7 +25,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdare._safe_text import counted
 from skdare._validation import InputError, check_number, warn
-from skdare.arrays import Array, to_numpy
+from skdare.adapting.stream_labels import row_digest
+from skdare.arrays import Array, take, to_numpy
 from skdare.diagnosis._rehearsing import steps_and_head
 from skdare.fitting.partial_labels import PartialLabels
 
@@ -104,12 +106,18 @@ def _percent(ends: ScoreRange) -> str:
     return f"{100 * ends.low:.0f} to {100 * ends.high:.0f}\u00a0%"
 
 
-def warn_of_labels_taken(head: Any) -> None:
-    """Say when a head has learnt from labels, by which it must not be measured as well."""
-    if head.labelled_rows_ is not None:
+def warn_of_labels_taken(head: Any, X: Array, labels: PartialLabels) -> None:
+    """Say when labels are among those that a head was adapted with, unless it was saved since."""
+    if not head._labelled_digests:
+        return
+    rows = take(head._inner_rows(X), np.flatnonzero(labels.known))
+    rows = rows.toarray() if sparse.issparse(rows) else to_numpy(rows)
+    learnt_from = set(head._labelled_digests)
+    taken = sum(row_digest(row) in learnt_from for row in rows)
+    if taken:
         warn(
-            f"this head was adapted with {counted(head.labelled_rows_, 'label')}; if they are "
-            "among these, what they say of it is too good: measure it by other labels"
+            f"{taken} of {counted(len(rows), 'label')} are among those that this head was adapted "
+            "with, and say too much good of it; measure it by other labels"
         )
 
 
@@ -143,8 +151,9 @@ def score_interval(model: Any, X: Array, y: Any, *, coverage: float = 0.95) -> S
     labels = PartialLabels.of(head.classes_, y, rows)
     if not len(labels.codes):
         raise InputError("y has no label", "label some rows that are drawn at random", argument="y")
-    warn_of_labels_taken(head)
-    P = to_numpy(head.predict_proba(X if steps is None else steps.transform(X)))
+    X = X if steps is None else steps.transform(X)
+    warn_of_labels_taken(head, X, labels)
+    P = to_numpy(head.predict_proba(X))
     right = (P[labels.known].argmax(axis=1) == labels.codes).astype(np.float64)
     return ScoreInterval(
         rows,

@@ -159,6 +159,7 @@ class AdjustedHead(Head):
         self.adapted_rows_: int | None = None
         self.declined_: str | None = None
         self.labelled_rows_: int | None = None
+        self._labelled_digests: list[str] = []
         self.rehearsal_: Rehearsal | None = None
         self._fitted_params = self.get_params()
         warn_of_outliers(self._domain_fit.moments)
@@ -451,8 +452,9 @@ class AdjustedHead(Head):
 
         For every domain a copy of this head is fitted to the others, used on it as it is, after
         adapting by several numbers of its rows, and after retraining with several numbers of its
-        labels: up to four fits a domain. Only scores are kept, in ``rehearsal_``; the head
-        predicts as before.
+        labels: up to four fits a domain. Scores of domains are kept, in ``rehearsal_``, and of a
+        classifier also the scores and classes of up to 4,000 training rows, for `bound` and
+        `predict_set`; the head predicts as before.
 
         Parameters
         ----------

@@ -36,6 +36,7 @@ _OTHERS = {
     *("classes_", "domains_", "n_features_in_", "feature_names_in_", "adapted_rows_"),
     *LABEL_NAMES,
     *("preparation_", "_standardization", "_had_groups", "declined_", "labelled_rows_"),
+    "_labelled_digests",
     *("rehearsal_", "_canonical", "_targets", "_domain_fit", "_fitted_params", "_metadata_request"),
 }
 
@@ -293,6 +294,7 @@ def _set_state(head: Head, values: Mapping[str, Any]) -> None:
         head.adapted_rows_ = values.get("adapted_rows_")
         head.declined_ = values.get("declined_")
         head.labelled_rows_ = values.get("labelled_rows_")
+        head._labelled_digests = []
         head.rehearsal_ = values.get("rehearsed_")
         head._domain_fit = _domain_fit(head, values) if "moments_" in values else None
 
