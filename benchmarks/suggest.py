@@ -55,7 +55,9 @@ class Adapted:
         """Of all rows, after some were labelled."""
         partial = np.full(len(self.y), None)
         partial[labelled] = self.y[labelled]
-        return self.head.adapt(self.X, partial).predict(self.X)
+        # Few random labels may be of one class.
+        force = len(np.unique(self.y[labelled])) < 2
+        return self.head.adapt(self.X, partial, force=force).predict(self.X)
 
 
 class Corrected:

@@ -82,7 +82,7 @@ def made(tmp_path_factory) -> Path:
         write("ward7.csv", new)
         write("ward7.npz", new)
         labels = "".join(f"{i},{label}\n" for i, label in enumerate(new.y[:20]))
-        Path("to_label.csv").write_text("id,label\n" + labels)
+        Path("labelled.csv").write_text("id,label\n" + labels)
         np.savez("new.npz", X=new.X)
         if _has("pyarrow"):
             write("new.parquet", new)
@@ -297,7 +297,7 @@ FIELDS = {
         "head state rows rows_seen labels bytes adapted"
     ),
     "diagnose head.safetensors --new ward7.npz": (
-        "rows findings forecasts recommendation rehearsed remarks labels"
+        "rows findings forecasts bounds recommendation rehearsed remarks labels"
     ),
     "inspect head.safetensors": (
         "file bytes kind format_version class options classes domains features feature_names "

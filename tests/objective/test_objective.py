@@ -75,6 +75,20 @@ def test_gradient_matches_finite_differences(problem, objective_of, options, int
     np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-7)
 
 
+def test_a_ridge_may_draw_towards_other_weights_than_zero(problem, objective_of):
+    plain = objective_of(problem, l2=0.3)
+    d = plain.coordinates.d
+    centre = np.linspace(-1, 1, d)[:, None] * np.ones(plain.coordinates.k)
+    objective = replace(plain, centre=centre)
+    theta = random_parameters(objective)
+    expected = numerical_jacobian(lambda t: objective.value_and_gradient(t)[0], theta)
+    value, gradient = objective.value_and_gradient(theta)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-7)
+    B, _ = plain.coordinates.unpack(theta)
+    moved = 0.15 * (np.sum((B - centre) ** 2) - np.sum(B**2))
+    assert value == pytest.approx(plain.value_and_gradient(theta)[0] + moved)
+
+
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
 def test_hessian_product_matches_finite_differences(problem, objective_of, options, intercept):

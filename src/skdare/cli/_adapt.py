@@ -98,7 +98,7 @@ def adapt(
     \b
     Example:
       skdare adapt head.safetensors ward7.npz --out ward7.safetensors --state ward7.stream
-      skdare adapt head.safetensors ward7.npz --labels to_label.csv --out ward7.safetensors
+      skdare adapt head.safetensors ward7.npz --labels labelled.csv --out ward7.safetensors
     """
     with mistakes():
         if out is None and state is None:

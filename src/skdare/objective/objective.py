@@ -116,8 +116,6 @@ class Objective:
     coordinates : Coordinates
         What the flat parameters stand for.
     l2 : float
-    centre : array of shape (d, k), optional
-        C; default: zero.
     block_weights : sequence of float, optional
         q_e, one for each block; default: one.
     few_rows : FewRowsLoss, optional
@@ -126,17 +124,19 @@ class Objective:
         Products with rounded entries where that is quicker: for iterates far from the minimum.
     route : Route, optional
         How the rows are visited, where another objective of the same rows has it already.
+    centre : array of shape (d, k), optional
+        C; default: zero.
     """
 
     blocks: Sequence[DomainBlock]
     loss: Loss
     coordinates: Coordinates
     l2: float = 0.0
-    centre: np.ndarray | None = None
     block_weights: Sequence[float] | np.ndarray | None = None
     few_rows: FewRowsLoss | None = None
     coarse: bool = False
     route: Route | None = None
+    centre: np.ndarray | None = None
 
     @property
     def size(self) -> int:
