@@ -177,6 +177,7 @@ class Adapter:
         if y is not None:
             self._labels.add(X, self._labels.read(y, X.shape[0]), self.n_seen_)
         self.n_seen_ += X.shape[0]
+        self._labels.forget(self.n_seen_)
         if self._declined is None:
             self._stream.add(X)
             self._classes.add(X)
@@ -192,8 +193,8 @@ class Adapter:
                 f"adapting needs at least {counted(self._min_rows, 'row')} of the new domain, "
                 f"and there {'is' if self.n_seen_ == 1 else 'are'} {self.n_seen_}; give more rows"
             )
-        if not self._force:
-            self._labels.check()
+        if not self._takes_labels and len(self._labels):
+            warn("all labels so far are of one class, and are not taken until there is another")
         if self._declined is not None:
             return self._not_adapted(
                 self._declined,
@@ -217,7 +218,7 @@ class Adapter:
                 "all the same, set force=True",
             )
         beside = None
-        if len(self._labels):
+        if self._takes_labels:
             shift = self._prepared.shift(moments.mean, trust)
             fit = domain_fit_of(self._head)
             start = StartingPoint.adapted(fit, self._prepared, weights, adjustment, shift)
@@ -227,40 +228,55 @@ class Adapter:
         head = self._head._adapted(adjustment, weights, moments.mean, trust, self.n_seen_, beside)
         self._note_labels(head)
         warn_of_outliers({"(new)": moments})
-        if not len(self._labels):
+        if not self._takes_labels:
             self._classes.warn_of_shift()
         return head
+
+    def check_labels(self) -> None:
+        """Refuse labels that are most likely a mistake, unless they are taken by force."""
+        if not self._force:
+            self._labels.check()
+
+    def check_can_be_forced(self) -> None:
+        """Refuse to force a head that has learnt no way of adapting."""
+        if self._force and self._declined is not None:
+            raise InputError(
+                f"force is set, and this head has learnt no way of adapting. {self._declined}",
+                "fit with strategies=('standardize',), which always adapts",
+                argument="force",
+            )
+
+    @property
+    def _takes_labels(self) -> bool:
+        """Whether the head takes labels: a stream may go on without those of a single class."""
+        return len(self._labels) > 0 and (self._force or not self._labels.are_of_one_class)
 
     def _not_adapted(self, reason: str, message: str) -> Any:
         """A copy of the head that says why it was not adapted; labels still change it."""
         head = copy.copy(self._head)
         head.declined_ = reason
-        if len(self._labels):
+        if self._takes_labels:
             tell(f"only labels count, as adapting to rows without them was declined: {reason}")
             fit = domain_fit_of(self._head)
             head._domain_fit = replace(fit, unadapted=self._head._unadapted)
             head.coef_, head.intercept_ = self._head._on_features(*self._labelled_as_it_is())
             self._note_labels(head)
             return head
-        if self._force:
-            raise InputError(
-                f"force is set, and this head has learnt no way of adapting. {reason}",
-                "fit with strategies=('standardize',), which always adapts",
-                argument="force",
-            )
+        self.check_can_be_forced()
         warn(message)
         tell(f"adapting to {counted(self.n_seen_, 'row')} was declined: {reason}")
         return head
 
     def _note_labels(self, head: Any) -> None:
         """Say in a head which labels it took: it must not be measured by them."""
-        head.labelled_rows_ = len(self._labels) or None
-        head._labelled_digests = self._labels.digests
+        taken = self._takes_labels
+        head.labelled_rows_ = len(self._labels) if taken else None
+        head._labelled_digests = self._labels.digests if taken else []
 
     def _weights(self, adjustment: Adjustment, moments: Moments, trust: Trust) -> CanonicalWeights:
         """Canonical weights by the rows alone; a mixture takes the classes of labelled ones."""
         codes = None
-        if self._sample is not None and len(self._labels):
+        if self._sample is not None and self._takes_labels:
             codes = self._labels.codes_of(self._sample.numbers)
         return self._prepared.weights(adjustment, moments, trust, self._sample, codes)
 

@@ -14,7 +14,7 @@ FOR_A_MIXTURE = 8192
 FOR_A_GUARD = 1024
 _MOST_NUMBERS = 1 << 24
 # In half-lives: a row of this age counts a millionth.
-_REMEMBERED = 20
+REMEMBERED = 20
 
 
 class RowSample:
@@ -76,7 +76,7 @@ class RowSample:
         half_life = self.forgetting.half_life
         if half_life is None:
             return self.n_seen
-        return min(self.n_seen, max(2, int(np.ceil(_REMEMBERED * half_life))))
+        return min(self.n_seen, max(2, int(np.ceil(REMEMBERED * half_life))))
 
     @property
     def _step(self) -> int:

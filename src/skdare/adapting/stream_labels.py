@@ -10,14 +10,15 @@ from scipy import sparse
 
 from skdare._safe_text import counted
 from skdare._validation import InputError, warn
+from skdare.adapting.row_sample import REMEMBERED
 from skdare.adapting.stream_moments import Forgetting
 from skdare.arrays import Array, compact, take, to_numpy
 from skdare.fitting.partial_labels import PartialLabels
 
 
 def row_digest(row: np.ndarray) -> str:
-    """A checksum of the values of a row, whatever their precision was."""
-    return hashlib.blake2b(row.astype(np.float64).tobytes(), digest_size=8).hexdigest()
+    """A checksum of the values of a row in single precision."""
+    return hashlib.blake2b(row.astype(np.float32).tobytes(), digest_size=8).hexdigest()
 
 
 class StreamLabels:
@@ -57,6 +58,21 @@ class StreamLabels:
         self.codes = np.concatenate([self.codes, labels.codes])
         self.numbers = np.concatenate([self.numbers, first + places])
 
+    def forget(self, n_seen: int) -> None:
+        """Drop the rows that all but count for nothing once n rows were seen."""
+        half_life = self._forgetting.half_life
+        if half_life is None or not len(self):
+            return
+        kept = n_seen - 1 - self.numbers <= REMEMBERED * half_life
+        self.X = self.X[kept]
+        self.codes = self.codes[kept]
+        self.numbers = self.numbers[kept]
+
+    @property
+    def are_of_one_class(self) -> bool:
+        """Whether labels name a single class, from which little can be learnt."""
+        return self._classes is not None and len(np.unique(self.codes)) == 1
+
     def weight(self, n_seen: int) -> np.ndarray:
         """What each labelled row counts once n rows were seen."""
         half_life = self._forgetting.half_life
@@ -79,12 +95,12 @@ class StreamLabels:
         return codes
 
     def check(self) -> None:
-        """Refuse labels that contradict each other or are of one class; say which classes lack."""
+        """Refuse labels that contradict each other or are of one class; name missing classes."""
         if self._classes is None or not len(self):
             return
         self._refuse_contradictions(self._classes.tolist())
         present = np.unique(self.codes)
-        if len(present) == 1:
+        if self.are_of_one_class:
             labels = counted(len(self), "label")
             raise InputError(
                 f"there {'is' if len(self) == 1 else 'are'} {labels}, all of class "

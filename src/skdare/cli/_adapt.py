@@ -123,6 +123,8 @@ def adapt(
             adapter = saved.head.resume(state) if resumed else saved.head.adapter(**stream)
             before = adapter.n_seen_
             label_file = _label_file(saved, labels)
+            if label_file is None:
+                adapter.check_can_be_forced()
             beside = {"id": options["id_key"]} if options["id_key"] else {}
             sources = saved.sources(rows, options["feature_key"], beside=beside)
             for chunk, X in saved.chunks(sources):
@@ -131,6 +133,7 @@ def adapt(
                 adapter.partial_fit(X, None if label_file is None else label_file.of(ids))
             if label_file is not None:
                 label_file.check()
+                adapter.check_labels()
             adapted_head = None if out is None else adapter.head_
             if out is not None:
                 skdare.save(saved.with_head(adapted_head), out)
@@ -143,9 +146,14 @@ def adapt(
             "rows_seen": adapter.n_seen_,
             "labels": 0 if label_file is None else len(label_file.labels),
             "bytes": None if out is None else size(out),
-            "adapted": None if adapted_head is None else adapted_head.adapted_rows_ is not None,
+            "adapted": None if adapted_head is None else _is_adapted(adapted_head),
         }
         as_object(summary) if as_json else say(*_lines(summary))
+
+
+def _is_adapted(head: Any) -> bool:
+    """Whether a head predicts otherwise than before, by rows or by labels."""
+    return head.adapted_rows_ is not None or head.labelled_rows_ is not None
 
 
 def _label_file(saved: SavedModel, path: str | None) -> LabelFile | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +45,10 @@ class LabelFile:
                 "give a CSV file with the columns id and label, as `skdare suggest` writes it",
             )
         for row in rows:
-            text = (row["label"] or "").strip()
+            text = _plain((row["label"] or "").strip())
             if not text:
                 continue
-            name = (row["id"] or "").strip()
+            name = _plain((row["id"] or "").strip())
             if name in self.labels:
                 raise InputError(
                     f"line {rows.line_num} of {self.path} labels row {name!r} a second time",
@@ -57,14 +58,13 @@ class LabelFile:
 
     def _label(self, text: str, line: int) -> Any:
         if self._classes is None:
-            try:
-                return float(text)
-            except ValueError:
+            if not _is_number(text):
                 raise InputError(
                     f"line {line} of {self.path} has the label {text!r}, and the head predicts "
                     "numbers",
                     "write a number, or leave the label empty",
-                ) from None
+                )
+            return float(text)
         if text not in self._classes:
             raise InputError(
                 f"line {line} of {self.path} has the label {text!r}, a class that the head was "
@@ -88,3 +88,15 @@ class LabelFile:
                 f"({counted(len(lost), 'such label')})",
                 "name the column of ids with --id, or give the rows that were labelled",
             )
+
+
+def _plain(text: str) -> str:
+    """Text without the apostrophe that keeps a spreadsheet from running it."""
+    return text[1:] if text.startswith(("'=", "'+", "'-", "'@")) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return isfinite(float(text))
+    except ValueError:
+        return False

@@ -38,8 +38,8 @@ def suggest(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **op
     HEAD is a file that `skdare fit`, `skdare adapt` or head.save wrote. ROWS are files as for
     `skdare predict`, and are read into memory. The columns written are id, prediction (that of
     HEAD), and label, which is empty and to be filled in. The row that helps most comes first, so
-    that one may stop anywhere. With --target, rows that have a label are not suggested again, nor
-    are rows near them; an empty entry is no label.
+    that one may stop anywhere. With --target, rows that have a label are not suggested again, and
+    rows near them come later; an empty entry is no label.
 
     \b
     Example:

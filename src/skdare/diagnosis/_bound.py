@@ -1,13 +1,16 @@
 """The least accuracy to count on in a new domain, without its labels.
 
-A critic is trained to agree with the head on training rows and to disagree with it on the new ones.
+A critic is trained to agree with the head on left-out rows and to disagree with it on the new ones.
 If the new labels are no better at that than the critic, the head's error is at most
 
-    ε ≤ ε_S + (disagreement on new rows - disagreement on training rows) + sample-size term,
+    ε ≤ ε_S + (disagreement on new rows - disagreement on left-out rows) + sample-size term,
 
-the bound of Rosenfeld and Garg (2023). The critic is linear in the head's scores and not in the
-features: there two domains nearly always lie apart, a critic disagrees with the head on most of
-the new rows whatever their labels, and little is left to count on.
+the bound of Rosenfeld and Garg (2023). It is for rows S that the head was not fitted to, so each
+training domain is seen through the head that `rehearse` fitted without it.
+
+The critic is linear in the head's scores and not in the features: there two domains nearly always
+lie apart, a critic disagrees with the head on most of the new rows whatever their labels, and
+little is left to count on.
 
 Notation: F (n, k) scores, Z (n, k) scores less a centre in a common unit, C (k, k) and c (k,) the
 critic, R and Q residuals, A (m, k) what makes a margin of scores.
@@ -22,19 +25,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_regressor
-from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, column_or_1d
 
 from skdare._safe_text import counted
-from skdare._validation import InputError, Labels, check_domains, check_number
-from skdare.arrays import Array, to_numpy
+from skdare._validation import InputError, check_number
+from skdare.arrays import Array
 from skdare.diagnosis._adapted_predictions import adapted_predictions
 from skdare.diagnosis._finding import MIN_ROWS, percent
 from skdare.diagnosis._forecast import foresee
+from skdare.diagnosis._left_out_scores import LeftOutScores, scores
 from skdare.diagnosis._rehearsal import Rehearsal
 from skdare.diagnosis._rehearsing import steps_and_head
 from skdare.diagnosis._score_scale import read
-from skdare.diagnosis._training_scores import TrainingScores, rows_of_each, scores
 from skdare.fitting.domain_fit import domain_fit_of
 from skdare.objective.coordinates import Coordinates
 from skdare.objective.losses import LOGISTIC, SOFTMAX
@@ -49,7 +50,6 @@ _MAX_ITER = 60
 # New rows that a critic is trained on: more would cost more than they tell.
 _MOST_ROWS = 8000
 
-Training = tuple[Array, Array, Labels]
 # What a critic pays on new rows, by its scores: a loss for each row, and its derivative.
 _NewRowLoss = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -63,43 +63,43 @@ class Bound:
 
     Parameters
     ----------
-    training_error : float
-        Share of training rows that the head gets wrong.
-    disagreement, training_disagreement : float
-        Shares of the new and of the training rows on which the critic disagrees with the head;
+    left_out_error : float
+        Share of left-out rows that are predicted wrongly.
+    disagreement, left_out_disagreement : float
+        Shares of the new and of the left-out rows on which the critic disagrees with the head;
         rows that it was not trained on.
     sample_term : float
         What so few rows may hide.
     confidence : float
-    rows, training_rows : int
+    rows, left_out_rows : int
         How many of each were looked at.
     by_confidence : float
-        An estimate, not a bound: the share of the new rows on which the head is as sure as on
-        training rows that it gets right.
+        An estimate, not a bound: the share of the new rows on which the head is as sure as heads
+        are on left-out rows that they get right.
     by_agreement : float, optional
         An estimate, not a bound: the accuracy forecast from how far the head as it is and the
         adapted one agree; needs a rehearsal.
     """
 
-    training_error: float
+    left_out_error: float
     disagreement: float
-    training_disagreement: float
+    left_out_disagreement: float
     sample_term: float
     confidence: float
     rows: int
-    training_rows: int
+    left_out_rows: int
     by_confidence: float
     by_agreement: float | None = None
 
     @property
     def discrepancy(self) -> float:
         """How much more the critic disagrees on new rows; the head itself would have zero."""
-        return max(self.disagreement - self.training_disagreement, 0.0)
+        return max(self.disagreement - self.left_out_disagreement, 0.0)
 
     @property
     def least(self) -> float:
         """The accuracy to count on; zero where there is none."""
-        return max(1.0 - self.training_error - self.discrepancy - self.sample_term, 0.0)
+        return max(1.0 - self.left_out_error - self.discrepancy - self.sample_term, 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -110,13 +110,13 @@ class Bound:
         if self.least > 0:
             text = (
                 f"The accuracy on the domain of these {rows} is {percent(self.least)} or more, "
-                f"with {percent(self.confidence)} confidence, unless its labels are such as no "
-                "linear critic of the head finds."
+                f"with {percent(self.confidence)} confidence, unless its labels differ from "
+                "the predictions in a way that scores do not show."
             )
         else:
             text = (
                 f"No accuracy can be counted on in the domain of these {rows}: a critic that "
-                "agrees with the head in training disagrees with it on "
+                "agrees with it on left-out domains disagrees with it on "
                 f"{percent(self.disagreement)} of them."
             )
         estimates = [f"{percent(self.by_confidence)} by its confidence"]
@@ -125,18 +125,15 @@ class Bound:
         return f"{text} What to expect is another matter: {', '.join(estimates)}."
 
 
-def bound(
-    model: Any, X: Array, *, training: Training | None = None, confidence: float = 0.95
-) -> Bound:
+def bound(model: Any, X: Array, *, confidence: float = 0.95) -> Bound:
     """The least accuracy to count on in the domain of X; see `DAREClassifier.bound`.
 
     Parameters
     ----------
-    model : fitted classifier, as it is or adapted to X, or Pipeline that ends in one
+    model : fitted and rehearsed classifier, as it is or adapted to X, or Pipeline that ends in one
     X : array of shape (m, d)
         Rows of the new domain.
-    training, confidence
-        As of the head's method.
+    confidence : float, default=0.95
 
     Returns
     -------
@@ -152,44 +149,24 @@ def bound(
             "see score_interval, by labels of other rows",
             argument="model",
         )
-    known = None if head.rehearsal_ is None else head.rehearsal_.scores
-    if training is None and known is None:
+    if head.rehearsal_ is None or head.rehearsal_.scores is None:
         raise InputError(
-            "this head knows no scores of training rows",
-            "call rehearse on it, or pass training=(X, y, domains), the rows it was fitted to",
-            argument="training",
+            "this head keeps no scores of domains that were left out",
+            "call rehearse on it",
+            argument="model",
         )
-    prepared = _InnerRows(steps, head)
-    X = prepared(X)
+    X = head._inner_rows(X if steps is None else steps.transform(X))
     if X.shape[0] < MIN_ROWS:
         raise InputError(
             f"X has {counted(X.shape[0], 'row')}, and a bound needs {MIN_ROWS}",
             "give more rows of the new domain",
             argument="X",
         )
-    if training is not None:
-        known = _of_rows(prepared, training)
-    assert known is not None
     inner = head._inner()
     F = scores(X, (inner.coef_, inner.intercept_))
-    result = least_accuracy(known, F, adapted=_is_adapted(head), confidence=confidence)
+    is_adapted = head.adapted_rows_ is not None
+    result = least_accuracy(head.rehearsal_.scores, F, adapted=is_adapted, confidence=confidence)
     return replace(result, by_agreement=_by_agreement(inner, X, head.rehearsal_))
-
-
-@dataclass(frozen=True, eq=False)
-class _InnerRows:
-    """Rows as the head behind all preparation takes them."""
-
-    steps: Pipeline | None
-    head: Any
-
-    def __call__(self, X: Any) -> Array:
-        return self.head._inner_rows(X if self.steps is None else self.steps.transform(X))
-
-
-def _is_adapted(head: Any) -> bool:
-    """Whether it predicts otherwise than the head it came from."""
-    return head.adapted_rows_ is not None
 
 
 def _check_classifier(head: Any) -> None:
@@ -203,48 +180,10 @@ def _check_classifier(head: Any) -> None:
         )
 
 
-def _of_rows(prepared: _InnerRows, training: Training) -> TrainingScores:
-    """Scores of training rows that were passed."""
-    if not isinstance(training, tuple) or len(training) != 3:
-        raise InputError(
-            "training is not what a head is fitted to",
-            "pass a tuple of three, training=(X, y, domains)",
-            argument="training",
-        )
-    X, y, domains = training
-    X = X if hasattr(X, "shape") else np.asarray(X)
-    y = np.asarray(column_or_1d(to_numpy(y)))
-    if len(y) != X.shape[0]:
-        raise InputError(
-            f"training has {counted(X.shape[0], 'row')} and {counted(len(y), 'label')}",
-            "pass one label a row",
-            argument="training",
-        )
-    head = prepared.head
-    unknown = np.setdiff1d(y, head.classes_)
-    if len(unknown):
-        raise InputError(
-            f"training has the class `{unknown[0]}`, which the head was not fitted to",
-            "pass the rows it was fitted to",
-            argument="training",
-        )
-    parts = check_domains(domains, len(y), np.ones(len(y))).index
-    inner = head._inner()
-    most = rows_of_each(len(parts))
-    adapt = _is_adapted(head)
-    scored = []
-    for part in parts:
-        rows = np.arange(len(y))[part]
-        X_e = prepared(_safe_indexing(X, rows))
-        classes = np.searchsorted(head.classes_, y[rows])
-        scored.append(TrainingScores.of_domain(inner, X_e, classes, most, adapt=adapt))
-    return TrainingScores.joined(scored)
-
-
 def least_accuracy(
-    training: TrainingScores, F: np.ndarray, *, adapted: bool, confidence: float = 0.95
+    left_out: LeftOutScores, F: np.ndarray, *, adapted: bool, confidence: float = 0.95
 ) -> Bound:
-    """The bound by scores of training rows and of new ones.
+    """The bound by scores of left-out rows and of new ones.
 
     Each half of the rows tells of a critic that was trained on the other half, and both are
     averaged. Half of the rows count in the sample-size term: the exponential that Hoeffding's
@@ -252,19 +191,19 @@ def least_accuracy(
 
     Parameters
     ----------
-    training : TrainingScores
+    left_out : LeftOutScores
     F : array of shape (m, k)
         Scores of the new rows.
     adapted : bool
         Whether they are of a head that was adapted to them.
     confidence : float
     """
-    known = training.as_is
-    if adapted and training.adapted is not None:
-        known = training.adapted
+    known = left_out.as_is
+    if adapted and left_out.adapted is not None:
+        known = left_out.adapted
     known = _by_class(known)
     new = _by_class(F)
-    right = known.argmax(axis=1) == training.classes
+    right = known.argmax(axis=1) == left_out.classes
     rng = np.random.default_rng(0)
     halves = [rng.permutation(len(known)) % 2 == 0, rng.permutation(len(new)) % 2 == 0]
     disagreements = []
@@ -276,13 +215,13 @@ def least_accuracy(
         )
     on_new, on_known = np.mean(disagreements, axis=0)
     return Bound(
-        training_error=float(1.0 - right.mean()),
+        left_out_error=float(1.0 - right.mean()),
         disagreement=float(on_new),
-        training_disagreement=float(on_known),
+        left_out_disagreement=float(on_known),
         sample_term=sample_term(len(known) // 2, len(new) // 2, confidence),
         confidence=confidence,
         rows=len(new),
-        training_rows=len(known),
+        left_out_rows=len(known),
         by_confidence=_as_sure(known, new, float(right.mean())),
     )
 
@@ -294,13 +233,13 @@ def _thinned(F: np.ndarray) -> np.ndarray:
     return F[np.linspace(0, len(F) - 1, _MOST_ROWS).astype(np.intp)]
 
 
-def sample_term(training_rows: int, rows: int, confidence: float) -> float:
+def sample_term(left_out_rows: int, rows: int, confidence: float) -> float:
     """What rows held out of a critic's training may hide, by Hoeffding's inequality.
 
-    A training row counts by whether the head is wrong on it less whether the critic disagrees, a
+    A left-out row counts by whether the head is wrong on it less whether the critic disagrees, a
     range of two; a new row by the disagreement alone, a range of one.
     """
-    squares = 4.0 / training_rows + 1.0 / rows
+    squares = 4.0 / left_out_rows + 1.0 / rows
     return math.sqrt(0.5 * squares * math.log(1.0 / (1.0 - confidence)))
 
 
@@ -312,7 +251,7 @@ def _by_class(F: np.ndarray) -> np.ndarray:
 
 
 def _as_sure(known: np.ndarray, new: np.ndarray, accuracy: float) -> float:
-    """Share of the new rows above the confidence that this share of the training rows exceeds."""
+    """Share of the new rows above the confidence that this share of the left-out rows exceeds."""
     threshold = np.quantile(probabilities(known).max(axis=1), 1.0 - accuracy)
     return float(np.mean(probabilities(new).max(axis=1) >= threshold))
 

@@ -201,8 +201,8 @@ class Diagnosing:
         """The least accuracy of the head as it is, and of the adapted one."""
         if self.rehearsal is None or self.rehearsal.scores is None:
             return {}
-        training = self.rehearsal.scores
-        bounds = {"use": least_accuracy(training, self._read.scores, adapted=False)}
+        left_out = self.rehearsal.scores
+        bounds = {"use": least_accuracy(left_out, self._read.scores, adapted=False)}
         if predictions.adapted is not None:
-            bounds["adapt"] = least_accuracy(training, predictions.adapted.scores, adapted=True)
+            bounds["adapt"] = least_accuracy(left_out, predictions.adapted.scores, adapted=True)
         return bounds

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from skdare.diagnosis._left_out_scores import LeftOutScores
 from skdare.diagnosis._score_scale import ScoreScale
-from skdare.diagnosis._training_scores import TrainingScores
 from skdare.fitting.targets import hardly_unseen
 
 
@@ -79,13 +79,13 @@ class Rehearsal:
     ----------
     domains : sequence of Rehearsed
     task : ScoreScale
-    scores : TrainingScores, optional
+    scores : LeftOutScores, optional
         Of the head itself; of a classifier.
     """
 
     domains: Sequence[Rehearsed]
     task: ScoreScale
-    scores: TrainingScores | None = None
+    scores: LeftOutScores | None = None
 
     @property
     def as_is(self) -> float:

@@ -30,6 +30,7 @@ from skdare._validation import (
 )
 from skdare.arrays import Array, compact, is_foreign, take, to_numpy
 from skdare.choosing.folds import units_of
+from skdare.diagnosis._left_out_scores import LeftOutScores, rows_of_each
 from skdare.diagnosis._nonconformity import nonconformity, quantiles_of
 from skdare.diagnosis._rehearsal import Rehearsal, Rehearsed
 from skdare.diagnosis._score_scale import (
@@ -41,7 +42,6 @@ from skdare.diagnosis._score_scale import (
     read,
 )
 from skdare.diagnosis._training import TrainingDomains
-from skdare.diagnosis._training_scores import TrainingScores, rows_of_each
 from skdare.engines import Placement
 from skdare.fitting.domain_fit import domain_fit_of
 from skdare.fitting.preparation import check_in_memory, check_preparation
@@ -219,6 +219,8 @@ class Rehearsing:
     done: Callable[[str], object] = str
     # Of the rows that are trained on, which are the same whoever is held out.
     _shared: SharedCaches = field(default_factory=dict)
+    # Of each domain that was held out, where there are classes.
+    _left_out: list[LeftOutScores] = field(default_factory=list)
 
     @property
     def classes(self) -> np.ndarray | None:
@@ -243,7 +245,7 @@ class Rehearsing:
                 "without any one of the domains the others have a single class, or rows that are "
                 "all the same; rehearse with domains that have several"
             )
-        return Rehearsal(domains, self.task, self._training_scores())
+        return Rehearsal(domains, self.task, LeftOutScores.joined(self._left_out))
 
     @cached_property
     def task(self) -> ScoreScale:
@@ -254,20 +256,6 @@ class Rehearsing:
             return BalancedAccuracyScale(1.0 / len(self.classes))
         _, counts = np.unique(self.y, return_counts=True)
         return AccuracyScale(float(counts.max() / len(self.y)))
-
-    def _training_scores(self) -> TrainingScores | None:
-        """Scores of training rows by the head itself, for a bound on its error elsewhere."""
-        if self.classes is None:
-            return None
-        inner = self.head._inner()
-        most = rows_of_each(len(self.numbers))
-        domains = []
-        for e, numbers in enumerate(self.numbers):
-            as_given = inner is self.head and self.steps is None
-            rows = take(self.X, compact(numbers)) if as_given else self._rows_of_head(e)
-            classes = np.searchsorted(self.classes, self.y[numbers])
-            domains.append(TrainingScores.of_domain(inner, rows, classes, most, adapt=True))
-        return TrainingScores.joined(domains)
 
     def _rehearsed(self) -> Iterator[Rehearsed]:
         for e in range(len(self.numbers)):
@@ -288,6 +276,10 @@ class Rehearsing:
         y = self.y[self.numbers[e]]
         reading = read(head, rows)
         adapted = self._adapted(head, rows, y, reading)
+        if self.classes is not None:
+            codes = np.searchsorted(self.classes, y)
+            most = rows_of_each(len(self.numbers))
+            self._left_out.append(LeftOutScores.of_domain(head, rows, codes, most))
         as_first = X is self.X
         moments = self.training.moments[e] if as_first else Moments.of(rows).to_numpy()
         return Rehearsed(

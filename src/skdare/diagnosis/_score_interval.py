@@ -107,8 +107,14 @@ def _percent(ends: ScoreRange) -> str:
 
 
 def warn_of_labels_taken(head: Any, X: Array, labels: PartialLabels) -> None:
-    """Say when labels are among those that a head was adapted with, unless it was saved since."""
+    """Say when labels are, or may be, among those that a head was adapted with."""
+    if head.labelled_rows_ is None:
+        return
     if not head._labelled_digests:
+        warn(
+            f"this head was adapted with {counted(head.labelled_rows_, 'label')} before it was "
+            "saved; if they are among these, it looks better than it is"
+        )
         return
     rows = take(head._inner_rows(X), np.flatnonzero(labels.known))
     rows = rows.toarray() if sparse.issparse(rows) else to_numpy(rows)
@@ -117,7 +123,7 @@ def warn_of_labels_taken(head: Any, X: Array, labels: PartialLabels) -> None:
     if taken:
         warn(
             f"{taken} of {counted(len(rows), 'label')} are among those that this head was adapted "
-            "with, and say too much good of it; measure it by other labels"
+            "with, and make it look better than it is; measure it by other labels"
         )
 
 

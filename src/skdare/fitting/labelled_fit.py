@@ -170,16 +170,18 @@ class Anchor:
     def _basis(self, Z: np.ndarray) -> np.ndarray:
         """Directions in which labels of these rows move the weights.
 
-        Under a squared loss that is Σ⁻¹z for each row z, with Σ the second moment of the rows like
-        those in training and the ridge; under others nearly so. Few labels thus need few
-        dimensions. The weights themselves belong to it, as they may shrink.
+        Under a squared loss and a small ridge that is Σ⁻¹z for each row z, and Σ⁻¹μ, with Σ and μ
+        the second moment and the mean of the rows like those in training; under others nearly so.
+        Few labels thus need few dimensions. The weights themselves belong to it, as they may
+        shrink.
         """
         d, k = self.B.shape
-        if len(Z) + k >= d:
+        if len(Z) + 1 + k >= d:
             return np.eye(d)
         second_moment = self.rows.T @ self.rows / len(self.rows)
         second_moment[np.diag_indices(d)] += max(self.ridge, 1e-6 * np.trace(second_moment) / d)
-        moved = linalg.solve(second_moment, Z.T, assume_a="pos")
+        points = np.concatenate([Z, self.rows.mean(axis=0)[None, :]])
+        moved = linalg.solve(second_moment, points.T, assume_a="pos")
         sizes = np.linalg.norm(moved, axis=0)
         moved = moved / np.where(sizes > 0, sizes, 1.0)
         own = self.B / (np.linalg.norm(self.B) or 1.0)

@@ -60,7 +60,7 @@ class StartingPoint:
     def as_it_is(
         cls, fit: DomainFit, V: np.ndarray, b: np.ndarray, l2: float, *, intercept: bool
     ) -> Self:
-        """A head that was not, by its weights on raw features, and what it was fitted with."""
+        """A head that was never adapted, by its weights on raw features and its l2."""
         moments = _varying(fit)
         unit = _feature_unit(moments)
         adjustment = Adjustment(len(V), unit**-0.5)
@@ -95,7 +95,14 @@ class StartingPoint:
 
 
 def _varying(fit: DomainFit) -> list[Moments]:
-    return [m for m in fit.moments.values() if m.varies()]
+    """Moments of the training domains whose rows differ."""
+    moments = [m for m in fit.moments.values() if m.varies()]
+    if not moments:
+        raise ValueError(
+            "the rows of every training domain are all the same, and say nothing to weigh labels "
+            "against; fit to domains of several rows"
+        )
+    return moments
 
 
 def _feature_unit(moments: list[Moments]) -> float:

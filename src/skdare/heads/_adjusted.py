@@ -324,8 +324,12 @@ class AdjustedHead(Head):
         adapter = self.adapter(
             prior_rows=prior_rows, min_rows=min_rows, force=force, prior_labels=prior_labels
         )
+        if force and y is None:
+            adapter.check_can_be_forced()
         with threads_for(X):
-            return adapter.partial_fit(X, y).head_
+            adapter.partial_fit(X, y)
+            adapter.check_labels()
+            return adapter.head_
 
     def adapter(
         self,
@@ -453,7 +457,7 @@ class AdjustedHead(Head):
         For every domain a copy of this head is fitted to the others, used on it as it is, after
         adapting by several numbers of its rows, and after retraining with several numbers of its
         labels: up to four fits a domain. Scores of domains are kept, in ``rehearsal_``, and of a
-        classifier also the scores and classes of up to 4,000 training rows, for `bound` and
+        classifier also the scores and classes of up to 4,000 left-out rows, for `bound` and
         `predict_set`; the head predicts as before.
 
         Parameters
@@ -633,23 +637,16 @@ class AdjustedHead(Head):
 
         return score_interval(self, X, y, coverage=coverage)
 
-    def bound(
-        self,
-        X: Array,
-        *,
-        training: tuple[Array, Array, Labels] | None = None,
-        confidence: float = 0.95,
-    ) -> Bound:
+    def bound(self, X: Array, *, confidence: float = 0.95) -> Bound:
         """The least accuracy to count on in the domain these unlabelled rows come from.
 
-        Of this head as it predicts: as it is, or adapted, ``head.adapt(X).bound(X)``.
+        Of this head as it predicts: as it is, or adapted, ``head.adapt(X).bound(X)``. It goes by
+        `rehearse`, in which each training domain was new to a head fitted to the others.
 
         Parameters
         ----------
         X : array of shape (m, d)
             Rows of the new domain, 20 or more.
-        training : (X, y, domains), optional
-            The rows this head was fitted to. Default: what `rehearse` kept of them.
         confidence : float, default=0.95
             How often the bound may be relied on, over draws of rows.
 
@@ -660,7 +657,7 @@ class AdjustedHead(Head):
         """
         from skdare.diagnosis import bound
 
-        return bound(self, X, training=training, confidence=confidence)
+        return bound(self, X, confidence=confidence)
 
     def _repr_html_inner(self) -> str:
         """scikit-learn's diagram, and below it what there is to say of a fitted head."""
@@ -681,7 +678,9 @@ class AdjustedHead(Head):
             labelled = f", {labels} of them labelled" if labels else ""
             text = f"Adapted to {counted(rows, 'row')} of a new domain{labelled}."
         elif getattr(self, "declined_", None) is not None:
-            text = f"Adapting was declined, and it predicts as before: {self.declined_}"
+            labels = getattr(self, "labelled_rows_", None)
+            how = f"goes by {counted(labels, 'label')} alone" if labels else "predicts as before"
+            text = f"Adapting was declined, and it {how}: {self.declined_}"
         return f'<p class="skdare-adapted">{escape(text)}</p>' if text else ""
 
     @abstractmethod

@@ -290,7 +290,7 @@ class DomainAdjusted(Pipeline):
         X : rows that the first step takes
             Rows of the new domain.
         **options
-            As of `DAREClassifier.bound`; training rows are those that the first step takes.
+            As of `DAREClassifier.bound`.
 
         Returns
         -------

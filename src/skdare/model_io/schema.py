@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from skdare.diagnosis import Rehearsal
+from skdare.diagnosis._left_out_scores import LeftOutScores
 from skdare.diagnosis._nonconformity import are_quantiles
 from skdare.diagnosis._rehearsal import Rehearsed
 from skdare.diagnosis._score_scale import AccuracyScale, BalancedAccuracyScale, R2Scale
-from skdare.diagnosis._training_scores import TrainingScores
 from skdare.fitting.domain_fit import Adaptation
 from skdare.fitting.formulation import Formulation, MeanTreatment
 from skdare.fitting.guard import AdaptationGuard
@@ -292,14 +292,14 @@ _SCALE = OneOf(
         "numbers": ObjectOf(R2Scale, {"variance": NUMBER}),
     }
 )
-_TRAINING_SCORES = ObjectOf(
-    TrainingScores,
+_LEFT_OUT_SCORES = ObjectOf(
+    LeftOutScores,
     {"as_is": ArrayOf("nc"), "classes": ArrayOf("n"), "adapted": Nullable(ArrayOf("nc"))},
     is_valid=lambda values: values["classes"].dtype.kind in "iu" and len(values["classes"]) > 1,
 )
 _REHEARSAL = ObjectOf(
     Rehearsal,
-    {"domains": ListOf(_REHEARSED), "task": _SCALE, "scores": Nullable(_TRAINING_SCORES)},
+    {"domains": ListOf(_REHEARSED), "task": _SCALE, "scores": Nullable(_LEFT_OUT_SCORES)},
 )
 
 # What predicting needs, and what is known of how it came about.

@@ -1,6 +1,8 @@
-"""Scores of training rows beside their classes: what the scores of a new domain are held against.
+"""Scores of left-out rows beside their classes: what the scores of a new domain are held against.
 
-A head keeps no rows, and of a row's many features only its scores say what the head makes of it.
+Each training domain is scored by a head that was fitted without it: rows that a head was fitted to
+say too much good of it. A head keeps no rows, and of a row's many features only its scores say what
+the head makes of it.
 """
 
 from __future__ import annotations
@@ -23,17 +25,17 @@ _MOST_ROWS = 4000
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingScores:
-    """Scores and classes of some rows of every training domain.
+class LeftOutScores:
+    """Scores and classes of some rows of every training domain, by heads fitted without it.
 
     Parameters
     ----------
     as_is : array of shape (n, k)
-        Scores of the head as it is; two classes share one column.
+        Scores of such a head as it is; two classes share one column.
     classes : array of shape (n,)
         The number of each row's class.
     adapted : array of shape (n, k), optional
-        Scores of each domain by the head adapted to it; None where the head does not adapt.
+        Scores of each domain by such a head adapted to it; None where heads do not adapt.
     """
 
     as_is: np.ndarray
@@ -41,42 +43,40 @@ class TrainingScores:
     adapted: np.ndarray | None = None
 
     @classmethod
-    def of_domain(
-        cls, head: Any, X: Array, classes: np.ndarray, most: int, *, adapt: bool
-    ) -> TrainingScores:
+    def of_domain(cls, head: Any, X: Array, classes: np.ndarray, most: int) -> LeftOutScores:
         """Scores of at most so many rows of a domain.
 
         Parameters
         ----------
-        head : fitted head
-            On rows behind its preparation. It may be adapted, to whatever domain.
+        head : head that was fitted without the domain
+            On rows behind its preparation.
         X : array of shape (n, d)
             All rows of the domain.
         classes : array of shape (n,)
             The number of each row's class.
         most : int
-        adapt : bool
-            Whether to adapt the head to the domain, too, where it can.
         """
         fit = domain_fit_of(head)
         numbers = np.sort(np.random.default_rng(0).permutation(len(classes))[:most])
         some = take(X, compact(numbers))
-        as_is = scores(some, fit.unadapted or (head.coef_, head.intercept_)).astype(np.float32)
+        as_is = scores(some, (head.coef_, head.intercept_)).astype(np.float32)
         adapted = None
-        if adapt and fit.adaptation is not None:
+        if fit.adaptation is not None:
             weights = _adapted_weights(head, X)
             adapted = as_is if weights is None else scores(some, weights).astype(np.float32)
         return cls(as_is, classes[numbers], adapted)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, TrainingScores):
+        if not isinstance(other, LeftOutScores):
             return NotImplemented
         fields = ("as_is", "classes", "adapted")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in fields)
 
     @classmethod
-    def joined(cls, domains: Sequence[TrainingScores]) -> TrainingScores:
-        """The rows of all domains."""
+    def joined(cls, domains: Sequence[LeftOutScores]) -> LeftOutScores | None:
+        """The rows of all domains; None where there are none, as of numbers."""
+        if not domains:
+            return None
         adapted = [one.adapted for one in domains if one.adapted is not None]
         return cls(
             np.concatenate([one.as_is for one in domains]),
