@@ -129,13 +129,13 @@ def _means(records: Sequence[dict]) -> dict[str, float]:
         name: 100 * float(np.nanmean([record["scores"][name] for record in records]))
         for name in COLUMNS
     }
+    means["beside"] = means[LABELLED] - max(means[simple] for simple in SIMPLE)
     return means | {"plain_fits": float(np.median([r["plain_fits"] for r in records]))}
 
 
 def _line(name: str, row: dict[str, float]) -> str:
-    beside = row[LABELLED] - max(row[simple] for simple in SIMPLE)
     cells = [f"{row[column]:.1f}" for column in COLUMNS]
-    cells += [f"{beside:+.1f}", f"{row['plain_fits']:.1f}"]
+    cells += [f"{row['beside']:+.1f}", f"{row['plain_fits']:.1f}"]
     return f"| {name} | {' | '.join(typographic(cell) for cell in cells)} |"
 
 

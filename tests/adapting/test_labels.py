@@ -275,3 +275,51 @@ def test_a_class_without_labels_is_told():
     labels = partly(y[new], np.flatnonzero(y[new] != 2)[:20])
     with pytest.warns(UserWarning, match="no labelled row is of class 2"):
         head.adapt(data.X[new], labels)
+
+
+def test_numbers_far_from_those_in_training_are_named():
+    head = head_of("regression")
+    _, X, y = parts("regression")
+    labels = partly(y, np.arange(20))
+    labels[4] = 1e6
+    with pytest.raises(InputError, match=r"row 4 has the label 1e\+06, .* standard deviations"):
+        head.adapt(X, labels)
+    assert head.adapt(X, labels, force=True).labelled_rows_ == 20
+
+
+def test_adapting_again_says_that_earlier_labels_do_not_count():
+    head = head_of()
+    _, X, y = parts()
+    adapted = head.adapt(X, partly(y, np.arange(20)))
+    with pytest.warns(UserWarning, match="adapted with 20 labels, which adapting it again"):
+        again = adapted.adapt(X)
+    assert_same_head(again, head.adapt(X))
+
+
+def test_a_stream_goes_on_while_its_labels_are_of_one_class():
+    head = head_of()
+    _, X, y = parts()
+    ones = np.flatnonzero(y == 1)[:5]
+    adapter = head.adapter().partial_fit(X, partly(y, ones))
+    with pytest.warns(UserWarning, match="all labels so far are of one class"):
+        assert_same_head(adapter.head_, head.adapt(X))
+    adapter.partial_fit(X, partly(y, np.flatnonzero(y == 0)[:5]))
+    assert adapter.head_.labelled_rows_ == 10
+
+
+def test_labels_that_are_long_forgotten_are_dropped():
+    head = head_of()
+    _, X, y = parts()
+    adapter = head.adapter(half_life=2.0).partial_fit(X[:40], y[:40])
+    for _ in range(3):
+        adapter.partial_fit(X)
+    assert adapter.head_.labelled_rows_ is None
+
+
+def test_sparse_rows_are_as_dense_ones_where_a_head_standardises():
+    head = head_of(standardize=True)
+    _, X, y = parts()
+    labels = partly(y, np.arange(30))
+    for known in (None, labels):
+        sparse_rows = head.adapt(sparse.csr_matrix(X), known)
+        np.testing.assert_allclose(sparse_rows.coef_, head.adapt(X, known).coef_, rtol=1e-6)

@@ -134,3 +134,25 @@ def test_a_head_that_knows_no_domains_is_refused(folder, parts):
     result = run("suggest", "erm.safetensors", "ward7.npz", "-n", "3")
     assert result.exit_code == 2
     assert "ERMClassifier, which cannot suggest rows" in result.stderr
+
+
+def test_a_table_that_was_filled_in_is_not_replaced(folder):
+    Path("to_label.csv").write_text("id,prediction,label\n3,ill,well\n")
+    result = run("suggest", "head.safetensors", "ward7.npz", "-n", "8", "--out", "to_label.csv")
+    assert result.exit_code == 2
+    assert "to_label.csv has labels already" in result.stderr
+    assert rows_in("to_label.csv")[0]["label"] == "well"
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_a_table_that_a_spreadsheet_saved_is_taken(folder, parts, separator):
+    arguments = ("--id", "patient", "--spreadsheet-safe", "--out", "to_label.csv")
+    run_ok("suggest", "head.safetensors", "ward7.npz", "-n", "20", *arguments)
+    lines = ["id;label".replace(";", separator)]
+    for row in rows_in("to_label.csv"):
+        assert row["id"].startswith("'=")
+        lines.append(f"{row['id']}{separator}{parts[4][int(row['id'][3:])]}")
+    Path("labelled.csv").write_text("\n".join(lines))
+    taken = ("--labels", "labelled.csv", "--id", "patient", "--out", "w.safetensors")
+    run_ok("adapt", "head.safetensors", "ward7.npz", *taken)
+    assert load("w.safetensors").labelled_rows_ == 20

@@ -49,6 +49,8 @@ _NUMBERS = NUMBERS | {
 
 # Where the adapted head counts less than this beside the unadapted one, little can go wrong.
 _GUARDED = 0.8
+# Numbers this many standard deviations away are in another unit, or mistyped.
+_FAR = 20.0
 # Where it counts more than this, the unadapted one needs no labels.
 _ALL_BUT_ADAPTED = 0.99
 
@@ -149,6 +151,11 @@ class Adapter:
         if self._declined is None and (self._prepared.mixture or self._guard):
             most = row_sample.FOR_A_MIXTURE if self._prepared.mixture else row_sample.FOR_A_GUARD
             self._sample = RowSample(head.n_features_in_, forgetting, most)
+        if head.labelled_rows_ is not None:
+            warn(
+                f"this head was adapted with {counted(head.labelled_rows_, 'label')}, which "
+                "adapting it again does not take; pass them too, with the rows that they are of"
+            )
         self._prior_labels = prior_labels
         self._labels = StreamLabels(
             head.n_features_in_, getattr(head, "classes_", None), forgetting
@@ -232,12 +239,25 @@ class Adapter:
             self._classes.warn_of_shift()
         return head
 
-    def check_labels(self) -> None:
+    def _check_labels(self) -> None:
         """Refuse labels that are most likely a mistake, unless they are taken by force."""
-        if not self._force:
-            self._labels.check()
+        if self._force or not len(self._labels):
+            return
+        self._labels.check()
+        if n_classes(self._head):
+            return
+        T = self._head._targets.fitted_targets(self._labels.codes)
+        furthest = int(np.abs(T).argmax())
+        if abs(T[furthest]) > _FAR:
+            raise InputError(
+                f"row {self._labels.numbers[furthest]} has the label "
+                f"{self._labels.codes[furthest]:g}, {abs(T[furthest]):,.0f} standard deviations "
+                "from the mean in training",
+                "correct it, or set force=True if it is meant",
+                argument="y",
+            )
 
-    def check_can_be_forced(self) -> None:
+    def _check_can_be_forced(self) -> None:
         """Refuse to force a head that has learnt no way of adapting."""
         if self._force and self._declined is not None:
             raise InputError(
@@ -262,7 +282,7 @@ class Adapter:
             head.coef_, head.intercept_ = self._head._on_features(*self._labelled_as_it_is())
             self._note_labels(head)
             return head
-        self.check_can_be_forced()
+        self._check_can_be_forced()
         warn(message)
         tell(f"adapting to {counted(self.n_seen_, 'row')} was declined: {reason}")
         return head

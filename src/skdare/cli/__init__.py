@@ -12,7 +12,7 @@ GROUPS = {
         "check": "List what is odd about a table, before a fit.",
         "fit": "Fit a head to a table of features, and save it.",
         "predict": "Predict the rows of a file of any size.",
-        "adapt": "Adapt a saved head to unlabelled rows of a new domain.",
+        "adapt": "Adapt a saved head to rows of a new domain, with or without labels.",
         "suggest": "Say which rows of a new domain to label.",
         "diagnose": "Say whether to trust a head on a new domain.",
         "export": "Write a saved head as ONNX, for torch, or as a table.",

@@ -124,7 +124,7 @@ def adapt(
             before = adapter.n_seen_
             label_file = _label_file(saved, labels)
             if label_file is None:
-                adapter.check_can_be_forced()
+                adapter._check_can_be_forced()
             beside = {"id": options["id_key"]} if options["id_key"] else {}
             sources = saved.sources(rows, options["feature_key"], beside=beside)
             for chunk, X in saved.chunks(sources):
@@ -133,7 +133,7 @@ def adapt(
                 adapter.partial_fit(X, None if label_file is None else label_file.of(ids))
             if label_file is not None:
                 label_file.check()
-                adapter.check_labels()
+                adapter._check_labels()
             adapted_head = None if out is None else adapter.head_
             if out is not None:
                 skdare.save(saved.with_head(adapted_head), out)

@@ -73,7 +73,7 @@ class Agreement:
         if self.classes is not None:
             if self._first_label is None:
                 self._first_label = y[0].item()
-            y = _like_classes(y, self.classes)
+            y = like_classes(y, self.classes)
             self._labels_known += int(np.isin(y, self.classes).sum())
             errors = (predicted != y).astype(np.float64)
             y = np.zeros(len(y))
@@ -137,7 +137,7 @@ def _tally(y: np.ndarray, errors: np.ndarray) -> _Tally:
     return _Tally(len(y), float(y[0]) + mean, scatter, float(errors.sum()))
 
 
-def _like_classes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def like_classes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Labels as text or numbers, whichever the head's classes are."""
     if (classes.dtype.kind == "U") == (y.dtype.kind == "U"):
         return y

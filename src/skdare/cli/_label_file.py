@@ -26,12 +26,20 @@ class LabelFile:
 
     def __init__(self, path: str, classes: list[Any] | None) -> None:
         self.path = path
-        self._classes = None if classes is None else {str(label): label for label in classes}
+        self._classes = None
+        if classes is not None:
+            # A spreadsheet may write the whole number 5 as 5.0.
+            whole = [label for label in classes if type(label) is int]
+            self._classes = {str(float(label)): label for label in whole}
+            self._classes |= {str(label): label for label in classes}
         self.labels: dict[str, Any] = {}
         self._used: set[str] = set()
         try:
             with Path(path).open(newline="", encoding="utf-8-sig") as file:
-                self._read(csv.DictReader(file))
+                first = file.readline()
+                file.seek(0)
+                separator = max(",;\t", key=first.count)
+                self._read(csv.DictReader(file, delimiter=separator))
         except UnicodeDecodeError as error:
             raise InputError(f"{path} is not text in UTF-8", "save it as CSV in UTF-8") from error
         if not self.labels:
@@ -69,7 +77,7 @@ class LabelFile:
             raise InputError(
                 f"line {line} of {self.path} has the label {text!r}, a class that the head was "
                 "not fitted to",
-                f"its classes are {', '.join(self._classes)}",
+                f"its classes are {', '.join(map(str, dict.fromkeys(self._classes.values())))}",
             )
         return self._classes[text]
 

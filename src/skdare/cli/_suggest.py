@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,6 +51,7 @@ def suggest(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **op
         as_json = options["as_json"]
         safe = options["spreadsheet_safe"]
         check_table(out, head, *rows, as_json=as_json, spreadsheet_safe=safe)
+        _refuse_labels(out)
         from skdare.datasets import rows_to
 
         with notes():
@@ -62,6 +65,16 @@ def suggest(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **op
                 writer.write(_columns(saved, list(saved.chunks(sources)), options["n"]))
         if out is not None and not quiet:
             say(f"wrote {out}: {counted(options['n'], 'row')} to label", err=True)
+
+
+def _refuse_labels(out: str | None) -> None:
+    """Refuse to replace a table that somebody has filled in."""
+    if out is None or not out.lower().endswith(".csv") or not Path(out).is_file():
+        return
+    with Path(out).open(newline="", encoding="utf-8", errors="replace") as file:
+        filled = any((row.get("label") or "").strip() for row in csv.DictReader(file))
+    if filled:
+        raise InputError(f"{out} has labels already", "name another file, or remove it first")
 
 
 def _check_head(saved: SavedModel) -> None:
@@ -79,12 +92,17 @@ def _columns(saved: SavedModel, chunks: list[Any], n: int) -> dict[str, np.ndarr
     """Columns to write for the rows suggested."""
     import numpy as np
 
+    from skdare.cli._agreement import like_classes
+
     X = np.concatenate([rows for _, rows in chunks])
     beside = {
         role: np.concatenate([chunk.beside[role] for chunk, _ in chunks])
         for role in chunks[0][0].beside
     }
-    suggested = saved.head.suggest(X, n, beside.get("target"))
+    known = beside.get("target")
+    if known is not None and hasattr(saved.head, "classes_"):
+        known = like_classes(known, saved.head.classes_)
+    suggested = saved.head.suggest(X, n, known)
     return {
         "id": beside["id"][suggested] if "id" in beside else suggested,
         "prediction": np.asarray(saved.head.predict(X[suggested])),

@@ -82,6 +82,8 @@ class Standardization:
 
     def in_memory(self, X: Array) -> Array:
         """Rows in memory, standardised."""
+        if sparse.issparse(X) and self.mean.any():
+            X = X.toarray()  # of a head that was fitted to dense rows, whose zeros do not stay
         if sparse.issparse(X):
             X = X.astype(like(self.scale, X).dtype)
             X.data /= self.scale.astype(X.dtype)[X.indices]

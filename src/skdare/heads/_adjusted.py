@@ -325,10 +325,10 @@ class AdjustedHead(Head):
             prior_rows=prior_rows, min_rows=min_rows, force=force, prior_labels=prior_labels
         )
         if force and y is None:
-            adapter.check_can_be_forced()
+            adapter._check_can_be_forced()
         with threads_for(X):
             adapter.partial_fit(X, y)
-            adapter.check_labels()
+            adapter._check_labels()
             return adapter.head_
 
     def adapter(
