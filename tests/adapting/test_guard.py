@@ -12,8 +12,9 @@ from skdare import DAREClassifier, DAREClassifierCV, DARERegressorCV, inspect_fi
 from skdare.arrays.passes import RowPart
 from skdare.fitting.domain_fit import domain_fit_of
 from skdare.fitting.guard import AdaptationGuard, covariance_within, log_separation
-from skdare.fitting.mixture import ClassSums, cholesky, sums_by_class
+from skdare.fitting.mixture import ClassSums, sums_by_class
 from skdare.whitening.moments import Moments
+from skdare.whitening.roots.cholesky import cholesky
 from small_streams import assert_same_bits
 
 pytestmark = [

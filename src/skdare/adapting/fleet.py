@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import is_classifier
 
 from skdare._safe_text import counted
@@ -17,7 +16,7 @@ from skdare.adapting.adapter import check_adaptable
 from skdare.adapting.sketch import LowRankMoments, Sketches
 from skdare.adapting.stream_file import StreamFile, head_digest
 from skdare.adapting.stream_moments import Forgetting
-from skdare.arrays import Array, Index, take, to_numpy
+from skdare.arrays import Array, Index, dense_rows, to_numpy
 from skdare.arrays.passes import all_within
 from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of
 from skdare.objective.scores import class_numbers, linear_scores, probabilities
@@ -136,7 +135,7 @@ class Fleet:
         for device, index in groups:
             if device not in self._slots:
                 self._slots[device] = self._sketches.new()
-            self._sketches.add(self._slots[device], _rows(X, index))
+            self._sketches.add(self._slots[device], dense_rows(X, index))
         return self
 
     def head_of(self, device: Hashable) -> Any:
@@ -293,7 +292,7 @@ class Fleet:
         moments, trust = self._moments(device)
         if not moments.varies:
             return unknown
-        rows = _rows(X, index)
+        rows = dense_rows(X, index)
         B = self._adaptation.B
         k = B.shape[1]
         rest, weights = self._inverse_root(moments)
@@ -309,12 +308,6 @@ class Fleet:
         at_shift = rest * (shift @ B) + (shift @ U) @ C
         F = F - share * at_shift - (1.0 - share) * (shift @ self._guessed)
         return trust.head, F
-
-
-def _rows(X: Array, index: Index) -> np.ndarray:
-    """Some rows as a dense array on the host."""
-    rows = take(X, index)
-    return rows.toarray() if sparse.issparse(rows) else to_numpy(rows)
 
 
 def _check_reach(X: Array) -> None:

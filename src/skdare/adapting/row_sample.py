@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from skdare.adapting.stream_moments import Forgetting
-from skdare.arrays import Array, take, to_numpy
+from skdare.arrays import Array, dense_rows
 
 # A mixture needs the means of classes: a thousand rows know one far better than domains resemble
 # each other. The thresholds of a guard are far wider than what its rows leave open.
@@ -42,8 +41,7 @@ class RowSample:
         numbers = np.arange(-self.n_seen % step, X.shape[0], step)
         self.n_seen += X.shape[0]
         if len(numbers):
-            rows = take(X, numbers)
-            self._chunks.append(rows.toarray() if sparse.issparse(rows) else to_numpy(rows))
+            self._chunks.append(dense_rows(X, numbers))
         thinned = self._step // step
         if thinned > 1:
             self._chunks = [np.concatenate(self._chunks)[::thinned]]

@@ -6,13 +6,12 @@ import hashlib
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from skdare._safe_text import counted
 from skdare._validation import InputError, warn
 from skdare.adapting.row_sample import REMEMBERED
 from skdare.adapting.stream_moments import Forgetting
-from skdare.arrays import Array, compact, take, to_numpy
+from skdare.arrays import Array, compact, dense_rows
 from skdare.fitting.partial_labels import PartialLabels
 
 
@@ -52,8 +51,7 @@ class StreamLabels:
         places = np.flatnonzero(labels.known)
         if not len(places):
             return
-        rows = take(X, compact(places))
-        rows = rows.toarray() if sparse.issparse(rows) else to_numpy(rows)
+        rows = dense_rows(X, compact(places))
         self.X = np.concatenate([self.X, rows.astype(np.float64)])
         self.codes = np.concatenate([self.codes, labels.codes])
         self.numbers = np.concatenate([self.numbers, first + places])

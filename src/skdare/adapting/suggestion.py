@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdare._safe_text import counted
 from skdare._validation import InputError, check_count
-from skdare.arrays import Array, take, threads_for, to_numpy
+from skdare.arrays import Array, dense_rows, threads_for
 from skdare.fitting.partial_labels import PartialLabels
 from skdare.objective.scores import linear_scores, probabilities
 
@@ -122,8 +121,7 @@ def _spread(numbers: np.ndarray, most: int) -> np.ndarray:
 def _on_host(X: Array, numbers: np.ndarray) -> np.ndarray:
     """Some rows, in the order of these numbers, as a dense array of float64."""
     order = np.argsort(numbers)  # readers of files go forward
-    rows = take(X, numbers[order])
-    rows = rows.toarray() if sparse.issparse(rows) else to_numpy(rows)
+    rows = dense_rows(X, numbers[order])
     found = np.empty(rows.shape)
     found[order] = rows
     return found

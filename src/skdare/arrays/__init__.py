@@ -46,6 +46,7 @@ from skdare.arrays.rows import chunk_rows as chunk_rows
 from skdare.arrays.rows import chunks as chunks
 from skdare.arrays.rows import column_reach as column_reach
 from skdare.arrays.rows import compact as compact
+from skdare.arrays.rows import dense_rows as dense_rows
 from skdare.arrays.rows import is_within as is_within
 from skdare.arrays.rows import length as length
 from skdare.arrays.rows import take as take

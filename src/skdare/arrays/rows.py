@@ -95,6 +95,13 @@ def take(X: Array, index: Index) -> Array:
     return rows.astype(dtype) if not is_foreign(X) else namespace(X).astype(rows, dtype)
 
 
+def dense_rows(X: Array, index: Index) -> np.ndarray:
+    """Rows of X on the host, as an array that is not sparse."""
+    rows = take(X, index)
+    dense: np.ndarray = rows.toarray() if is_scipy_sparse(rows) else to_numpy(rows)
+    return dense
+
+
 def chunks(X: Array, index: Index, *, columns: int | None = None) -> Iterator[tuple[slice, Array]]:
     """Visit the indexed rows in order: (their place within the index, the rows).
 

@@ -111,6 +111,8 @@ def adapt(
             raise InputError(f"--out and --state are both {out}", "name two files")
         if labels is None and options["id_key"]:
             raise InputError("--id is for --labels", "give it, or leave --id out")
+        if labels is None and state is None and options["prior_labels"] is not None:
+            raise InputError("--prior-labels is for --labels", "give it, or leave this out")
         import skdare
 
         with notes(), _turn(state, quiet):

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import beta
@@ -26,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdare._safe_text import counted
 from skdare._validation import InputError, check_number, warn
 from skdare.adapting.stream_labels import row_digest
-from skdare.arrays import Array, take, to_numpy
+from skdare.arrays import Array, dense_rows, to_numpy
 from skdare.diagnosis._rehearsing import steps_and_head
 from skdare.fitting.partial_labels import PartialLabels
 
@@ -116,8 +115,7 @@ def warn_of_labels_taken(head: Any, X: Array, labels: PartialLabels) -> None:
             "saved; if they are among these, it looks better than it is"
         )
         return
-    rows = take(head._inner_rows(X), np.flatnonzero(labels.known))
-    rows = rows.toarray() if sparse.issparse(rows) else to_numpy(rows)
+    rows = dense_rows(head._inner_rows(X), np.flatnonzero(labels.known))
     learnt_from = set(head._labelled_digests)
     taken = sum(row_digest(row) in learnt_from for row in rows)
     if taken:

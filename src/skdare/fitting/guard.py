@@ -19,9 +19,10 @@ from scipy import linalg
 
 from skdare.arrays import to_numpy
 from skdare.fitting.formulation import RAW, Formulation
-from skdare.fitting.mixture import SHRINKAGE, ClassPlaces, ClassSums, cholesky
+from skdare.fitting.mixture import SHRINKAGE, ClassPlaces, ClassSums
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
+from skdare.whitening.roots.cholesky import cholesky
 from skdare.whitening.whitening import Whitening
 
 # Predicted class shares may be this far from those in training, in total variation.

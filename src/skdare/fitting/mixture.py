@@ -34,8 +34,9 @@ from skdare.fitting.formulation import Formulation
 from skdare.fitting.problem import Problem
 from skdare.fitting.targets import Classes
 from skdare.objective.losses import softmax
-from skdare.whitening.adjustment import Adjustment
+from skdare.whitening.adjustment import Adjustment, back
 from skdare.whitening.moments import Moments
+from skdare.whitening.roots.cholesky import cholesky
 
 # Above this many features, a covariance within classes would be a matrix too large to factor.
 MOST_FEATURES = 4096
@@ -287,35 +288,11 @@ class ClassFinder:
         return P
 
 
-def cholesky(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Factor of a matrix that is positive definite but for rounding, for ``cho_solve``.
-
-    One row far out leaves nothing of the others in float32; as much as it takes is then added to
-    the diagonal.
-    """
-    size = float(np.abs(np.diagonal(matrix)).mean()) or 1.0
-    for added in (0.0, *(size * 10.0**power for power in range(-9, 3))):
-        shifted = matrix.copy()
-        shifted[np.diag_indices(len(matrix))] += added
-        try:
-            return linalg.cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:
-            continue
-    raise ValueError(
-        "these rows have no covariance that is a number; look for values far too large"
-    )
-
-
 def canonical_covariance(moments: Moments, W: Adjustment) -> np.ndarray:
     """WᵀΣW for the covariance Σ of rows, on the host."""
     covariance = to_numpy(moments.second_moment(centered=True)).astype(np.float64)
     half = back(W, covariance)
     return back(W, half.T)
-
-
-def back(W: Adjustment, points: np.ndarray) -> np.ndarray:
-    """Points, (d, m), in canonical coordinates: their dtype holds what that of W may not."""
-    return to_numpy(W.back(points)).astype(points.dtype, copy=False)
 
 
 def _by_class(F: np.ndarray) -> np.ndarray:

@@ -15,9 +15,9 @@ import numpy as np
 from skdare.arrays import to_numpy
 from skdare.fitting.formulation import Formulation
 from skdare.fitting.lagrangian import training_shift
-from skdare.fitting.mixture import back, cholesky
-from skdare.whitening.adjustment import Adjustment
+from skdare.whitening.adjustment import Adjustment, back
 from skdare.whitening.moments import Moments
+from skdare.whitening.roots.cholesky import cholesky
 
 # Twice as many rows as features, so that every direction is held; and enough to know it well.
 _FEWEST_ROWS = 1000

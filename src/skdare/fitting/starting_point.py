@@ -15,11 +15,10 @@ from skdare.fitting.canonical_fit import CanonicalWeights, raw_weights
 from skdare.fitting.domain_fit import Adaptation, DomainFit
 from skdare.fitting.formulation import FROM_MEAN, RAW, Formulation
 from skdare.fitting.labelled_fit import Anchor, Labelled
-from skdare.fitting.mixture import back
 from skdare.fitting.replay import replayed_rows
 from skdare.fitting.solver_options import SolverOptions
 from skdare.objective.losses import Loss
-from skdare.whitening.adjustment import Adjustment
+from skdare.whitening.adjustment import Adjustment, back
 from skdare.whitening.moments import Moments
 
 

@@ -559,8 +559,8 @@ class AdjustedHead(Head):
         of what is to come. For a domain unlike any of them nothing is promised: see `diagnose`. Nor
         where features were fine-tuned on the training domains, so that none of these was new.
 
-        An adapted head has sets of its own, by domains that were adapted to with all their rows;
-        one adapted to very few rows is right less often.
+        An adapted head has sets of its own, by domains that were adapted to with all their rows and
+        no labels; one adapted to very few rows is right less often.
 
         With labels of some rows the sets go by these alone, and hold the true class as often as
         asked in this very domain, like the others or not. They must be of rows drawn at random, and

@@ -282,3 +282,8 @@ def same_common(a: Adjustment, b: Adjustment) -> bool:
     if a.common is None or b.common is None:
         return a.common is b.common
     return a.common is b.common or np.array_equal(to_numpy(a.common), to_numpy(b.common))
+
+
+def back(W: Adjustment, points: np.ndarray) -> np.ndarray:
+    """Points, (d, m), in canonical coordinates: their dtype holds what that of W may not."""
+    return to_numpy(W.back(points)).astype(points.dtype, copy=False)
