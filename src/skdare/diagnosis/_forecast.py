@@ -1,4 +1,4 @@
-"""What score to expect on a new domain, as it is, adapted, or retrained with labels.
+"""What score to expect on a new domain, as it is, adapted, or adapted with labels.
 
 The head as it is and the adapted one are compared on the new rows. On rows where they agree, both
 are right as often as they were on rehearsed domains where they agreed; on the others each is right

@@ -27,7 +27,7 @@ class Rehearsed:
     both_right : float, optional
         Share of the rows that both predict rightly; of classes only.
     adapted : mapping from a number of rows to the score after adapting by them
-    retrained : mapping from a number of labelled rows to the score after retraining with them
+    retrained : mapping from a number of labelled rows to the score after adapting with them
     errors : mapping from a number of rows to the normalised error of the others' guess
     moved : float
         By how much, at least, the shift of its mean moved the scores, over their deviation.
@@ -112,7 +112,7 @@ class Rehearsal:
         return {one.domain: e for one in self.domains if (e := one.error(rows)) is not None}
 
     def retrained(self) -> dict[int, list[float]]:
-        """Scores after retraining, by a number of labelled rows that half of the domains gave."""
+        """Scores after adapting with labels, by a number of them that half of the domains gave."""
         tried = [one.retrained for one in self.domains]
         numbers = sorted({n for scores in tried for n in scores})
         by_number = {n: [scores[n] for scores in tried if n in scores] for n in numbers}

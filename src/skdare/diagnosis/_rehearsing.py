@@ -55,7 +55,7 @@ from skdare.whitening.whitening import RowsAlike
 
 # Unlabelled rows to adapt by, beside all that a domain has.
 TRIED_ROWS = (25, 100, 400, 1600, 6400)
-# Labelled rows to retrain by: this many for each class, or for a regression ten times this many.
+# Labelled rows to adapt with: this many for each class, or for a regression ten times this many.
 LABELLED = (5, 20, 50)
 
 
@@ -289,7 +289,7 @@ class Rehearsing:
             adapted.disagreement,
             adapted.both_right,
             adapted.scores,
-            self._retrained(e, fold, head),
+            self._labelled(head, rows, y),
             self._errors(e, rows if as_first else self._rows_of_head(e)),
             TrainingDomains.of(head).shift(moments).at_least,
             _nonconformity(head, reading, y),
@@ -309,7 +309,7 @@ class Rehearsing:
             X = steps.transform(X)
             shared = {}
         codes = None if self.groups is None else self.groups.codes_among(others)
-        return _Fold(X, self.y, weight, self.weight, self._domains, shared, codes)
+        return _Fold(X, self.y, weight, self._domains, shared, codes)
 
     def _rows_of_head(self, e: int) -> Array:
         """Rows of a domain as the head itself sees them."""
@@ -350,22 +350,23 @@ class Rehearsing:
         for count in [*(count for count in TRIED_ROWS if count < n), n]:
             yield np.sort(order[:count])
 
-    def _retrained(self, e: int, fold: _Fold, without: Any) -> dict[int, float]:
-        """Scores on the other rows of a domain after retraining with some of its labels.
-
-        Fits start from the head that was fitted without the domain.
-        """
+    def _labelled(self, head: Any, rows: Array, y: np.ndarray) -> dict[int, float]:
+        """Scores on the other rows of a domain after adapting with some of its labels."""
         scores: dict[int, float] = {}
-        start = np.atleast_2d(without.coef_).T, np.atleast_1d(without.intercept_)
-        order = np.random.default_rng(0).permutation(self.numbers[e])
+        fit = domain_fit_of(head)
+        if fit.adaptation is None and fit.declined is None:
+            return scores
+        order = np.random.default_rng(0).permutation(len(y))
         for each in LABELLED:
             n = each * (10 if self.classes is None else len(self.classes))
             if 2 * n > len(order):
                 break
-            head, X = fold.fitted(self.head._retrainer(start), np.sort(order[:n]))
+            labels = np.full(len(y), None, dtype=object)
+            labels[order[:n]] = y[order[:n]]
             rest = np.sort(order[n:])
-            values = read(head, X, rest).values
-            scores[n] = self.task.score(values, self.y[rest])
+            with suppress(RowsAlike):
+                adapted = head.adapter().partial_fit(rows, labels).head_
+                scores[n] = self.task.score(read(adapted, rows, rest).values, y[rest])
         return scores
 
     def _errors(self, e: int, rows: Array) -> Mapping[int, float]:
@@ -450,9 +451,8 @@ class _Fold:
     Parameters
     ----------
     X : array of shape (n, d)
-    y, weight, whole_weight, domains : arrays of shape (n,)
-        Rows that are not trained on have no weight, unless they are labelled; the whole weight is
-        what each row would have.
+    y, weight, domains : arrays of shape (n,)
+        Rows that are not trained on have no weight.
     shared : caches by domain
     groups : array of shape (n,), optional
         For a head that itself leaves domains out.
@@ -461,27 +461,15 @@ class _Fold:
     X: Array
     y: np.ndarray
     weight: np.ndarray
-    whole_weight: np.ndarray
     domains: np.ndarray
     shared: SharedCaches
     groups: np.ndarray | None = None
 
-    def fitted(self, head: Any, labelled: np.ndarray | None = None) -> tuple[Any, Array]:
-        """The head fitted, with labelled rows of the held-out domain if any; rows as it sees them.
-
-        Both are behind its own preparation.
-        """
-        weight = self.weight
-        domains = self.domains
-        shared = self.shared
-        if labelled is not None:
-            weight = weight.copy()
-            weight[labelled] = self.whole_weight[labelled]
-            domains = domains.copy()
-            # These rows differ from fit to fit, so what is known of them is not shared.
-            domains[labelled] = domains.max() + 1
-            shared = dict(shared)
-        head = fit_sharing(head, shared, self.X, self.y, domains, weight, self.groups)
+    def fitted(self, head: Any) -> tuple[Any, Array]:
+        """The head fitted, and rows as it sees them, both behind its own preparation."""
+        head = fit_sharing(
+            head, self.shared, self.X, self.y, self.domains, self.weight, self.groups
+        )
         inner = head._inner()
         return (head, self.X) if inner is head else (inner, head._inner_rows(self.X))
 

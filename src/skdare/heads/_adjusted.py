@@ -455,8 +455,8 @@ class AdjustedHead(Head):
         """Hold each training domain out in turn, and keep what came of it for `diagnose`.
 
         For every domain a copy of this head is fitted to the others, used on it as it is, after
-        adapting by several numbers of its rows, and after retraining with several numbers of its
-        labels: up to four fits a domain. Scores of domains are kept, in ``rehearsal_``, and of a
+        adapting by several numbers of its rows, and after adapting with several numbers of its
+        labels. Scores of domains are kept, in ``rehearsal_``, and of a
         classifier also the scores and classes of up to 4,000 left-out rows, for `bound` and
         `predict_set`; the head predicts as before.
 

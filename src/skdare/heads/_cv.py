@@ -58,6 +58,10 @@ class SettledChoice:
     adapting_start: CanonicalWeights | None = None
 
 
+# Why a copy of a head does not adapt.
+_NOT_CHOSEN = "the search that this head goes by found no way of adapting worth its while"
+
+
 class _DARECV(AdjustedHead):
     __metadata_request__fit = {"domains": True, "groups": True}  # noqa: RUF012
     _compares_domains = True
@@ -209,6 +213,7 @@ class _DARECV(AdjustedHead):
             mixture=None if chosen is None else chosen.mixture,
             start=settled.start,
             adapting_start=settled.adapting_start,
+            declined=None if self.adapts_ else _NOT_CHOSEN,
         )
 
     def _without_new_rows(self, candidates: Sequence[Candidate], scores: np.ndarray) -> int:
