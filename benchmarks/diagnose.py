@@ -31,7 +31,7 @@ CLOSE = 0.01
 # A gain or loss of adapting that matters.
 NOTABLE = 0.02
 # What labels may have to promise beyond their cost, to be asked for.
-MARGINS = (0.0, WORTH, 0.03, 0.05, 0.1, np.inf)
+MARGINS = (0.0, 0.01, WORTH[LABEL], 0.03, 0.05, 0.1, np.inf)
 
 
 def folds(name: str, root: Path, most: int) -> list[Fold]:
@@ -141,7 +141,7 @@ def curve(records: Sequence[dict], title: str) -> None:
 def _action(record: dict, margin: float) -> str:
     """The recommendation, were labels to promise this much more."""
     worth = dict(record["worth"])
-    handicap = {ADAPT: WORTH, LABEL: margin}
+    handicap = WORTH | {LABEL: margin}
     expected, low, high = record["forecasts"][USE]
     if high - low > 2 * max(expected, 0.0):
         del worth[USE]

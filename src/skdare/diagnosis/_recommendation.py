@@ -16,8 +16,9 @@ DO_NOT_USE = "do not use"
 CANNOT_SAY = "cannot say"
 ACTIONS = (USE, ADAPT, LABEL, DO_NOT_USE)
 REHEARSE = "no training domain was held out yet (rehearse does), so no score can be foretold"
-# Gains below this are not worth adapting or labelling.
-WORTH = 0.01
+# What an action must promise beyond using the head as it is; labels beyond their cost, too. On the
+# sets that rules were chosen on, two points for labels were right in 89 % and one in 71 %.
+WORTH = {ADAPT: 0.01, LABEL: 0.02}
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ def recommend(
 ) -> Recommendation:
     """The action with the highest expected score.
 
-    Labels must pay their price, and adapting or labelling must gain a point over using the head
-    as it is. Not using the head is worth what is just acceptable, so that it wins where nothing
+    Labels must pay their price, and adapting must gain a point over using the head as it is,
+    labels two. Not using the head is worth what is just acceptable, so that it wins where nothing
     else reaches that. A forecast that may be off by more than the score itself is no reason to use
     the head as it is.
     """
@@ -80,7 +81,7 @@ def recommend(
     if outlook.label is not None:
         worth[LABEL] = outlook.label.expected - label_cost
     choices = [action for action in worth if action != USE or _can_be_relied_on(outlook.use)]
-    action = max(choices, key=lambda name: worth[name] - (WORTH if name in (ADAPT, LABEL) else 0.0))
+    action = max(choices, key=lambda name: worth[name] - WORTH.get(name, 0.0))
     reason = _headline(action, outlook, rehearsal, acceptable)
     return Recommendation(action, reason, worth, outlook.labelled_rows)
 
