@@ -49,10 +49,10 @@ _NUMBERS = NUMBERS | {
 
 # Where the adapted head counts less than this beside the unadapted one, little can go wrong.
 _GUARDED = 0.8
-# Numbers this many standard deviations away are in another unit, or mistyped.
-_FAR = 20.0
 # Where it counts more than this, the unadapted one needs no labels.
 _ALL_BUT_ADAPTED = 0.99
+# Numbers this many standard deviations away are in another unit, or mistyped.
+_FAR = 20.0
 
 
 class Adapter:
