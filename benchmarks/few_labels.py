@@ -114,7 +114,7 @@ def table(records: Sequence[dict], title: str) -> None:
     for each in EACH:
         labels = f"{each} a class" if by_class else f"{10 * each} in all"
         print(f"\n{title}: labels, {labels}\n")
-        print("| set | " + " | ".join(COLUMNS) + " | beside the best of the simple | plain fits |")
+        print("| set | " + " | ".join(COLUMNS) + " | gain | fits |")
         print("| --- |" + " ---: |" * (len(COLUMNS) + 2))
         rows = [_means([r for r in records if r["set"] == n and r["each"] == each]) for n in names]
         for name, row in zip(names, rows, strict=True):
