@@ -112,7 +112,7 @@ def _suggested(head: Any, X: Array, n: int, labels: _Labels) -> np.ndarray:
 
 
 def _spread(numbers: np.ndarray, most: int) -> np.ndarray:
-    """At most so many of these numbers, evenly spread."""
+    """All of these numbers, or ``most`` of them, evenly spread."""
     if len(numbers) <= most:
         return numbers
     return numbers[np.linspace(0, len(numbers) - 1, most).astype(np.intp)]

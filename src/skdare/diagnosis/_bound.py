@@ -98,7 +98,7 @@ class Bound:
 
     @property
     def least(self) -> float:
-        """The accuracy to count on; zero where there is none."""
+        """The accuracy to count on; zero where nothing can be counted on."""
         return max(1.0 - self.left_out_error - self.discrepancy - self.sample_term, 0.0)
 
     def to_dict(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class LeftOutScores:
 
     @classmethod
     def of_domain(cls, head: Any, X: Array, classes: np.ndarray, most: int) -> LeftOutScores:
-        """Scores of at most so many rows of a domain.
+        """Scores of some rows of a domain, ``most`` at most.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class LeftOutScores:
 
     @classmethod
     def joined(cls, domains: Sequence[LeftOutScores]) -> LeftOutScores | None:
-        """The rows of all domains; None where there are none, as of numbers."""
+        """The rows of all domains; None without any, as for a regression."""
         if not domains:
             return None
         adapted = [one.adapted for one in domains if one.adapted is not None]
@@ -98,7 +98,7 @@ def _adapted_weights(head: Any, X: Array) -> tuple[np.ndarray, Any] | None:
 
 
 def rows_of_each(domains: int) -> int:
-    """How many rows each of so many domains may give."""
+    """How many rows each domain may give."""
     return max(_MOST_ROWS // domains, 1)
 
 

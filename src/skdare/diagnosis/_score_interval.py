@@ -227,7 +227,7 @@ def powered_interval(
 
 
 def _jeffreys(share: float, worth: float, coverage: float) -> ScoreRange:
-    """Jeffreys' interval for a share that is known as well as by so many labels."""
+    """Jeffreys' interval for a share that is known as well as by this number of labels."""
     # Clopper and Pearson's covers 98 in 100 times where 95 are asked for and labels are few. This
     # one covers 95 to 96 on average over shares, and at single ones 90 to 99: counts are whole.
     count = worth * share

@@ -111,7 +111,7 @@ def _plain(value: Any) -> Any:
 
 
 def _code(value: Any, number: dict[Any, int]) -> int:
-    """Number of a class, or -1 for an entry that is none."""
+    """Number of a class, or -1 for an entry without a label."""
     if is_missing(value):
         return _UNLABELLED
     if value in number:
