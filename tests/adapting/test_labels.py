@@ -77,8 +77,8 @@ def test_with_all_labels_and_no_prior_it_is_a_fit_on_the_new_domain(task):
     _, X, y = parts(task)
     start = head._starting_point()
     T = head._targets.fitted_targets(y)
-    loss = head._targets.loss
-    V, b = start.raw_weights(start.with_labels(X, T, np.ones(len(y)), loss, EXACT, 0.0))
+    labels = start.with_labels(X, T, np.ones(len(y)), head._targets, EXACT, 0.0)
+    V, b = start.raw_weights(labels)
     kind = ERMClassifier if task == "classification" else ERMRegressor
     alone = kind(l2=0.0, tol=1e-9, max_iter=2000).fit(X, y)
     coef, intercept = head._targets.coef_and_intercept(V, b)
@@ -136,6 +136,7 @@ def test_a_stream_with_labels_goes_on_from_its_file(tmp_path):
     _, X, y = parts()
     labels = partly(y, np.arange(0, 120, 4))
     head.adapter(half_life=500.0).partial_fit(X[:60], labels[:60]).save(tmp_path / "s.safetensors")
+    assert skdare.inspect_file(tmp_path / "s.safetensors")["labels"] == 15
     resumed = head.resume(tmp_path / "s.safetensors").partial_fit(X[60:], labels[60:])
     whole = head.adapter(half_life=500.0).partial_fit(X, labels)
     np.testing.assert_allclose(resumed.head_.coef_, whole.head_.coef_, rtol=1e-6)
@@ -323,3 +324,79 @@ def test_sparse_rows_are_as_dense_ones_where_a_head_standardises():
     for known in (None, labels):
         sparse_rows = head.adapt(sparse.csr_matrix(X), known)
         np.testing.assert_allclose(sparse_rows.coef_, head.adapt(X, known).coef_, rtol=1e-6)
+
+
+def digits_without(*classes):
+    """A head fitted without some digits, and the rows and classes of a new domain that has them."""
+    data = load_digit_domains()
+    new = data.domains == "bold"
+    known = ~new & ~np.isin(data.y, classes)
+    head = DAREClassifier().fit(data.X[known], data.y[known], domains=data.domains[known])
+    return head, data.X[new], data.y[new]
+
+
+@pytest.mark.parametrize("form", [lambda y: y, lambda y: y.astype(float)])
+def test_labels_teach_a_class_that_was_never_trained_on_where_that_is_asked_for(form):
+    head, X, y = digits_without(4)
+    labelled = np.arange(len(y)) % 3 == 0
+    adapted = head.adapt(X, np.where(labelled, form(y), -1), new_classes=True)
+    np.testing.assert_array_equal(adapted.classes_, np.arange(10))
+    assert adapted.classes_.dtype == head.classes_.dtype
+    old = adapted.score(X[~labelled & (y != 4)], y[~labelled & (y != 4)])
+    new = adapted.score(X[~labelled & (y == 4)], y[~labelled & (y == 4)])
+    assert min(old, new) > 0.85
+    assert 4 not in head.classes_
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_two_classes_become_three(intercept):
+    data = load_digit_domains()
+    new = data.domains == "bold"
+    names = np.array(list("abcdefghij"))[data.y]
+    train = ~new & np.isin(data.y, [1, 7])
+    head = DAREClassifier(fit_intercept=intercept)
+    head.fit(data.X[train], names[train], domains=data.domains[train])
+    some = new & np.isin(data.y, [1, 4, 7])
+    X, y = data.X[some], names[some]
+    adapted = head.adapt(X, partly(y, np.arange(0, len(y), 3)), new_classes=True)
+    assert adapted.classes_.tolist() == ["b", "e", "h"]
+    assert adapted.predict_proba(X).shape == (len(X), 3)
+    assert adapted.score(X, y) > 0.9
+
+
+def test_a_prior_that_outweighs_every_label_leaves_no_room_for_a_new_class():
+    head, X, y = digits_without(4)
+    labels = partly(y, np.arange(0, len(y), 3))
+    adapted = head.adapt(X, labels, new_classes=True, prior_labels=1e9)
+    before = head.adapt(X, np.where(y == 4, None, labels))
+    assert (adapted.predict(X) == 4).mean() < 0.02
+    assert (adapted.predict(X) == before.predict(X)).mean() > 0.9
+
+
+def test_a_head_with_a_new_class_only_predicts_also_once_it_was_saved(tmp_path):
+    head, X, y = digits_without(4)
+    adapted = head.adapt(X, partly(y, np.arange(0, len(y), 3)), new_classes=True)
+    adapted.save(tmp_path / "head.safetensors")
+    loaded = skdare.load(tmp_path / "head.safetensors")
+    np.testing.assert_array_equal(loaded.predict(X), adapted.predict(X))
+    for one in (adapted, loaded):
+        with pytest.raises(ValueError, match=r"only predicts.*use the head that it was adapted"):
+            one.adapt(X)
+
+
+def test_a_stream_keeps_the_classes_that_it_learnt(tmp_path):
+    head, X, y = digits_without(0, 4)
+    stream = head.adapter(new_classes=True)
+    half = len(y) // 2
+    stream.partial_fit(X[:half], partly(y[:half], np.arange(0, half, 3)))
+    stream.save(tmp_path / "stream")
+    resumed = head.resume(tmp_path / "stream")
+    for one in (stream, resumed):
+        one.partial_fit(X[half:], partly(y[half:], np.arange(0, len(y) - half, 3)))
+    np.testing.assert_array_equal(resumed.head_.classes_, np.arange(10))
+    np.testing.assert_allclose(resumed.head_.coef_, stream.head_.coef_, rtol=1e-9)
+
+
+def test_a_regressor_has_no_new_classes():
+    with pytest.raises(InputError, match="new_classes is set, and a DARERegressor"):
+        head_of("regression").adapter(new_classes=True)

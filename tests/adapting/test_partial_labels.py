@@ -118,3 +118,26 @@ def test_what_is_no_label_is_refused():
         PartialLabels.of(None, [1.0, "cat"], 2)
     with pytest.raises(InputError, match="NaN or infinity"):
         PartialLabels.of(None, [1.0, np.inf], 2)
+
+
+@pytest.mark.parametrize(
+    ("classes", "y", "new"),
+    [
+        (TEXT, ["fox", None, "cat", ""], "fox"),
+        (WHOLE, [7, -1, 0, -1], 7),
+        (WHOLE, np.array([7.0, np.nan, 0.0, -1.0]), 7),
+        (WHOLE.astype(float), [7.5, None, 0.0, -1], 7.5),
+    ],
+)
+def test_a_new_class_follows_the_others_where_it_is_asked_for(classes, y, new):
+    labels = PartialLabels.of(classes, y, 4, new_classes=True)
+    assert labels.new_classes == (new,)
+    assert type(labels.new_classes[0]) is type(new)
+    np.testing.assert_array_equal(labels.known, [True, False, True, False])
+    np.testing.assert_array_equal(labels.codes, [3, 0])
+
+
+@pytest.mark.parametrize(("classes", "label"), [(TEXT, 7), (WHOLE, "fox"), (WHOLE, 7.5)])
+def test_a_new_class_is_of_the_type_of_the_others(classes, label):
+    with pytest.raises(InputError, match="of another type"):
+        PartialLabels.of(classes, [label, None], 2, new_classes=True)

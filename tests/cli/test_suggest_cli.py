@@ -156,3 +156,17 @@ def test_a_table_that_a_spreadsheet_saved_is_taken(folder, parts, separator):
     taken = ("--labels", "labelled.csv", "--id", "patient", "--out", "w.safetensors")
     run_ok("adapt", "head.safetensors", "ward7.npz", *taken)
     assert load("w.safetensors").labelled_rows_ == 20
+
+
+def test_labels_of_new_classes_are_taken_where_that_is_asked_for(folder, parts):
+    labels = ["dead", *parts[4][1:40]]
+    lines = ["id,label", *(f"{i},{label}" for i, label in enumerate(labels))]
+    Path("labels.csv").write_text("\n".join(lines))
+    adapt = ("adapt", "head.safetensors", "ward7.npz", "--labels", "labels.csv")
+    refused = run(*adapt, "--out", "ward7.safetensors")
+    assert refused.exit_code == 2
+    assert "the label 'dead'" in refused.stderr
+    assert "--new-classes" in refused.stderr
+    assert not Path("ward7.safetensors").exists()
+    run_ok(*adapt, "--out", "ward7.safetensors", "--new-classes")
+    assert load("ward7.safetensors").classes_.tolist() == ["dead", "ill", "well"]

@@ -29,8 +29,9 @@ from skdare.fitting.domain_fit import Adaptation, DomainFit, domain_fit_of
 from skdare.fitting.mixture import sums_by_class
 from skdare.fitting.solver_options import SolverOptions
 from skdare.fitting.starting_point import StartingPoint
+from skdare.fitting.targets import Classes
 from skdare.objective.scores import predicted_columns
-from skdare.persist import INTEGER, NUMBER
+from skdare.persist import INTEGER, NUMBER, VALUES, HeaderArrays, ReadContext
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments, warn_of_outliers
 from skdare.whitening.prior import Trust
@@ -42,7 +43,7 @@ _ROOT = {"root_values": "d", "root_vectors": "dd"}
 _LABELS = {"labelled": "ld", "labels": "l", "label_numbers": "l"}
 _SHAPES = SHAPES | _ROOT | _LABELS | {"counts": "k", "sample": "sd"}
 _NUMBERS = NUMBERS | {
-    **dict.fromkeys(("n_seen", "n_refreshes"), INTEGER),
+    **dict.fromkeys(("n_seen", "n_refreshes", "n_labels"), INTEGER),
     **dict.fromkeys(("squares", "root_scale", "root_rho"), NUMBER),
 }
 
@@ -84,6 +85,9 @@ class Adapter:
     prior_labels : float, optional
         What the training domains count as beside labels of the new one, in labels; 0 is a fit to
         these alone. Default: by how well labels predict each other.
+    new_classes : bool, default=False
+        True: labels may name classes that the head was not fitted to, and ``head_`` then predicts
+        these, too. It only predicts: to go on, give this adapter more rows.
 
     Attributes
     ----------
@@ -119,8 +123,10 @@ class Adapter:
         staleness: float = 0.0,
         force: bool = False,
         prior_labels: float | None = None,
+        new_classes: bool = False,
     ) -> None:
         check_choice("force", force, (True, False))
+        check_choice("new_classes", new_classes, (True, False))
         check_number("prior_labels", prior_labels, also=(None,))
         check_number("prior_rows", prior_rows, also=(None,))
         check_count("min_rows", min_rows, 2)
@@ -157,8 +163,16 @@ class Adapter:
                 "adapting it again does not take; pass them too, with the rows that they are of"
             )
         self._prior_labels = prior_labels
+        self._new_classes = bool(new_classes)
+        classes = getattr(head, "classes_", None)
+        if new_classes and classes is None:
+            raise InputError(
+                f"new_classes is set, and a {type(head).__name__} predicts numbers",
+                "leave it out",
+                argument="new_classes",
+            )
         self._labels = StreamLabels(
-            head.n_features_in_, getattr(head, "classes_", None), forgetting
+            head.n_features_in_, classes, forgetting, new_classes=self._new_classes
         )
         self._root: StaleRoot | None = None
         self.n_seen_ = 0
@@ -230,7 +244,7 @@ class Adapter:
             fit = domain_fit_of(self._head)
             start = StartingPoint.adapted(fit, self._prepared, weights, adjustment, shift)
             weights = self._with_labels(start)
-            if trust.head < _ALL_BUT_ADAPTED:
+            if trust.head < _ALL_BUT_ADAPTED or self._labels.new_classes:
                 beside = self._labelled_as_it_is()
         head = self._head._adapted(adjustment, weights, moments.mean, trust, self.n_seen_, beside)
         self._note_labels(head)
@@ -292,6 +306,21 @@ class Adapter:
         taken = self._takes_labels
         head.labelled_rows_ = len(self._labels) if taken else None
         head._labelled_digests = self._labels.digests if taken else []
+        if taken and self._labels.new_classes:
+            self._name_classes(head)
+
+    def _name_classes(self, head: Any) -> None:
+        """Give a head the new classes; what it knows of its training domains lacks them."""
+        classes = self._labels.classes
+        assert classes is not None
+        order = np.argsort(classes)
+        head.classes_ = classes[order]
+        head._targets = Classes(head.classes_)
+        head.coef_ = head.coef_[order]
+        head.intercept_ = head.intercept_[order]
+        head._canonical = None
+        head._domain_fit = None
+        head.rehearsal_ = None
 
     def _weights(self, adjustment: Adjustment, moments: Moments, trust: Trust) -> CanonicalWeights:
         """Canonical weights by the rows alone; a mixture takes the classes of labelled ones."""
@@ -308,14 +337,14 @@ class Adapter:
     def _with_labels(self, start: StartingPoint) -> CanonicalWeights:
         """Canonical weights of a head after it took the labels."""
         labels = self._labels
-        targets = self._head._targets
+        targets = self._head._targets if labels.classes is None else Classes(labels.classes)
         T = targets.fitted_targets(labels.codes)
         weight = labels.weight(self.n_seen_)
-        if self._head.class_weight is not None:
-            factors = class_factors(self._head.class_weight, self._head.classes_, T, weight)[T]
+        if labels.classes is not None and self._head.class_weight is not None:
+            factors = class_factors(self._head.class_weight, labels.classes, T, weight)[T]
             weight = weight * factors * (weight.sum() / (weight @ factors))
         options = SolverOptions.of_head(self._head)
-        return start.with_labels(labels.X, T, weight, targets.loss, options, self._prior_labels)
+        return start.with_labels(labels.X, T, weight, targets, options, self._prior_labels)
 
     def _objection(
         self, adjustment: Adjustment, weights: CanonicalWeights, moments: Moments, trust: Trust
@@ -381,10 +410,19 @@ class Adapter:
             "staleness": float(self._staleness),
             "force": self._force,
             "prior_labels": self._prior_labels,
+            "new_classes": self._new_classes,
         }
         numbers["squares"] = float(self._classes.squares)
         numbers |= {"n_seen": self.n_seen_, "n_refreshes": self.n_refreshes_}
-        header = {"digest": head_digest(self._head), "options": options, "numbers": numbers}
+        numbers["n_labels"] = len(self._labels)
+        header: dict[str, Any] = {
+            "digest": head_digest(self._head),
+            "options": options,
+            "numbers": numbers,
+        }
+        if self._labels.new_classes:
+            new_classes = np.array(self._labels.new_classes)
+            header["new_classes"] = VALUES.write(new_classes, HeaderArrays(), "new_classes")
         StreamFile("adapter", header, arrays).write(path, partial(self._from_file, self._head))
 
     @classmethod
@@ -400,6 +438,9 @@ class Adapter:
         adapter._classes.restore(arrays["counts"], numbers["squares"], numbers["n_rows"])
         if adapter._sample is not None:
             adapter._sample.restore(arrays["sample"], numbers["n_rows"])
+        if "new_classes" in file.header:
+            new_classes = VALUES.read(file.header["new_classes"], ReadContext({}, {}))
+            adapter._labels.add_classes(new_classes.tolist())
         if "labelled" in arrays:
             adapter._labels.restore(arrays["labelled"], arrays["labels"], arrays["label_numbers"])
         if "root_values" in arrays:

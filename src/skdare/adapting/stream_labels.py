@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,21 @@ class StreamLabels:
     classes : array of shape (k,), or None
         Of a regressor None.
     forgetting : Forgetting
+    new_classes : bool
+        Whether labels may name other classes, whose numbers then follow.
+
+    Attributes
+    ----------
+    classes : array, or None
+        Those of the head, and the new ones behind them.
     """
 
-    def __init__(self, d: int, classes: np.ndarray | None, forgetting: Forgetting) -> None:
-        self._classes = classes
+    def __init__(
+        self, d: int, classes: np.ndarray | None, forgetting: Forgetting, *, new_classes: bool
+    ) -> None:
+        self.classes = classes
+        self._known_classes = 0 if classes is None else len(classes)
+        self._takes_new_classes = new_classes
         self._forgetting = forgetting
         self.X = np.empty((0, d))
         # Class numbers, or targets as they were given.
@@ -44,7 +56,7 @@ class StreamLabels:
 
     def read(self, y: Any, n: int) -> PartialLabels:
         """Labels as a caller passes them, one entry for each of n rows."""
-        return PartialLabels.of(self._classes, y, n)
+        return PartialLabels.of(self.classes, y, n, new_classes=self._takes_new_classes)
 
     def add(self, X: Array, labels: PartialLabels, first: int) -> None:
         """Take the labelled ones of some rows, of which the first has this number."""
@@ -52,9 +64,22 @@ class StreamLabels:
         if not len(places):
             return
         rows = dense_rows(X, compact(places))
+        if labels.new_classes:
+            self.add_classes(labels.new_classes)
         self.X = np.concatenate([self.X, rows.astype(np.float64)])
         self.codes = np.concatenate([self.codes, labels.codes])
         self.numbers = np.concatenate([self.numbers, first + places])
+
+    def add_classes(self, labels: Sequence[Any]) -> None:
+        """Take classes that the head was not fitted to."""
+        assert self.classes is not None
+        kind = object if self.classes.dtype == object else None
+        self.classes = np.array([*self.classes.tolist(), *labels], dtype=kind)
+
+    @property
+    def new_classes(self) -> list[Any]:
+        """Classes that the head was not fitted to, in the order of their numbers."""
+        return [] if self.classes is None else self.classes[self._known_classes :].tolist()
 
     def forget(self, n_seen: int) -> None:
         """Drop the rows that all but count for nothing once n rows were seen."""
@@ -69,7 +94,7 @@ class StreamLabels:
     @property
     def are_of_one_class(self) -> bool:
         """Whether labels name a single class, from which little can be learnt."""
-        return self._classes is not None and len(np.unique(self.codes)) == 1
+        return self.classes is not None and len(np.unique(self.codes)) == 1
 
     def weight(self, n_seen: int) -> np.ndarray:
         """What each labelled row counts once n rows were seen."""
@@ -84,31 +109,31 @@ class StreamLabels:
         return [row_digest(row) for row in self.X]
 
     def codes_of(self, numbers: np.ndarray) -> np.ndarray:
-        """Class numbers of the rows with these numbers; -1 where a row is not labelled."""
+        """Class numbers of the rows with these numbers; -1 for a new class, or without a label."""
         codes = np.full(len(numbers), -1, dtype=np.intp)
         places = np.searchsorted(self.numbers, numbers)
         known = places < len(self)
         known[known] = self.numbers[places[known]] == numbers[known]
         codes[known] = self.codes[places[known]]
-        return codes
+        return np.where(codes < self._known_classes, codes, -1)
 
     def check(self) -> None:
         """Refuse labels that contradict each other or are of one class; name missing classes."""
-        if self._classes is None or not len(self):
+        if self.classes is None or not len(self):
             return
-        self._refuse_contradictions(self._classes.tolist())
+        self._refuse_contradictions(self.classes.tolist())
         present = np.unique(self.codes)
         if self.are_of_one_class:
             labels = counted(len(self), "label")
             raise InputError(
                 f"there {'is' if len(self) == 1 else 'are'} {labels}, all of class "
-                f"{self._classes.tolist()[present[0]]!r}",
+                f"{self.classes.tolist()[present[0]]!r}",
                 "label rows of another class too, or set force=True",
                 argument="y",
             )
-        absent = np.setdiff1d(np.arange(len(self._classes)), present)
+        absent = np.setdiff1d(np.arange(len(self.classes)), present)
         if len(absent):
-            named = ", ".join(repr(label) for label in self._classes[absent[:5]].tolist())
+            named = ", ".join(repr(label) for label in self.classes[absent[:5]].tolist())
             more = f" and {len(absent) - 5} more" if len(absent) > 5 else ""
             warn(
                 f"no labelled row is of class {named}{more}; labels of the other classes say "
@@ -134,8 +159,8 @@ class StreamLabels:
         self.X = X.astype(np.float64)
         self.codes = codes.astype(self.codes.dtype)
         self.numbers = numbers.astype(np.intp)
-        known = self._classes is None or bool(
-            ((self.codes >= 0) & (self.codes < len(self._classes))).all()
+        known = self.classes is None or bool(
+            ((self.codes >= 0) & (self.codes < len(self.classes))).all()
         )
         if not (known and bool((np.diff(self.numbers) > 0).all())):
             raise ValueError("the labels are not those of such a stream")

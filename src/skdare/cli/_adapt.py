@@ -26,7 +26,10 @@ from skdare.cli._saved_model import (
 )
 from skdare.cli._tables import FEATURE_KEY
 
-_STREAM = ("prior_rows", "half_life", "staleness", "min_rows", "force", "prior_labels")
+_STREAM = (
+    *("prior_rows", "half_life", "staleness", "min_rows", "force", "prior_labels"),
+    "new_classes",
+)
 
 
 @click.command()
@@ -73,6 +76,9 @@ _STREAM = ("prior_rows", "half_life", "staleness", "min_rows", "force", "prior_l
     type=click.FloatRange(0),
     help="Labels that the training domains count as  [default: by how labels predict each other]",
 )
+@click.option(
+    "--new-classes", is_flag=True, help="Take labels of classes that the head was not fitted to."
+)
 @JSON
 @QUIET
 def adapt(
@@ -113,6 +119,8 @@ def adapt(
             raise InputError("--id is for --labels", "give it, or leave --id out")
         if labels is None and state is None and options["prior_labels"] is not None:
             raise InputError("--prior-labels is for --labels", "give it, or leave this out")
+        if labels is None and state is None and options["new_classes"]:
+            raise InputError("--new-classes is for --labels", "give it, or leave this out")
         import skdare
 
         with notes(), _turn(state, quiet):
@@ -124,7 +132,7 @@ def adapt(
             stream = {name: options[name] for name in _STREAM}
             adapter = saved.head.resume(state) if resumed else saved.head.adapter(**stream)
             before = adapter.n_seen_
-            label_file = _label_file(saved, labels)
+            label_file = _label_file(saved, labels, new_classes=adapter._new_classes)
             if label_file is None:
                 adapter._check_can_be_forced()
             beside = {"id": options["id_key"]} if options["id_key"] else {}
@@ -158,12 +166,12 @@ def _is_adapted(head: Any) -> bool:
     return head.adapted_rows_ is not None or head.labelled_rows_ is not None
 
 
-def _label_file(saved: SavedModel, path: str | None) -> LabelFile | None:
+def _label_file(saved: SavedModel, path: str | None, *, new_classes: bool) -> LabelFile | None:
     """The labels in a file, read and checked before any row is."""
     if path is None:
         return None
     classes = getattr(saved.head, "classes_", None)
-    return LabelFile(path, None if classes is None else classes.tolist())
+    return LabelFile(path, None if classes is None else classes.tolist(), new_classes=new_classes)
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def _fields(path: str) -> dict[str, Any]:
     if header["kind"] == "fleet":
         return about | {"options": header["options"], "devices": len(header["devices"])}
     if header["kind"] != "head":
-        return about | {"options": header["options"], "rows": header["rows"]}
+        return about | {name: header[name] for name in ("options", "rows", "labels")}
     pairs = zip(header["domains"], header["rows"], strict=True)
     names = (
         *("features", "feature_names", "target_name", "domain_name"),
@@ -84,6 +84,8 @@ def _text(fields: dict[str, Any]) -> list[str]:
         for name in ("rows", "devices"):
             if name in fields:
                 facts[name] = f"{number(fields[name])} seen"
+        if fields.get("labels"):
+            facts["labels"] = f"{number(fields['labels'])} taken"
         return _lines(facts)
     options = ", ".join(f"{name}={value!r}" for name, value in fields["options"].items())
     names = f": {listed(fields['feature_names'])}" if fields["feature_names"] else ""

@@ -22,10 +22,13 @@ class LabelFile:
         CSV with the columns id and label; others are ignored, and so are rows without a label.
     classes : list, or None
         Classes of the head; None where it predicts numbers.
+    new_classes : bool, default=False
+        Whether to take classes that the head was not fitted to.
     """
 
-    def __init__(self, path: str, classes: list[Any] | None) -> None:
+    def __init__(self, path: str, classes: list[Any] | None, *, new_classes: bool = False) -> None:
         self.path = path
+        self._takes_new_classes = new_classes
         self._classes = None
         if classes is not None:
             # A spreadsheet may write the whole number 5 as 5.0.
@@ -73,13 +76,16 @@ class LabelFile:
                     "write a number, or leave the label empty",
                 )
             return float(text)
-        if text not in self._classes:
+        if text in self._classes:
+            return self._classes[text]
+        known = list(dict.fromkeys(self._classes.values()))
+        if not self._takes_new_classes:
             raise InputError(
                 f"line {line} of {self.path} has the label {text!r}, a class that the head was "
                 "not fitted to",
-                f"its classes are {', '.join(map(str, dict.fromkeys(self._classes.values())))}",
+                f"its classes are {', '.join(map(str, known))}; --new-classes takes new ones",
             )
-        return self._classes[text]
+        return _like(text, known)
 
     def of(self, ids: Any) -> list[Any]:
         """The labels of the rows with these ids; None where a row has none."""
@@ -96,6 +102,13 @@ class LabelFile:
                 f"({counted(len(lost), 'such label')})",
                 "name the column of ids with --id, or give the rows that were labelled",
             )
+
+
+def _like(text: str, classes: list[Any]) -> Any:
+    """A new class, as a number where the others are numbers."""
+    if all(type(label) in (int, float) for label in classes) and _is_number(text):
+        return float(text)  # whole numbers are made so again where classes are
+    return text
 
 
 def _plain(text: str) -> str:

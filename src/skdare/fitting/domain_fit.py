@@ -244,6 +244,11 @@ def domain_fit_of(head: Any) -> DomainFit:
     """What a fitted head learnt of its training domains; refused where a file was without it."""
     check_is_fitted(head)
     fit: DomainFit | None = head._domain_fit
+    if fit is None and head.labelled_rows_ is not None:
+        raise NotFittedError(
+            f"this {type(head).__name__} took labels and only predicts, as it has new classes or "
+            "was saved with adaptable=False; use the head that it was adapted from"
+        )
     if fit is None:
         raise NotFittedError(
             f"this {type(head).__name__} was saved with adaptable=False, and only predicts; save "

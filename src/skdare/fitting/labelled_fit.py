@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
+from scipy.special import logsumexp
 
 from skdare.fitting.canonical_fit import CanonicalWeights
 from skdare.fitting.solver_options import SolverOptions
@@ -41,6 +42,8 @@ _LOG_BELIEF = -0.5 * (np.log10(np.array(PRIOR_LABELS) / 30.0) / 0.5) ** 2
 # By what scores may be scaled; before any label is looked at, normal in log about one.
 _SCALES = np.exp(np.linspace(-3.0, 3.0, 61))
 _FOLDS = 4
+# Rows in training are not of a class that nobody had seen; this likely to be, at most.
+_UNHEARD_OF = 1e-3
 # More labels than this are left out in two halves: they tell enough, and each fit takes longer.
 _MANY = 500
 # Fits that are only compared, or averaged with others, need not be solved to the last digit.
@@ -117,14 +120,23 @@ class Anchor:
         labelled: Labelled,
         loss: Loss,
         options: SolverOptions,
+        columns: int,
         prior_labels: float | None = None,
     ) -> CanonicalWeights:
-        """Weights for the new domain.
+        """Weights for the new domain, of so many columns: more than before with new classes.
 
         Without ``prior_labels``, what the training domains count as, they are the average over what
         that may be, by the labels' own evidence.
         """
-        scaled = self if loss.constant_curvature else self._scaled(labelled, loss)
+        if loss.constant_curvature:
+            scaled = self
+        elif columns == self.B.shape[1]:
+            scaled = self._scaled(labelled, loss)
+        else:
+            by_class = self._by_class()
+            classes = by_class.B.shape[1]
+            of_known_classes = labelled[classes > labelled.T]
+            scaled = by_class._scaled(of_known_classes, loss)._with_columns(columns)
         if prior_labels is not None:
             return next(scaled.fits(labelled, loss, options, [prior_labels]))
         options = replace(
@@ -166,6 +178,23 @@ class Anchor:
         ]
         scale = _SCALES[int(np.argmin(losses))]
         return replace(self, B=scale * self.B, b=scale * self.b)
+
+    def _by_class(self) -> Anchor:
+        """The same weights with a column for each class, where two share one."""
+        if self.B.shape[1] > 1:
+            return self
+        halves = np.array([-0.5, 0.5])
+        return replace(self, B=self.B * halves, b=self.b * halves)
+
+    def _with_columns(self, columns: int) -> Anchor:
+        """The same weights, and new columns for classes that no row in training is of."""
+        new = columns - self.B.shape[1]
+        lowest = float(logsumexp(self.rows @ self.B + self.b, axis=1).min())
+        return replace(
+            self,
+            B=np.pad(self.B, ((0, 0), (0, new))),
+            b=np.append(self.b, np.full(new, lowest + np.log(_UNHEARD_OF))),
+        )
 
     def _basis(self, Z: np.ndarray) -> np.ndarray:
         """Directions in which labels of these rows move the weights.

@@ -26,13 +26,16 @@ class PartialLabels:
     codes : array of shape (m,)
         Of the labelled rows, in their order: the number of the class, or the target of a
         regression in float64.
+    new_classes : tuple
+        Classes that the head was not fitted to; their numbers follow those of the others.
     """
 
     known: np.ndarray
     codes: np.ndarray
+    new_classes: tuple[Any, ...] = ()
 
     @classmethod
-    def of(cls, classes: np.ndarray | None, y: Any, n: int) -> Self:
+    def of(cls, classes: np.ndarray | None, y: Any, n: int, *, new_classes: bool = False) -> Self:
         """Labels as a caller passes them, one entry a row.
 
         A row is not labelled where its entry is None, NaN, NaT or pandas' NA. Where there are
@@ -46,6 +49,8 @@ class PartialLabels:
         y : sequence of n entries
         n : int
             How many rows there are.
+        new_classes : bool, default=False
+            Whether to take classes that the head was not fitted to.
 
         Returns
         -------
@@ -54,15 +59,18 @@ class PartialLabels:
         values = _as_array(y, n)
         if classes is None:
             return cls(*_numbers(values))
-        labels = classes.tolist()
-        number = {label: code for code, label in enumerate(labels)}
+        number = {label: code for code, label in enumerate(classes.tolist())}
         if values.dtype.kind == "M" == classes.dtype.kind:
             values = values.astype(classes.dtype)  # dates of another unit are the same dates
         # Few values differ, and Python looks at those alone.
         distinct, places = _distinct(values)
+        if new_classes:
+            for label in distinct:
+                if label not in number and not _stands_for_none(label):
+                    number[_like(label, list(number))] = len(number)
         codes = np.array([_code(value, number) for value in distinct], dtype=np.intp)[places]
         known = codes != _UNLABELLED
-        return cls(known, codes[known])
+        return cls(known, codes[known], tuple(number)[len(classes) :])
 
 
 def _as_array(y: Any, n: int) -> np.ndarray:
@@ -110,17 +118,36 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _stands_for_none(value: Any) -> bool:
+    """Whether an entry that is no class says that a row is not labelled."""
+    if is_missing(value):
+        return True
+    return bool(value == "" if isinstance(value, str) else value == _UNLABELLED)
+
+
+def _like(label: Any, classes: list[Any]) -> Any:
+    """A new class as the others are: of the same type, so that all of them have an order."""
+    kinds = {type(one) for one in classes}
+    if int in kinds and isinstance(label, float) and label.is_integer():
+        return int(label)  # an array with NaN has no integers
+    if type(label) not in kinds:
+        raise InputError(
+            f"y has the new class {label!r}, which is of another type than {classes[0]!r}",
+            "name all classes by text, or all by numbers",
+            argument="y",
+        )
+    return label
+
+
 def _code(value: Any, number: dict[Any, int]) -> int:
     """Number of a class, or -1 for an entry without a label."""
-    if is_missing(value):
-        return _UNLABELLED
-    if value in number:
+    if not is_missing(value) and value in number:
         return number[value]
-    stands_for_none = value == "" if isinstance(value, str) else value == _UNLABELLED
-    if not stands_for_none:
+    if not _stands_for_none(value):
         raise InputError(
             f"y has the class {value!r}, which the head was not fitted to",
-            f"its classes are {_listed(list(number))}; None stands for a row without label",
+            f"its classes are {_listed(list(number))}; None stands for a row without label, and "
+            "new_classes=True takes new ones",
             argument="y",
         )
     return _UNLABELLED

@@ -17,7 +17,7 @@ from skdare.fitting.formulation import FROM_MEAN, RAW, Formulation
 from skdare.fitting.labelled_fit import Anchor, Labelled
 from skdare.fitting.replay import replayed_rows
 from skdare.fitting.solver_options import SolverOptions
-from skdare.objective.losses import Loss
+from skdare.fitting.targets import Targets
 from skdare.whitening.adjustment import Adjustment, back
 from skdare.whitening.moments import Moments
 
@@ -79,14 +79,14 @@ class StartingPoint:
         X: np.ndarray,
         T: np.ndarray,
         weight: np.ndarray,
-        loss: Loss,
+        targets: Targets,
         options: SolverOptions,
         prior_labels: float | None,
     ) -> CanonicalWeights:
         """Canonical weights after some labelled rows; see `Anchor.weights`."""
         rows = X if self.shift is None else X - self.shift
         labelled = Labelled(back(self.adjustment, rows.T).T, T, weight)
-        return self.anchor.weights(labelled, loss, options, prior_labels)
+        return self.anchor.weights(labelled, targets.loss, options, targets.columns, prior_labels)
 
     def raw_weights(self, weights: CanonicalWeights) -> tuple[np.ndarray, np.ndarray]:
         """V and b of canonical weights here."""

@@ -290,6 +290,7 @@ class AdjustedHead(Head):
         min_rows: int = 2,
         force: bool = False,
         prior_labels: float | None = None,
+        new_classes: bool = False,
     ) -> Self:
         """A new head for the domain these rows come from; this one is untouched.
 
@@ -299,7 +300,7 @@ class AdjustedHead(Head):
         y : sequence of m labels, optional
             The labels of some rows, and for the others None, NaN or, where there are classes, -1.
             Without labels, a head adapts by the rows alone.
-        prior_rows, min_rows, force, prior_labels
+        prior_rows, min_rows, force, prior_labels, new_classes
             See `adapter`.
 
         Returns
@@ -322,7 +323,11 @@ class AdjustedHead(Head):
         20
         """
         adapter = self.adapter(
-            prior_rows=prior_rows, min_rows=min_rows, force=force, prior_labels=prior_labels
+            prior_rows=prior_rows,
+            min_rows=min_rows,
+            force=force,
+            prior_labels=prior_labels,
+            new_classes=new_classes,
         )
         if force and y is None:
             adapter._check_can_be_forced()
@@ -340,6 +345,7 @@ class AdjustedHead(Head):
         staleness: float = 0.0,
         force: bool = False,
         prior_labels: float | None = None,
+        new_classes: bool = False,
     ) -> Adapter:
         """An object that takes the rows of a new domain in chunks, with labels or without.
 
@@ -364,6 +370,9 @@ class AdjustedHead(Head):
         prior_labels : float, optional
             What the training domains count as beside labels of the new one, in labels; 0 is a fit
             to these alone. Default: by how well labels predict each other.
+        new_classes : bool, default=False
+            True: labels may name classes that this head was not fitted to. The head they make
+            predicts these, too, and only predicts: adapt the one that it came from again.
 
         Returns
         -------
@@ -377,6 +386,7 @@ class AdjustedHead(Head):
             staleness=staleness,
             force=force,
             prior_labels=prior_labels,
+            new_classes=new_classes,
         )
 
     def fleet(

@@ -44,7 +44,7 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
         ``steps`` before it, ``adaptable`` (whether it keeps what `adapt` and `diagnose` need),
         ``adapts`` (whether `adapt` changes anything), ``rehearsed``, ``adapted_rows``, ``declined``
         (why adapting was), ``choice`` and ``versions``. Of a stream: ``options``, and ``rows`` seen
-        or ``devices``.
+        and ``labels``, or ``devices``.
 
     Examples
     --------
@@ -111,11 +111,15 @@ def _of_stream(file: TensorFile) -> dict[str, Any]:
         }
     if type(numbers) is not dict:
         raise FieldError("its numbers are not valid")
-    return {**about, "rows": INTEGER.read(numbers.get("n_seen"), _NO_ARRAYS.inside("n_seen"))}
+    return {
+        **about,
+        "rows": INTEGER.read(numbers.get("n_seen"), _NO_ARRAYS.inside("n_seen")),
+        "labels": INTEGER.read(numbers.get("n_labels", 0), _NO_ARRAYS.inside("n_labels")),
+    }
 
 
 def _option(name: str) -> Field:
-    return FLAG if name == "force" else Nullable(NUMBER)
+    return FLAG if name in ("force", "new_classes") else Nullable(NUMBER)
 
 
 def _maybe(field: Field, state: Mapping[str, Any], name: str) -> Any:
