@@ -36,7 +36,8 @@ ELSEWHERE = {
 # Of the pages, those that are over in a moment: what they name must have been made.
 WRITTEN = ("out", "state", "page")
 QUICK = (
-    *("fit", "predict", "adapt", "suggest", "diagnose", "export", "inspect"),
+    *("fit", "predict", "adapt", "suggest", "measure", "calibrate", "diagnose", "export"),
+    "inspect",
     *("completion", "features"),
 )
 

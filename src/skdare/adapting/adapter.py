@@ -133,6 +133,7 @@ class Adapter:
         forgetting = Forgetting(half_life)
         check_number("staleness", staleness, 0.0, MAX_STALENESS)
         check_adaptable(head)
+        head = head._uncalibrated()
         self._head = head
         fit = domain_fit_of(head)
         self._declined = fit.declined

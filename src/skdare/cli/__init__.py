@@ -14,6 +14,8 @@ GROUPS = {
         "predict": "Predict the rows of a file of any size.",
         "adapt": "Adapt a saved head to rows of a new domain, with or without labels.",
         "suggest": "Say which rows of a new domain to label.",
+        "measure": "Say how accurate a classifier is in a new domain.",
+        "calibrate": "Make probabilities as sure as they are right.",
         "diagnose": "Say whether to trust a head on a new domain.",
         "export": "Write a saved head as ONNX, for torch, or as a table.",
         "inspect": "Say what a saved head or stream is.",

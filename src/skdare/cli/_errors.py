@@ -41,6 +41,12 @@ _IN_PYTHON = {
     "with preparation=SimpleImputer()": ("impute", "with --impute median", "before"),
     "with SimpleImputer() in a Pipeline": ("impute", "with --impute median", "before"),
     "with skdare.compare": (None, "with `skdare bench`", ""),
+    "call rehearse on it": (None, "fit it with `skdare fit --rehearse`", ""),
+    "call rehearse with the training rows again": (None, "fit it with `skdare fit --rehearse`", ""),
+    "call rehearse with the training rows, and adapt after that": (
+        *(None, "fit it with `skdare fit --rehearse`, and adapt after that", ""),
+    ),
+    "pass rows and labels": (None, "give ROWS and --labels", ""),
 }
 _QUOTE = "'"
 # What Python writes around and between texts, and the command line does not.

@@ -10,6 +10,7 @@ import click
 from skdare._input_error import InputError
 from skdare._safe_text import counted
 from skdare.cli._errors import mistakes, notes
+from skdare.cli._labelled_rows import check_adjusted_classifier
 from skdare.cli._output import QUIET, output, say
 from skdare.cli._saved_model import SavedModel, check_table
 from skdare.cli._tables import FEATURE_KEY, SPREADSHEET_SAFE
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
     help="File to write, .csv, .csv.gz, .jsonl or .parquet  [default: CSV on stdout]",
 )
 @click.option("--proba", is_flag=True, help="Also a column of probabilities for each class.")
+@click.option(
+    "--sets",
+    "coverage",
+    type=click.FloatRange(0.5, 0.99),
+    help="Also a set of classes that holds the true one this often, such as 0.9.",
+)
 @click.option("--scores", is_flag=True, help="Also the scores before they become probabilities.")
 @click.option("--id", "id_key", help="Key or column that names rows  [default: their numbers]")
 @FEATURE_KEY
@@ -49,9 +56,12 @@ def predict(head: str, rows: tuple[str, ...], out: str | None, quiet: bool, **op
     HEAD is a file that `skdare fit` or head.save wrote. ROWS are npz, npy, Parquet, CSV or
     safetensors files or feature stores, read some rows at a time (a .pt file is loaded); - is CSV
     on stdin. Columns of a table are found by the names that the head was fitted with. The columns
-    written are id, prediction, with --proba proba_CLASS, and with --scores score_CLASS. An existing
-    file is replaced once the new one is complete. On a terminal, control characters in names are
-    written out.
+    written are id, prediction, with --sets set (classes with | between them), with --proba
+    proba_CLASS, and with --scores score_CLASS. An existing file is replaced once the new one is
+    complete. On a terminal, control characters in names are written out.
+
+    Sets hold the true class as often as asked on average over new domains like those in training,
+    and go by a rehearsal (`skdare fit --rehearse`); in a single domain they may hold it less often.
 
     With --score, accuracy or R² by domain goes to stderr; with --json it is one JSON object there.
     Labels and domains are looked for under the names they had in the fit. Without domains, all rows
@@ -100,11 +110,14 @@ class _Columns:
         self.head = saved.head
         self.rows = 0
         classes = self.head.classes_ if is_classifier(self.head) else None
-        for option in ("proba", "scores"):
+        for option, name in (("proba", "proba"), ("scores", "scores"), ("coverage", "sets")):
             if options[option] and classes is None:
                 raise InputError(
-                    f"--{option} is for classes, and {saved.path} predicts numbers", "leave it out"
+                    f"--{name} is for classes, and {saved.path} predicts numbers", "leave it out"
                 )
+        self.coverage = options["coverage"]
+        if self.coverage is not None:
+            check_adjusted_classifier(saved, "asked for sets")
         self.classes = [] if classes is None else classes.tolist()
         self.proba = options["proba"]
         self.scores = options["scores"]
@@ -125,6 +138,9 @@ class _Columns:
         predicted = np.asarray(self.head.predict(X))
         ids = np.arange(self.rows, self.rows + len(X))
         columns = {"id": chunk.beside.get("id", ids), "prediction": predicted}
+        if self.coverage is not None:
+            included = self.head.predict_set(X, coverage=self.coverage)
+            columns["set"] = np.array([self._set(row) for row in included], dtype=object)
         if self.proba:
             P = np.asarray(self.head.predict_proba(X))
             columns |= {f"proba_{c}": P[:, j] for j, c in enumerate(self.classes)}
@@ -137,6 +153,11 @@ class _Columns:
             self.agreement.add(predicted, chunk.beside["target"], chunk.beside.get("domains"))
         self.rows += len(X)
         return columns
+
+    def _set(self, included: np.ndarray) -> str:
+        """The classes of a set in one text."""
+        pairs = zip(self.classes, included, strict=True)
+        return "|".join(str(label) for label, within in pairs if within)
 
     def check(self) -> None:
         """Refuse labels if the head knows none of them, once all rows are read."""

@@ -1,6 +1,7 @@
 """Before a head is trusted on a new domain: what its unlabelled rows say, and a recommendation."""
 
 from skdare.diagnosis._bound import Bound, bound
+from skdare.diagnosis._calibration import calibrate
 from skdare.diagnosis._diagnose import diagnose
 from skdare.diagnosis._diagnosis import Diagnosis
 from skdare.diagnosis._finding import MIN_ROWS as MIN_ROWS
@@ -23,6 +24,7 @@ __all__ = [
     "ScoreInterval",
     "ScoreRange",
     "bound",
+    "calibrate",
     "diagnose",
     "effective_rank",
     "eigengap",

@@ -142,6 +142,7 @@ def bound(model: Any, X: Array, *, confidence: float = 0.95) -> Bound:
     check_number("confidence", confidence, 0.5, 0.999)
     steps, head = steps_and_head(model)
     _check_classifier(head)
+    head = head._uncalibrated()
     if head.labelled_rows_ is not None:
         raise InputError(
             f"this head was adapted with {counted(head.labelled_rows_, 'label')}, and a bound is "

@@ -59,6 +59,7 @@ def diagnose(
     """
     steps, head = steps_and_head(model)
     check_diagnosable(head)
+    head = head._uncalibrated()
     X = head._inner_rows(X if steps is None else steps.transform(X))
     training = TrainingDomains.of(head)
     return Diagnosing(head._inner(), X, training, head.rehearsal_)(label_cost, acceptable)

@@ -47,7 +47,10 @@ def predict_set(model: Any, X: Array, y: Any = None, *, coverage: float = 0.9) -
         )
     check_is_fitted(head)
     labels = None if y is None else _enough_labels(head, X, y, coverage)
-    domains = _rehearsed_nonconformity(head) if labels is None else []
+    domains = []
+    if labels is None:
+        domains = _rehearsed_nonconformity(head)
+        head = head._uncalibrated()
     X = X if steps is None else steps.transform(X)
     P = to_numpy(head.predict_proba(X))
     if labels is None:

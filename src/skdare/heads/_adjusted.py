@@ -160,11 +160,22 @@ class AdjustedHead(Head):
         self.declined_: str | None = None
         self.labelled_rows_: int | None = None
         self._labelled_digests: list[str] = []
+        self.temperature_ = 1.0
         self.rehearsal_: Rehearsal | None = None
         self._fitted_params = self.get_params()
         warn_of_outliers(self._domain_fit.moments)
         _warn_of_offset(host_moments, formulation, adapting)
         self._set_weights(V, b, fit.solution, fit.weights)
+
+    def _uncalibrated(self) -> Self:
+        """The same head with its scores as they were fitted, which all else goes by."""
+        if self.temperature_ == 1.0:
+            return self
+        head = copy.copy(self)
+        head.coef_ = self.coef_ * self.temperature_
+        head.intercept_ = self.intercept_ * self.temperature_
+        head.temperature_ = 1.0
+        return head
 
     def _inner(self) -> Self:
         """The same head on rows as it was fitted to them: prepared and standardised."""
@@ -668,6 +679,47 @@ class AdjustedHead(Head):
         from skdare.diagnosis import bound
 
         return bound(self, X, confidence=confidence)
+
+    def calibrate(self, X: Array | None = None, y: Any = None) -> Self:
+        """A copy whose probabilities are as sure as they are right; predictions do not change.
+
+        A head is often surer in a new domain than it should be, or less sure. Its scores are
+        divided by one number, ``temperature_`` of the copy. Without labels that is the number
+        which suited the domains that `rehearse` left out, for heads as they are or adapted, as
+        this one. With some labels it is the one that suits the new domain, as far as they tell.
+
+        Adapt first, and calibrate last: a head that is adapted again has its scores as fitted.
+        Class shares that differ from those in training are not corrected for.
+
+        Parameters
+        ----------
+        X : array of shape (m, d), optional
+            Rows of the new domain, if some are labelled.
+        y : sequence of m labels, optional
+            None, NaN or -1 where a row has none. The labelled rows must be drawn at random, and
+            the head may not have been fitted or adapted with them.
+
+        Returns
+        -------
+        head of the same class
+
+        Examples
+        --------
+        >>> from skdare import DAREClassifier
+        >>> from skdare.datasets import make_latent_domains
+        >>> data = make_latent_domains(random_state=0)
+        >>> train = data.domains != 3
+        >>> head = DAREClassifier().fit(data.X[train], data.y[train], domains=data.domains[train])
+        >>> X, y = data.X[~train], data.y[~train].astype(object)
+        >>> y[30:] = None
+        >>> calibrated = head.calibrate(X, y)
+        >>> bool((calibrated.predict(X) == head.predict(X)).all())
+        True
+        """
+        from skdare.diagnosis import calibrate
+
+        calibrated: Self = calibrate(self, X, y)
+        return calibrated
 
     def _repr_html_inner(self) -> str:
         """scikit-learn's diagram, and below it what there is to say of a fitted head."""

@@ -315,6 +315,8 @@ class DAREClassifier(ClassifierHead, _DARE):
         The guess for an unseen domain.
     adapted_rows_, labelled_rows_ : int or None
         How many rows of a new domain `adapt` was given, and how many of them had a label.
+    temperature_ : float
+        What `calibrate` divided the scores by; 1 without.
     rehearsal_ : Rehearsal or None
         What `rehearse` learnt.
     solution_ : Solution

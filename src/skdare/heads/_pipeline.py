@@ -300,6 +300,26 @@ class DomainAdjusted(Pipeline):
 
         return bound(self, X, **options)
 
+    @_of_adjusted_heads
+    def calibrate(self, X: Any = None, y: Any = None) -> Self:
+        """A copy whose probabilities are as sure as they are right; predictions do not change.
+
+        Parameters
+        ----------
+        X : rows that the first step takes, optional
+        y
+            As of `DAREClassifier.calibrate`.
+
+        Returns
+        -------
+        DomainAdjusted
+            Its last step is the calibrated head.
+        """
+        from skdare.diagnosis import calibrate
+
+        calibrated: Self = calibrate(self, X, y)
+        return calibrated
+
     def save(self, path: str | PathLike[str], *, adaptable: bool = True) -> None:
         """Write the pipeline to a safetensors file, which `skdare.load` reads; see `skdare.save`.
 

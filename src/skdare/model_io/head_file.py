@@ -36,7 +36,7 @@ _OTHERS = {
     *("classes_", "domains_", "n_features_in_", "feature_names_in_", "adapted_rows_"),
     *LABEL_NAMES,
     *("preparation_", "_standardization", "_had_groups", "declined_", "labelled_rows_"),
-    "_labelled_digests",
+    *("_labelled_digests", "temperature_"),
     *("rehearsal_", "_canonical", "_targets", "_domain_fit", "_fitted_params", "_metadata_request"),
 }
 
@@ -113,6 +113,8 @@ def _composed_state(head: Head, adaptable: bool) -> dict[str, Any]:
         state["declined_"] = head.declined_
     if isinstance(head, AdjustedHead) and head.labelled_rows_ is not None:
         state["labelled_rows_"] = head.labelled_rows_
+    if isinstance(head, AdjustedHead) and head.temperature_ != 1.0:
+        state["temperature_"] = head.temperature_
     if head._had_groups:
         state["_had_groups"] = True
     if not adaptable:
@@ -295,6 +297,7 @@ def _set_state(head: Head, values: Mapping[str, Any]) -> None:
         head.declined_ = values.get("declined_")
         head.labelled_rows_ = values.get("labelled_rows_")
         head._labelled_digests = []
+        head.temperature_ = values.get("temperature_", 1.0)
         head.rehearsal_ = values.get("rehearsed_")
         head._domain_fit = _domain_fit(head, values) if "moments_" in values else None
 

@@ -315,6 +315,7 @@ SMALL: dict[str, Field] = {
     "adapted_rows_": INTEGER,
     "declined_": TEXT,
     "labelled_rows_": INTEGER,
+    "temperature_": NUMBER,
     "_had_groups": FLAG,
     "adapted_mean_": ArrayOf("d"),
     "guard_": _GUARD,
