@@ -597,6 +597,7 @@ def test_features_in_other_units_are_not_used_whatever_the_confidence(rehearsed)
     found = head.diagnose(1e6 * new)
     assert found["adjustment"].level == "alarm"
     assert found.recommendation.action == "do not use"
+    assert not found.bounds
     assert "units or preparation" in found.recommendation.reason
 
 

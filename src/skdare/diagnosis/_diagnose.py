@@ -109,12 +109,14 @@ class Diagnosing:
             values = predictions.adapted.values
         findings = [*self._distances(), *self._labels(values)]
         chosen = recommend(self.rehearsal, outlook, label_cost, acceptable)
-        if findings[0].numbers.get("absurd") or self._has_other_units():
+        is_foreign = bool(findings[0].numbers.get("absurd")) or self._has_other_units()
+        if is_foreign:
             chosen = beyond_use(chosen, by_outliers=self._moments.dominated)
         shares = next((one for one in findings if one.name == LABELS), None)
         fit = domain_fit_of(self.head)
         tried = fit.adaptation is not None or fit.declined is not None
-        bounds = self._bounds(predictions)
+        # Of features that are not those it was fitted to, a head can count on nothing.
+        bounds = {} if is_foreign else self._bounds(predictions)
         sentences = [
             *remarks(self.rehearsal, self.rows, predictions.declined, shares, bounds, tried=tried)
         ]

@@ -96,7 +96,9 @@ def _headline(action: str, outlook: Outlook, rehearsal: Rehearsal, acceptable: f
     most = "at most " if rehearsal.saturated else ""
     use = f"as it is {scored(outlook.use, task)}"
     adapted = "" if outlook.adapt is None else f"adapted {scored(outlook.adapt, task)}"
-    labels = f"label {outlook.labelled_rows:,} rows and adapt with them" if outlook.label else ""
+    labels = ""
+    if outlook.label is not None:
+        labels = f"label {outlook.labelled_rows:,} rows (suggest says which) and adapt with them"
     if action == USE:
         start = f"use it as it is: {most}{expected(outlook.use, task)}"
         rest = [adapted]

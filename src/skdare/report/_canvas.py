@@ -55,6 +55,7 @@ _COLOUR_OF = {
     "groupdro": 5,
     "irm": 4,
     "adapted": 6,
+    "labels": 2,
     "anchor": 7,
     "ceiling-exact": 2,
     "ceiling-sgd": 5,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from skdare._safe_text import counted
 from skdare._scale import SCALES, Scale
 from skdare.diagnosis import Diagnosis, Forecast, Rehearsal
+from skdare.diagnosis._rehearsal import Rehearsed
 from skdare.report._document import Document, Section, SectionPart
 from skdare.report._page import page
 from skdare.report._plot import Dots, Plot, Series
@@ -59,6 +61,12 @@ def _picture(diagnosis: Diagnosis, rehearsal: Rehearsal) -> Plot:
     if "adapt" in diagnosis.forecasts:
         adapted = [math.nan if (score := one.adapted_by_all) is None else score for one in domains]
         series.append(_series("adapted", "adapted", adapted, diagnosis.forecasts["adapt"], scale))
+    if "label" in diagnosis.forecasts:
+        labelled = [_with_labels(one, diagnosis) for one in domains]
+        of_labels = _series(
+            "labels", _labels(diagnosis), labelled, diagnosis.forecasts["label"], scale
+        )
+        series.append(replace(of_labels, saw_labels=True))
     categories = (*(one.domain for one in domains), _NEW)
     alt = "; ".join(
         f"{name}: {', '.join(f'{one.label} {one.values[i]:.3g}' for one in series)}"
@@ -75,6 +83,16 @@ def _picture(diagnosis: Diagnosis, rehearsal: Rehearsal) -> Plot:
     )
 
 
+def _labels(diagnosis: Diagnosis) -> str:
+    return f"{diagnosis.recommendation.labelled_rows:,} labels"
+
+
+def _with_labels(one: Rehearsed, diagnosis: Diagnosis) -> float:
+    """The score after adapting with as many labels as are weighed; NaN in a smaller domain."""
+    labels = diagnosis.recommendation.labelled_rows
+    return math.nan if labels is None else one.retrained.get(labels, math.nan)
+
+
 def _series(line: str, label: str, scores: list[float], new: Forecast, scale: Scale) -> Series:
     none = (math.nan,) * len(scores)
     return Series(
@@ -88,20 +106,24 @@ def _series(line: str, label: str, scores: list[float], new: Forecast, scale: Sc
 
 def _table(diagnosis: Diagnosis, rehearsal: Rehearsal) -> Table:
     scale = _scale(rehearsal)
-    rows = [
-        row(
-            one.domain,
-            (f"{one.rows:,}", scale.value(one.as_is), scale.value(_or_nan(one.adapted_by_all))),
-        )
-        for one in rehearsal.domains
-    ]
-    expected = [diagnosis.forecasts.get(name) for name in ("use", "adapt")]
-    cells = [Cell(_ranged(one, scale)) for one in expected]
+    actions = {"use": "as it is", "adapt": "adapted"}
+    if "label" in diagnosis.forecasts:
+        actions["label"] = _labels(diagnosis)
+    rows = []
+    for one in rehearsal.domains:
+        scores = {
+            "use": one.as_is,
+            "adapt": _or_nan(one.adapted_by_all),
+            "label": _with_labels(one, diagnosis),
+        }
+        values = [scale.value(scores[name]) for name in actions]
+        rows.append(row(one.domain, (f"{one.rows:,}", *values)))
+    cells = [Cell(_ranged(diagnosis.forecasts.get(name), scale)) for name in actions]
     rows.append(row(_NEW, (f"{diagnosis.rows:,}", *cells)))
     return Table(
         "rehearsed",
         f"{scale.title}: held out, and expected.",
-        ("domain", "rows", "as it is", "adapted"),
+        ("domain", "rows", *actions.values()),
         tuple(rows),
         foot=1,
     )
