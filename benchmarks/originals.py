@@ -18,7 +18,7 @@ from skdare.datasets import DomainData
 # As in real_data.LOADERS; the others have no publisher's file with their features.
 SETS = (
     *("office", "gas", "wisdm", "heart", "gas-log-ppm", "prsa", "crime"),
-    *("har", "vowel", "support2", "turbine", "student"),
+    *("music", "har", "vowel", "support2", "corn", "turbine", "student"),
 )
 # They were not to be had when the tables were made.
 GAS_LEFT_OUT = ("batch7", "batch10")
@@ -99,6 +99,8 @@ READERS: dict[str, Callable[[Path | None], dict[str, np.ndarray]]] = {
     "wisdm_har": _plain(datasets.fetch_wisdm),
     "prsa_beijing": _plain(datasets.fetch_beijing_air),
     "communities_crime": _plain(datasets.fetch_communities_crime),
+    "corn": _plain(datasets.fetch_corn),
+    "music_speech_noise": _plain(datasets.fetch_music_speech),
     "har": _plain(datasets.fetch_har),
     "vowel": _plain(datasets.fetch_vowels),
     "gas_turbine": _plain(datasets.fetch_gas_turbine),

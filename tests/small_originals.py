@@ -67,6 +67,7 @@ diabetes,dementia,ca,meanbp,wblc,hrt,resp,temp,pafi,alb,bili,crea,sod,ph,glucose
 3,52.1,1,female,0,9,659,CHF,COPD/CHF/Cirrhosis,2,,,0,1,4,0,0,yes,70,8.5,88,28,37.4,231.7,,,2,134,7.4,\
 135,,,0
 """
+INSTRUMENTS = ((1.0, "m5"), (2.0, "mp5"), (3.0, "mp6"))
 VOWELS = """\
 0  0 0 -3.639  0.418 -0.670  1.779 -0.168  1.627 -0.388  0.529 -0.874 -0.814  0
 0  2 0 -2.704  1.285 -0.908  1.570 -0.840  1.044 -0.399  0.951  0.345 -0.695  10
@@ -153,9 +154,25 @@ def _office() -> bytes:
     return zipped(files)
 
 
+def _corn() -> bytes:
+    content = io.BytesIO()
+    instruments = {f"{name}spec": {"data": np.full((2, 700), i)} for i, name in INSTRUMENTS}
+    values = np.array([[10.448, 3.687, 8.746, 64.838], [10.409, 3.72, 8.658, 64.851]])
+    savemat(content, instruments | {"propvals": {"data": values}, "m5nbs": np.zeros(3)})
+    return zipped({"corn.mat": content.getvalue(), "__MACOSX/._corn.mat": b"a fork"})
+
+
+def _music() -> bytes:
+    content = io.BytesIO()
+    rows = [[*np.arange(58) + noise, kind, noise] for noise in range(5) for kind in (0, 1)]
+    np.save(content, np.array(rows, dtype=np.float64))
+    return content.getvalue()
+
+
 ORIGINALS: dict[str, bytes] = {
     "beijing_air": _air(),
     "communities_crime": _crime(),
+    "corn": _corn(),
     "gas_drift": _gas(),
     "gas_turbine": zipped({"gt_2012.csv": TURBINE, "gt_2011.csv": TURBINE}),
     "har": _har(),
@@ -167,6 +184,7 @@ ORIGINALS: dict[str, bytes] = {
             "reprocessed.hungarian.data": "40 1 2 140 289 0 0 172 0 0 -9 -9 -9 0\n",
         }
     ),
+    "music_speech": _music(),
     "office_caltech": _office(),
     "student_performance": zipped(
         {

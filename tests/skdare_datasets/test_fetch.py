@@ -18,10 +18,12 @@ from skdare._input_error import InputError
 from skdare.datasets import (
     fetch_beijing_air,
     fetch_communities_crime,
+    fetch_corn,
     fetch_gas_drift,
     fetch_gas_turbine,
     fetch_har,
     fetch_heart_disease,
+    fetch_music_speech,
     fetch_student_performance,
     fetch_support2,
     fetch_vowels,
@@ -37,10 +39,12 @@ FETCHERS = {
 EXPECTED = {
     "beijing_air": (4, 16, ["Aotizhongxin", "Tiantan"]),
     "communities_crime": (2, 122, ["CO", "WY"]),
+    "corn": (6, 700, ["m5", "mp5", "mp6"]),
     "gas_drift": (4, 128, ["batch1", "batch2", "batch10"]),
     "gas_turbine": (4, 9, ["2011", "2012"]),
     "har": (3, 2, ["s01", "s30", "s02"]),
     "heart_disease": (6, 13, ["cleveland", "hungarian", "va"]),
+    "music_speech": (10, 58, ["noiseless", "buccaneer2", "destroyerengine", "f16", "factory2"]),
     "office_caltech": (8, 800, ["amazon", "caltech", "dslr", "webcam"]),
     "student_performance": (3, 38, ["GP_mat", "MS_mat", "GP_por"]),
     "support2": (3, 25, ["Lung Cancer", "Cirrhosis", "CHF"]),
@@ -236,6 +240,22 @@ def test_nitrogen_oxides_are_the_target_and_carbon_monoxide_is_no_feature(publis
     assert turbine.X[0, -1] == 11.898
 
 
+def test_a_sample_of_corn_has_its_value_on_every_instrument(publisher, tmp_path):
+    spectra = fetch_corn(data_home=tmp_path)
+    assert spectra.y.tolist() == [8.746, 8.658] * 3
+    assert spectra.groups.tolist() == [0, 1] * 3
+    assert spectra.X[:, 0].tolist() == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
+    assert (spectra.feature_names[0], spectra.feature_names[-1]) == ("1100 nm", "2498 nm")
+    assert fetch_corn(target="moisture", data_home=tmp_path).y[0] == 10.448
+
+
+def test_a_recording_under_every_noise_is_one_group(publisher, tmp_path):
+    recordings = fetch_music_speech(data_home=tmp_path)
+    assert recordings.y.tolist() == [0, 1] * 5
+    assert recordings.groups.tolist() == [0, 1] * 5
+    assert recordings.X[-1, 0] == 4.0
+
+
 def test_what_is_missing_of_a_community_is_nan(publisher, tmp_path):
     communities = fetch_communities_crime(data_home=tmp_path)
     assert communities.y.tolist() == [0.2, 0.67]
@@ -408,6 +428,14 @@ def test_a_damaged_archive_is_named(name, publisher, tmp_path):
         ("gas_turbine", zipped({"gt_2011.csv": "AT,NOX\n1,2,3\n"}), "a row of 3 values"),
         ("gas_turbine", zipped({"gt_2011.csv": ""}), "has no rows"),
         ("vowels", b"0 0 0 a b c d e f g h i j 0\n", "column feature_0 of vowel-context.data"),
+        ("music_speech", b"<html>", "is not an array of 60 columns"),
+        ("music_speech", ORIGINALS["vowels"], "is not an array of 60 columns"),
+        ("corn", zipped({"corn.mat": b"MATLAB"}), "corn.mat has no matrices m5spec"),
+        (
+            "office_caltech",
+            zipped({"amazon_SURF_L10.mat": ORIGINALS["vowels"]}),
+            "amazon_SURF_L10.mat has no matrices fts, labels",
+        ),
         ("student_performance", zipped({"student-mat.csv": STUDENTS}), "called student-por.csv"),
     ],
 )

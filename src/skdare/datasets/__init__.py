@@ -21,9 +21,11 @@ from skdare.datasets._public_people import (
 )
 from skdare.datasets._public_sensors import (
     fetch_beijing_air,
+    fetch_corn,
     fetch_gas_drift,
     fetch_gas_turbine,
     fetch_har,
+    fetch_music_speech,
     fetch_wisdm,
 )
 from skdare.datasets._read import read, read_unlabelled, stream_table
@@ -49,10 +51,12 @@ __all__ = [
     "domainbed_split",
     "fetch_beijing_air",
     "fetch_communities_crime",
+    "fetch_corn",
     "fetch_gas_drift",
     "fetch_gas_turbine",
     "fetch_har",
     "fetch_heart_disease",
+    "fetch_music_speech",
     "fetch_office_caltech",
     "fetch_student_performance",
     "fetch_support2",

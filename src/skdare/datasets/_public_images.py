@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from os import PathLike
 
 import numpy as np
 
 from skdare.datasets._archive import archived_files
 from skdare.datasets._domain_data import DomainData
+from skdare.datasets._matlab import matlab_variables
 from skdare.datasets._public_sources import fetched, origin
 
 _ENDING = "_SURF_L10.mat"
@@ -51,15 +51,13 @@ def fetch_office_caltech(
     >>> from skdare.datasets import fetch_office_caltech
     >>> objects = fetch_office_caltech()  # doctest: +SKIP
     """
-    from scipy.io import loadmat
-
     path = fetched("office_caltech", data_home, download_if_missing)
     files = archived_files(path, f"*{_ENDING}")
     X, y, domains = [], [], []
     for name in sorted(files, key=str.lower):
-        arrays = loadmat(BytesIO(files[name]), variable_names=["fts", "labels"])
-        X.append(np.asarray(arrays["fts"], dtype=np.float64))
-        y.append(np.asarray(arrays["labels"]).ravel().astype(np.int64))
+        histograms, labels = matlab_variables(name, files[name], ("fts", "labels"))
+        X.append(histograms.astype(np.float64))
+        y.append(labels.ravel().astype(np.int64))
         # Caltech10 is the ten kinds of Caltech-256 that the others have too.
         collection = name.removesuffix(_ENDING).lower().removesuffix("10")
         domains.append(np.full(len(y[-1]), collection))

@@ -1,4 +1,4 @@
-"""Public sets of measuring devices: gas sensors, a turbine, air stations, phones that people carry.
+"""Public sets of measuring devices: gas sensors, spectrometers, air stations, phones, microphones.
 
 `fetch_gas_drift` describes in full the parameters that all fetchers have in common.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from io import BytesIO
 from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from skdare._input_error import InputError
 from skdare._validation import check_choice
 from skdare.datasets._archive import archived_files
 from skdare.datasets._domain_data import DomainData
+from skdare.datasets._matlab import matlab_variables
 from skdare.datasets._natural import natural
 from skdare.datasets._public_sources import fetched, origin
 from skdare.datasets._text_columns import TextColumns, words
@@ -28,6 +30,10 @@ _AIR_AFTER_WIND = ("PM10", "SO2", "NO2", "CO", "O3")
 _WINDS = words("N NNE NE ENE E ESE SE SSE S SSW SW WSW W WNW NW NNW")
 _HAR_LISTS = ("activity_labels.txt", "features.txt")
 _HAR_PARTS = [(role, part) for role in ("X", "y", "subject") for part in ("train", "test")]
+_SPECTROMETERS = ("m5", "mp5", "mp6")
+_CORN_TARGETS = ("moisture", "oil", "protein", "starch")
+_MUSIC_FEATURES = 58
+_NOISES = ("noiseless", "buccaneer2", "destroyerengine", "f16", "factory2")
 _ATTRIBUTE = re.compile(r'@attribute\s+"?([^"\s]+)"?', re.IGNORECASE)
 
 
@@ -349,4 +355,136 @@ def fetch_wisdm(
         made=origin("wisdm"),
         target_name="activity",
         domain_name="person",
+    )
+
+
+def fetch_corn(
+    *,
+    target: str = "protein",
+    data_home: str | PathLike[str] | None = None,
+    download_if_missing: bool = True,
+) -> DomainData:
+    """Near-infrared spectra of 80 samples of corn, each on three instruments: 240 rows, 700 bands.
+
+    A domain is an instrument: m5, mp5, mp6. ``groups`` has the sample of each row, so that one is
+    not trained on and tested at once.
+
+    Parameters
+    ----------
+    target : {"protein", "moisture", "oil", "starch"}
+        What to predict of a sample.
+    data_home : path, optional
+        The folder that holds data sets; see `fetch_gas_drift`.
+    download_if_missing : bool
+
+    Returns
+    -------
+    DomainData
+
+    Notes
+    -----
+    Address, not tried when this was written:
+    https://eigenvector.com/wp-content/uploads/2019/06/corn.mat_.zip
+    Its SHA-256 is known from public repositories that downloaded it.
+
+    Licence: none is named; the publisher says that Cargill, where the data were taken, let it
+    distribute them.
+
+    Please cite Eigenvector Research, "NIR of corn samples for standardization benchmarking",
+    https://eigenvector.com/resources/data-sets/.
+
+    Examples
+    --------
+    >>> from skdare.datasets import fetch_corn
+    >>> spectra = fetch_corn()  # doctest: +SKIP
+    """
+    check_choice("target", target, _CORN_TARGETS)
+    path = fetched("corn", data_home, download_if_missing)
+    ((file, content),) = archived_files(path, "corn.mat").items()
+    names = [*(f"{instrument}spec" for instrument in _SPECTROMETERS), "propvals"]
+    *spectra, properties = matlab_variables(file, content, names)
+    values = properties[:, _CORN_TARGETS.index(target)].astype(np.float64)
+    samples = len(values)
+    return DomainData(
+        np.concatenate(spectra).astype(np.float64),
+        np.tile(values, len(spectra)),
+        np.repeat(_SPECTROMETERS, samples),
+        name="corn",
+        feature_names=[f"{1100 + 2 * band} nm" for band in range(spectra[0].shape[1])],
+        made=origin("corn"),
+        target_name=target,
+        domain_name="instrument",
+        groups=np.tile(np.arange(samples), len(spectra)),
+    )
+
+
+def fetch_music_speech(
+    *, data_home: str | PathLike[str] | None = None, download_if_missing: bool = True
+) -> DomainData:
+    """Music or speech under five noises: 128 recordings, each five times, 58 features.
+
+    A domain is a noise that was laid over the recordings: noiseless, buccaneer2, destroyerengine,
+    f16, factory2. Targets are the publisher's numbers, 0 and 1. ``groups`` has the recording of
+    each row.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder that holds data sets; see `fetch_gas_drift`.
+    download_if_missing : bool
+
+    Returns
+    -------
+    DomainData
+
+    Notes
+    -----
+    Address, not tried when this was written:
+    https://raw.githubusercontent.com/eddardd/WBTransport/7d0cb902d38be7a57c7b6b350e92eb41761eba15/data/MSD.npy
+    Its SHA-256 is not known: that of your first download is recorded.
+
+    Licence: none is named.
+
+    Please cite E. F. Montesuma and F. M. N. Mboula (2021), "Wasserstein barycenter transport for
+    acoustic adaptation", ICASSP, 3405-3409, and for the recordings G. Tzanetakis and P. Cook
+    (2002), "Musical genre classification of audio signals", IEEE Transactions on Speech and Audio
+    Processing 10, 293-302.
+
+    Examples
+    --------
+    >>> from skdare.datasets import fetch_music_speech
+    >>> recordings = fetch_music_speech()  # doctest: +SKIP
+    """
+    path = fetched("music_speech", data_home, download_if_missing)
+    table = _music_table(path)
+    *features, kinds, noises = table.T
+    # Every noise has the recordings in the same order.
+    recordings = np.empty(len(table), dtype=np.int64)
+    for noise in np.unique(noises):
+        rows = noises == noise
+        recordings[rows] = np.arange(rows.sum())
+    return DomainData(
+        np.column_stack(features).astype(np.float64),
+        kinds.astype(np.int64),
+        np.array(_NOISES)[noises.astype(np.int64)],
+        name="music or speech",
+        made=origin("music_speech"),
+        target_name="kind",
+        domain_name="noise",
+        groups=recordings,
+    )
+
+
+def _music_table(path: Path) -> np.ndarray:
+    """Features, kind and noise of every row."""
+    try:
+        table = np.load(path, allow_pickle=False)
+        if table.shape[1:] == (_MUSIC_FEATURES + 2,):
+            return table
+        problem = f"an array of shape {table.shape}"
+    except ValueError as error:
+        problem = str(error)
+    raise InputError(
+        f"{path} is not an array of {_MUSIC_FEATURES + 2} columns ({problem})",
+        "delete it to download it again",
     )

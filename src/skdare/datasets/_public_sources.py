@@ -20,6 +20,10 @@ SOURCES: dict[str, RemoteFile] = {
         "b04da438b2f331ac0ffd45aebdfec0d20d2367feb5f6948c4b1f7ce1191e33c4",
     ),
     "communities_crime": RemoteFile(f"{_UCI}/183/communities+and+crime.zip"),
+    "corn": RemoteFile(
+        "https://eigenvector.com/wp-content/uploads/2019/06/corn.mat_.zip",
+        "8a2d1a03648b6ad334caaafa5d8377bf945ba1477a5082c4963d705d07cca795",
+    ),
     "gas_drift": RemoteFile(
         f"{_UCI}/270/gas+sensor+array+drift+dataset+at+different+concentrations.zip",
         "98fe3a30981a222dd4518fbcc3dddd45d5c0ce9b03ef6dc6fe5cf7a04cfbff5e",
@@ -35,6 +39,10 @@ SOURCES: dict[str, RemoteFile] = {
     "heart_disease": RemoteFile(
         f"{_UCI}/45/heart+disease.zip",
         "b17cd273da9ce1caa4710fce80227ea454d4dbf9fcbc8e6a9121672751563adc",
+    ),
+    "music_speech": RemoteFile(
+        "https://raw.githubusercontent.com/eddardd/WBTransport/"
+        "7d0cb902d38be7a57c7b6b350e92eb41761eba15/data/MSD.npy",
     ),
     "office_caltech": RemoteFile(
         "http://www-scf.usc.edu/~boqinggo/domain_adaptation/GFK_v1.zip",
