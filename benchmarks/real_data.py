@@ -138,7 +138,7 @@ def load_pacs(root: Root) -> list[Dataset]:
     """PACS features, one set for each held-out domain: fine-tuned on the other three."""
     sets = []
     for i, held_out in enumerate(PACS_DOMAINS):
-        file = _read(root, "pacs_finetuned", f"q{i}")
+        file = read_arrays(root, "pacs_finetuned", f"q{i}")
         reserved = np.zeros(len(file["y"]), dtype=bool)
         for j in range(len(PACS_DOMAINS)):
             reserved[file[f"va{j}"]] = True
@@ -151,14 +151,14 @@ def load_pacs(root: Root) -> list[Dataset]:
 
 def load_gas(root: Root) -> list[Dataset]:
     """Gas sensor drift: which of six gases; eight batches over three years."""
-    file = _read(root, "gas_drift")
+    file = read_arrays(root, "gas_drift")
     fields = {"task": "classification", "limit": GAS_LIMIT}
     return [Dataset("gas", file["X"], file["y"], file["domains"], **fields)]
 
 
 def load_gas_concentration(root: Root) -> list[Dataset]:
     """Gas sensor drift: the logarithm of the concentration, which spans three decades."""
-    file = _read(root, "gas_drift")
+    file = read_arrays(root, "gas_drift")
     y = np.log10(file["concentration"].astype(np.float64))
     fields = {"task": "regression", "limit": GAS_LIMIT}
     return [Dataset("gas-log-ppm", file["X"], y, file["domains"], **fields)]
@@ -166,13 +166,13 @@ def load_gas_concentration(root: Root) -> list[Dataset]:
 
 def load_office(root: Root) -> list[Dataset]:
     """Office-Caltech 10, SURF histograms: ten classes; four cameras and shops."""
-    file = _read(root, "office_caltech10_surf")
+    file = read_arrays(root, "office_caltech10_surf")
     return [Dataset("office", file["X"], file["y"], file["domains"], "classification")]
 
 
 def load_heart(root: Root) -> list[Dataset]:
     """Heart disease or not, at four hospitals; cholesterol 0 stands for missing."""
-    file = _read(root, "heart_disease")
+    file = read_arrays(root, "heart_disease")
     names = list(file["feature_names"])
     X = file["X"].copy()
     cholesterol = X[:, names.index("chol")]
@@ -183,13 +183,13 @@ def load_heart(root: Root) -> list[Dataset]:
 
 def load_wisdm(root: Root) -> list[Dataset]:
     """Which of six activities, from accelerometer features; 36 people."""
-    file = _read(root, "wisdm_har")
+    file = read_arrays(root, "wisdm_har")
     return [Dataset("wisdm", file["X"], file["y"], file["domains"], "classification")]
 
 
 def load_prsa(root: Root, rows: int = PRSA_ROWS) -> list[Dataset]:
     """PM2.5 from weather and other pollutants; a fixed sample of rows at twelve stations."""
-    file = _read(root, "prsa_beijing")
+    file = read_arrays(root, "prsa_beijing")
     X, y, domains = file["X"][:, 4:16], file["y"], file["domains"]
     whole = np.flatnonzero(np.isfinite(X).all(axis=1) & np.isfinite(y))
     rng = np.random.default_rng(0)
@@ -200,7 +200,7 @@ def load_prsa(root: Root, rows: int = PRSA_ROWS) -> list[Dataset]:
 
 def load_crime(root: Root) -> list[Dataset]:
     """Violent crime per head in communities; states with at least 20 of them."""
-    file = _read(root, "communities_crime")
+    file = read_arrays(root, "communities_crime")
     X = file["X"][:, np.isfinite(file["X"]).all(axis=0)]
     states, counts = np.unique(file["domains"], return_counts=True)
     kept = np.isin(file["domains"], states[counts >= CRIME_ROWS])
@@ -211,7 +211,7 @@ def load_plain(name: str, folder: str, task: str) -> Callable[[Root], list[Datas
     """A set that is used as it is stored."""
 
     def load(root: Root) -> list[Dataset]:
-        file = _read(root, folder)
+        file = read_arrays(root, folder)
         return [Dataset(name, file["X"], file["y"], file["domains"], task)]
 
     return load
@@ -276,7 +276,8 @@ def standardized_folds(name: str, root: Root) -> list[Fold]:
     ]
 
 
-def _read(root: Root, folder: str, stem: str | None = None) -> dict[str, np.ndarray]:
+def read_arrays(root: Root, folder: str, stem: str | None = None) -> dict[str, np.ndarray]:
+    """What is stored of a set, under the names that newer files have."""
     if isinstance(root, Originals):
         return root.arrays(folder)
     with np.load(root / folder / f"{stem or folder}.npz", allow_pickle=False) as file:

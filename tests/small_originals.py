@@ -209,11 +209,51 @@ ORIGINALS: dict[str, bytes] = {
 }
 
 
-def put_by_hand(home: Path) -> None:
-    """Put every miniature where a fetcher looks for the publisher's file, with its checksum."""
-    for name, content in ORIGINALS.items():
-        path = home / name / SOURCES[name].name
-        path.parent.mkdir(parents=True)
-        path.write_bytes(content)
-        record = path.with_name(f"{path.name}.sha256")
-        record.write_text(hashlib.sha256(content).hexdigest())
+def put_by_hand(home: Path, name: str, content: bytes) -> None:
+    """Put a file where a fetcher looks for the publisher's, with its checksum."""
+    path = home / name / SOURCES[name].name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    record = path.with_name(f"{path.name}.sha256")
+    record.write_text(hashlib.sha256(content).hexdigest())
+
+
+def gas_as_published(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays of gas measurements in the publisher's format."""
+    files: dict[str, str] = {}
+    rows = zip(*(arrays[k] for k in ("domains", "y", "concentration", "X")), strict=True)
+    for batch, gas, amount, X in rows:
+        values = " ".join(f"{i + 1}:{float(x)!r}" for i, x in enumerate(X))
+        name = f"Dataset/{batch}.dat"
+        files[name] = files.get(name, "") + f"{gas};{amount:.6f} {values}\n"
+    return zipped(files)
+
+
+def heart_as_published(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays of patients in the publisher's format."""
+    files: dict[str, str] = {}
+    for hospital, X, grade in zip(arrays["domains"], arrays["X"], arrays["y"], strict=True):
+        name = f"processed.{hospital}.data"
+        files[name] = files.get(name, "") + ",".join([*map(_number, X), f"{grade}\n"])
+    return zipped(files)
+
+
+def turbine_as_published(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays of a turbine's hours in the publisher's format."""
+    header = TURBINE.partition("\n")[0]
+    lines: dict[str, list[str]] = {}
+    for year, X, y in zip(arrays["domains"], arrays["X"], arrays["y"], strict=True):
+        row = [*map(_number, X), "0.1", _number(y)]
+        lines.setdefault(f"gt_{year}.csv", [header]).append(",".join(row))
+    return zipped({name: "\n".join(rows) for name, rows in lines.items()})
+
+
+def _number(value: float) -> str:
+    return "?" if np.isnan(value) else repr(float(value))
+
+
+AS_PUBLISHED = {
+    "gas": ("gas_drift", gas_as_published),
+    "heart": ("heart_disease", heart_as_published),
+    "turbine": ("gas_turbine", turbine_as_published),
+}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from small_originals import put_by_hand
+from small_originals import AS_PUBLISHED, ORIGINALS, put_by_hand
 
 ROOT = Path(__file__).resolve().parents[2]
 MAJORITY = '''
@@ -115,10 +115,16 @@ def test_a_method_that_is_not_there_is_refused_first(place, problem, data, tmp_p
     assert not records.exists()
 
 
+def put_all_by_hand(home: Path) -> None:
+    """All public sets in miniature."""
+    for name, content in ORIGINALS.items():
+        put_by_hand(home, name, content)
+
+
 def test_every_set_that_can_be_fetched_has_the_arrays_of_a_prepared_one(tmp_path):
     from originals import READERS, Originals
 
-    put_by_hand(tmp_path)
+    put_all_by_hand(tmp_path)
     for folder in READERS:
         arrays = Originals(tmp_path).arrays(folder)
         assert len(arrays["X"]) == len(arrays["y"]) == len(arrays["domains"]) > 0
@@ -130,7 +136,7 @@ def test_folds_of_fetched_sets_are_those_of_the_loaders(tmp_path):
     from originals import SETS
     from real_data import LOADERS, available, data_root, standardized_folds
 
-    put_by_hand(tmp_path)
+    put_all_by_hand(tmp_path)
     root = data_root(f"fetch:{tmp_path}")
     assert available(root) == list(SETS)
     assert set(SETS) < LOADERS.keys()
@@ -146,3 +152,21 @@ def test_a_set_without_a_publisher_is_named(tmp_path):
 
     with pytest.raises(SystemExit, match="ravdess cannot be fetched; --sets can name office, gas"):
         folds("ravdess", data_root(f"fetch:{tmp_path}"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AS_PUBLISHED)
+def test_arrays_of_the_tables_come_back_from_the_form_they_are_published_in(
+    name, real_data, tmp_path
+):
+    from real_data import LOADERS, data_root, read_arrays
+
+    source, write = AS_PUBLISHED[name]
+    prepared = real_data(source).parent
+    put_by_hand(tmp_path, source, write(read_arrays(prepared, source)))
+    (ours,) = LOADERS[name](prepared)
+    (theirs,) = LOADERS[name](data_root(f"fetch:{tmp_path}"))
+    np.testing.assert_array_equal(ours.X, theirs.X)
+    np.testing.assert_array_equal(ours.domains, theirs.domains)
+    renamed = {ours.y[i]: theirs.y[i] for i in range(len(ours.y))}
+    assert [renamed[label] for label in ours.y] == theirs.y.tolist()
