@@ -114,12 +114,12 @@ def _har() -> bytes:
     folder = "UCI HAR Dataset"
     inner = {
         f"{folder}/activity_labels.txt": ACTIVITIES,
-        f"{folder}/features.txt": "1 tBodyAcc-mean()-X\n2 tBodyAcc-mean()-Y\n",
-        f"{folder}/train/X_train.txt": "  2.8858451e-001 -2.0e-002\n  2.7841883e-001 1.0e+000\n",
+        f"{folder}/features.txt": "1 tBodyAcc-mean()-X\n2 fBodyAcc()-1,8\n3 fBodyAcc()-1,8\n",
+        f"{folder}/train/X_train.txt": "  2.8858451e-001 -2e-002 3\n  2.7841883e-001 1.0e+000 4\n",
         f"{folder}/train/y_train.txt": "5\n1\n",
         f"{folder}/train/subject_train.txt": "1\n30\n",
         f"{folder}/train/Inertial Signals/body_acc_x_train.txt": "1.8e-004\n",
-        f"{folder}/test/X_test.txt": "  2.5717778e-001 -2.3285230e-002\n",
+        f"{folder}/test/X_test.txt": "  2.5717778e-001 -2.3285230e-002 5\n",
         f"{folder}/test/y_test.txt": "2\n",
         f"{folder}/test/subject_test.txt": "2\n",
         f"__MACOSX/{folder}/train/._X_train.txt": "not numbers",

@@ -162,7 +162,7 @@ def test_arrays_of_the_tables_come_back_from_the_form_they_are_published_in(
     from real_data import LOADERS, data_root, read_arrays
 
     source, write = AS_PUBLISHED[name]
-    prepared = real_data(source).parent
+    prepared = real_data(f"{source}/{source}.npz").parents[1]
     put_by_hand(tmp_path, source, write(read_arrays(prepared, source)))
     (ours,) = LOADERS[name](prepared)
     (theirs,) = LOADERS[name](data_root(f"fetch:{tmp_path}"))

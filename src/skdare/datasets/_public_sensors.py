@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
@@ -246,7 +247,7 @@ def fetch_har(
     """Six activities of 30 people with a phone on the waist: 10,299 windows, 561 features.
 
     A domain is a person, ``s01`` to ``s30``. The publisher's training and test people are put
-    together again.
+    together again. Features whose name the publisher uses more than once have their number too.
 
     Parameters
     ----------
@@ -297,11 +298,17 @@ def fetch_har(
         np.array([activity[code] for code in codes]),
         np.array([f"s{int(person):02d}" for person in people]),
         name="activities, phone",
-        feature_names=features.text("name").tolist(),
+        feature_names=_distinct(features.text("name").tolist()),
         made=origin("har"),
         target_name="activity",
         domain_name="person",
     )
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names of which those that occur several times are numbered by their place, from 1."""
+    times = Counter(names)
+    return [f"{name} ({i})" if times[name] > 1 else name for i, name in enumerate(names, 1)]
 
 
 def fetch_wisdm(
@@ -384,7 +391,7 @@ def fetch_corn(
     Notes
     -----
     Address, not tried when this was written:
-    https://eigenvector.com/wp-content/uploads/2019/06/corn.mat_.zip
+    ``https://eigenvector.com/wp-content/uploads/2019/06/corn.mat_.zip``
     Its SHA-256 is known from public repositories that downloaded it.
 
     Licence: none is named; the publisher says that Cargill, where the data were taken, let it

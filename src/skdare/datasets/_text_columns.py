@@ -52,7 +52,7 @@ class TextColumns:
         delimiter : str, optional
             None stands for any blanks.
         """
-        lines = content.decode("utf-8-sig").splitlines()
+        lines = content.decode("utf-8-sig", errors="replace").splitlines()
         if delimiter is None:
             rows = [line.split() for line in lines]
         else:
