@@ -350,7 +350,7 @@ def test_a_checksum_that_a_user_records_counts_before_the_known_one(
     pin(monkeypatch, "vowels", "0" * 64)
     digest = hashlib.sha256(ORIGINALS["vowels"]).hexdigest()
     (tmp_path / "vowels").mkdir()
-    (tmp_path / "vowels" / "vowel-context.data.sha256").write_text(digest)
+    (tmp_path / "vowels" / "vowel-context.data.sha256").write_text(digest.upper())
     assert len(fetch_vowels(data_home=tmp_path).y) == 3
 
 

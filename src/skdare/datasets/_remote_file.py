@@ -121,7 +121,7 @@ class RemoteFile:
         found = hashlib.file_digest(cast("Any", file), "sha256").hexdigest()
         record = path.with_name(f"{path.name}.sha256")
         recorded = record.read_text(encoding="utf-8").split() if record.exists() else []
-        expected = recorded[0] if recorded else self.sha256
+        expected = recorded[0].lower() if recorded else self.sha256
         if expected is None:
             # A folder that may not be written can hold a file that was put there by hand.
             with suppress(OSError), whole_file(record) as written:
