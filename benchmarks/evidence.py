@@ -2,6 +2,7 @@
 
     python benchmarks/evidence.py --data DIR > tables.md
     python benchmarks/evidence.py --data DIR --quick --parts defaults adapt
+    python benchmarks/evidence.py --data fetch --parts defaults     # from the publishers' files
 
 Progress goes to stderr. Thread counts come from the environment (OPENBLAS_NUM_THREADS=1).
 """
@@ -25,7 +26,7 @@ import evidence_pool
 import evidence_regression
 import evidence_rungs
 import evidence_whitening
-from real_data import LOADERS, data_root, folds, standardized_folds
+from real_data import LOADERS, Root, available, data_root, folds, standardized_folds
 
 PARTS = {
     "defaults": evidence_defaults,
@@ -46,8 +47,8 @@ QUICK = ("office", "heart", "gas-log-ppm", "prsa")
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the chosen parts on the chosen sets and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="folder of the data sets (default: $SKDARE_DATA)")
-    parser.add_argument("--sets", nargs="+", choices=LOADERS, default=list(LOADERS))
+    parser.add_argument("--data", help="folder of the sets (default: $SKDARE_DATA), or `fetch`")
+    parser.add_argument("--sets", nargs="+", choices=LOADERS, help="default: all there are")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK)}")
     parser.add_argument("--records", type=Path, help="also append every score to this JSONL file")
@@ -56,15 +57,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     if options.render:
         records = [json.loads(line) for line in options.render.read_text().splitlines()]
     else:
-        names = QUICK if options.quick else options.sets
-        records = measure(names, options.parts, data_root(options.data), options.records)
+        root = data_root(options.data)
+        names = QUICK if options.quick else options.sets or available(root)
+        records = measure(names, options.parts, root, options.records)
     for part in options.parts:
         chosen = [record for record in records if record["part"] == part]
         if chosen:
             print(PARTS[part].report(chosen))
 
 
-def measure(names: Sequence[str], parts: Sequence[str], root: Path, log: Path | None) -> list[dict]:
+def measure(names: Sequence[str], parts: Sequence[str], root: Root, log: Path | None) -> list[dict]:
     """Every record of the parts on the named sets, logged as they come."""
     warnings.simplefilter("ignore")  # label shift is counted by its part; the rest is in the scores
     records: list[dict] = []

@@ -6,7 +6,9 @@ for every domain that it leaves out, so folds have rows as they are stored, and 
 them.
 
 The files are not part of this repository. Point ``SKDARE_DATA`` at the folder that holds them;
-without it, ``../shared/data`` beside the repository is tried.
+without it, ``../shared/data`` beside the repository is tried. Or let the publishers' own files be
+fetched, for the sets that have a fetcher: ``--data fetch``, or ``--data fetch:DIR`` to keep them in
+a folder, in any script that takes its sets from here.
 """
 
 from __future__ import annotations
@@ -18,9 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
+from originals import SETS as FETCHED
+from originals import Originals
 from skdare.bench._preparation import Preparation, PreparationStep
 from skdare.checking._check import scales_differ
 
+# A folder of prepared arrays, or the publishers' files.
+Root = Path | Originals
+FETCH = "fetch"
 DEFAULT_ROOT = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
 PACS_DOMAINS = ("art", "cartoon", "photo", "sketch")
 HEART_DROPPED = ("ca", "thal", "slope")  # mostly missing outside Cleveland
@@ -127,11 +134,11 @@ class Fold:
         return replace(self, **parts, preparation=None)
 
 
-def load_pacs(root: Path) -> list[Dataset]:
+def load_pacs(root: Root) -> list[Dataset]:
     """PACS features, one set for each held-out domain: fine-tuned on the other three."""
     sets = []
     for i, held_out in enumerate(PACS_DOMAINS):
-        file = _read(root, "pacs_finetuned", f"q{i}")
+        file = read_arrays(root, "pacs_finetuned", f"q{i}")
         reserved = np.zeros(len(file["y"]), dtype=bool)
         for j in range(len(PACS_DOMAINS)):
             reserved[file[f"va{j}"]] = True
@@ -142,48 +149,48 @@ def load_pacs(root: Path) -> list[Dataset]:
     return sets
 
 
-def load_gas(root: Path) -> list[Dataset]:
+def load_gas(root: Root) -> list[Dataset]:
     """Gas sensor drift: which of six gases; eight batches over three years."""
-    file = _read(root, "gas_drift")
+    file = read_arrays(root, "gas_drift")
     fields = {"task": "classification", "limit": GAS_LIMIT}
-    return [Dataset("gas", file["X"], file["y"], file["domain"], **fields)]
+    return [Dataset("gas", file["X"], file["y"], file["domains"], **fields)]
 
 
-def load_gas_concentration(root: Path) -> list[Dataset]:
+def load_gas_concentration(root: Root) -> list[Dataset]:
     """Gas sensor drift: the logarithm of the concentration, which spans three decades."""
-    file = _read(root, "gas_drift")
+    file = read_arrays(root, "gas_drift")
     y = np.log10(file["concentration"].astype(np.float64))
     fields = {"task": "regression", "limit": GAS_LIMIT}
-    return [Dataset("gas-log-ppm", file["X"], y, file["domain"], **fields)]
+    return [Dataset("gas-log-ppm", file["X"], y, file["domains"], **fields)]
 
 
-def load_office(root: Path) -> list[Dataset]:
+def load_office(root: Root) -> list[Dataset]:
     """Office-Caltech 10, SURF histograms: ten classes; four cameras and shops."""
-    file = _read(root, "office_caltech10_surf")
-    return [Dataset("office", file["X"], file["y"], file["domain"], "classification")]
+    file = read_arrays(root, "office_caltech10_surf")
+    return [Dataset("office", file["X"], file["y"], file["domains"], "classification")]
 
 
-def load_heart(root: Path) -> list[Dataset]:
+def load_heart(root: Root) -> list[Dataset]:
     """Heart disease or not, at four hospitals; cholesterol 0 stands for missing."""
-    file = _read(root, "heart_disease")
+    file = read_arrays(root, "heart_disease")
     names = list(file["feature_names"])
     X = file["X"].copy()
     cholesterol = X[:, names.index("chol")]
     cholesterol[cholesterol == 0] = np.nan
     X = X[:, [name not in HEART_DROPPED for name in names]]
-    return [Dataset("heart", X, file["y_bin"], file["domain"], "classification")]
+    return [Dataset("heart", X, file["y_bin"], file["domains"], "classification")]
 
 
-def load_wisdm(root: Path) -> list[Dataset]:
+def load_wisdm(root: Root) -> list[Dataset]:
     """Which of six activities, from accelerometer features; 36 people."""
-    file = _read(root, "wisdm_har")
-    return [Dataset("wisdm", file["X"], file["y"], file["domain"], "classification")]
+    file = read_arrays(root, "wisdm_har")
+    return [Dataset("wisdm", file["X"], file["y"], file["domains"], "classification")]
 
 
-def load_prsa(root: Path, rows: int = PRSA_ROWS) -> list[Dataset]:
+def load_prsa(root: Root, rows: int = PRSA_ROWS) -> list[Dataset]:
     """PM2.5 from weather and other pollutants; a fixed sample of rows at twelve stations."""
-    file = _read(root, "prsa_beijing")
-    X, y, domains = file["X"][:, 4:16], file["y"], file["domain"]
+    file = read_arrays(root, "prsa_beijing")
+    X, y, domains = file["X"][:, 4:16], file["y"], file["domains"]
     whole = np.flatnonzero(np.isfinite(X).all(axis=1) & np.isfinite(y))
     rng = np.random.default_rng(0)
     kept = [rng.choice(whole[domains[whole] == e], rows, replace=False) for e in np.unique(domains)]
@@ -191,26 +198,26 @@ def load_prsa(root: Path, rows: int = PRSA_ROWS) -> list[Dataset]:
     return [Dataset("prsa", X[index], y[index], domains[index], "regression")]
 
 
-def load_crime(root: Path) -> list[Dataset]:
+def load_crime(root: Root) -> list[Dataset]:
     """Violent crime per head in communities; states with at least 20 of them."""
-    file = _read(root, "communities_crime")
+    file = read_arrays(root, "communities_crime")
     X = file["X"][:, np.isfinite(file["X"]).all(axis=0)]
-    states, counts = np.unique(file["domain"], return_counts=True)
-    kept = np.isin(file["domain"], states[counts >= CRIME_ROWS])
-    return [Dataset("crime", X[kept], file["y"][kept], file["domain"][kept], "regression")]
+    states, counts = np.unique(file["domains"], return_counts=True)
+    kept = np.isin(file["domains"], states[counts >= CRIME_ROWS])
+    return [Dataset("crime", X[kept], file["y"][kept], file["domains"][kept], "regression")]
 
 
-def load_plain(name: str, folder: str, task: str) -> Callable[[Path], list[Dataset]]:
+def load_plain(name: str, folder: str, task: str) -> Callable[[Root], list[Dataset]]:
     """A set that is used as it is stored."""
 
-    def load(root: Path) -> list[Dataset]:
-        file = _read(root, folder)
+    def load(root: Root) -> list[Dataset]:
+        file = read_arrays(root, folder)
         return [Dataset(name, file["X"], file["y"], file["domains"], task)]
 
     return load
 
 
-LOADERS: dict[str, Callable[[Path], list[Dataset]]] = {
+LOADERS: dict[str, Callable[[Root], list[Dataset]]] = {
     "pacs": load_pacs,
     "office": load_office,
     "gas": load_gas,
@@ -232,20 +239,31 @@ LOADERS: dict[str, Callable[[Path], list[Dataset]]] = {
 }
 
 
-def data_root(given: str | None = None) -> Path:
-    """The folder of the data: as given, else from SKDARE_DATA, else beside the repository."""
+def data_root(given: str | None = None) -> Root:
+    """The folder of the data: as given, else from SKDARE_DATA, else beside the repository.
+
+    "fetch" stands for the publishers' files, and "fetch:DIR" for the same, kept in DIR.
+    """
+    word, _, home = (given or "").partition(":")
+    if word == FETCH:
+        return Originals(Path(home) if home else None)
     root = Path(given or os.environ.get("SKDARE_DATA") or DEFAULT_ROOT)
     if not root.is_dir():
-        raise SystemExit(f"no data at {root}; pass --data or set SKDARE_DATA")
+        raise SystemExit(f"no data at {root}; pass --data DIR or --data fetch, or set SKDARE_DATA")
     return root
 
 
-def folds(name: str, root: Path) -> list[Fold]:
+def available(root: Root) -> list[str]:
+    """Names of the sets that can be had there."""
+    return list(FETCHED) if isinstance(root, Originals) else list(LOADERS)
+
+
+def folds(name: str, root: Root) -> list[Fold]:
     """Every leave-one-domain-out fold of a named set."""
     return [fold for dataset in LOADERS[name](root) for fold in dataset.folds()]
 
 
-def standardized_folds(name: str, root: Path) -> list[Fold]:
+def standardized_folds(name: str, root: Root) -> list[Fold]:
     """The same folds for heads whose ridge is fixed, and which thus need features of one scale.
 
     All are filled and standardised by training rows, but for those of PACS' network.
@@ -258,6 +276,10 @@ def standardized_folds(name: str, root: Path) -> list[Fold]:
     ]
 
 
-def _read(root: Path, folder: str, stem: str | None = None) -> dict[str, np.ndarray]:
+def read_arrays(root: Root, folder: str, stem: str | None = None) -> dict[str, np.ndarray]:
+    """What is stored of a set, under the names that newer files have."""
+    if isinstance(root, Originals):
+        return root.arrays(folder)
     with np.load(root / folder / f"{stem or folder}.npz", allow_pickle=False) as file:
-        return {key: file[key] for key in file.files}
+        # The older files have the singular.
+        return {"domains" if key == "domain" else key: file[key] for key in file.files}

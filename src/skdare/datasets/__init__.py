@@ -1,4 +1,4 @@
-"""Multi-domain data: embedded sets, readers and writers of files, and feature stores."""
+"""Multi-domain data: embedded and public sets, readers and writers of files, and feature stores."""
 
 from __future__ import annotations
 
@@ -11,6 +11,23 @@ from skdare.datasets._embedded import (
 from skdare.datasets._fine_tuned import read_fine_tuned
 from skdare.datasets._hugging_face import from_hugging_face
 from skdare.datasets._lazy_rows import ChunkedRows
+from skdare.datasets._public_images import fetch_office_caltech
+from skdare.datasets._public_people import (
+    fetch_communities_crime,
+    fetch_heart_disease,
+    fetch_student_performance,
+    fetch_support2,
+    fetch_vowels,
+)
+from skdare.datasets._public_sensors import (
+    fetch_beijing_air,
+    fetch_corn,
+    fetch_gas_drift,
+    fetch_gas_turbine,
+    fetch_har,
+    fetch_music_speech,
+    fetch_wisdm,
+)
 from skdare.datasets._read import read, read_unlabelled, stream_table
 from skdare.datasets._skada import from_skada, to_skada
 from skdare.datasets._split import domainbed_split, reserve
@@ -32,6 +49,19 @@ __all__ = [
     "StoreWriter",
     "append_rows",
     "domainbed_split",
+    "fetch_beijing_air",
+    "fetch_communities_crime",
+    "fetch_corn",
+    "fetch_gas_drift",
+    "fetch_gas_turbine",
+    "fetch_har",
+    "fetch_heart_disease",
+    "fetch_music_speech",
+    "fetch_office_caltech",
+    "fetch_student_performance",
+    "fetch_support2",
+    "fetch_vowels",
+    "fetch_wisdm",
     "from_hugging_face",
     "from_skada",
     "guess_task",
