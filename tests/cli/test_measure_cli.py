@@ -86,6 +86,22 @@ def test_sets_of_classes_stand_beside_predictions(folder, rehearsed):
     assert {row["set"] for row in rows} >= {"ill|well", "ill"}
 
 
+def test_headings_of_labels_may_be_capitals(folder):
+    Path("capitals.csv").write_text(
+        Path("labelled.csv").read_text().replace("id,label", "ID,Label")
+    )
+    found = run_json("measure", "head.safetensors", "ward7.npz", "--labels", "capitals.csv")
+    assert found["labelled"] == 40
+
+
+def test_a_label_of_two_rows_is_refused(folder):
+    np.savez("twice.npz", X=DATA.X[NEW], patient=["p0", "p0", *map(str, range(2, NEW.sum()))])
+    labels = ("--labels", "named.csv", "--id", "patient")
+    result = run("measure", "head.safetensors", "twice.npz", *labels)
+    assert result.exit_code == 2
+    assert "two of the rows are called 'p0'" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

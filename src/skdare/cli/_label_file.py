@@ -49,7 +49,10 @@ class LabelFile:
             raise InputError(f"{path} has no label", "fill in its column label")
 
     def _read(self, rows: csv.DictReader) -> None:
-        absent = [name for name in _COLUMNS if name not in (rows.fieldnames or ())]
+        # A person may have written ID or Label.
+        named = [(name or "").strip() for name in rows.fieldnames or ()]
+        rows.fieldnames = [n.lower() if n.lower() in _COLUMNS else n for n in named]
+        absent = [name for name in _COLUMNS if name not in rows.fieldnames]
         if absent:
             raise InputError(
                 f"{self.path} has no column {absent[0]!r}",
@@ -90,7 +93,14 @@ class LabelFile:
     def of(self, ids: Any) -> list[Any]:
         """The labels of the rows with these ids; None where a row has none."""
         names = [str(name) for name in ids]
-        self._used.update(name for name in names if name in self.labels)
+        for name in names:
+            if name in self._used:
+                raise InputError(
+                    f"two of the rows are called {name!r}, and {self.path} has one label for both",
+                    "name another column of ids with --id",
+                )
+            if name in self.labels:
+                self._used.add(name)
         return [self.labels.get(name) for name in names]
 
     def check(self) -> None:
