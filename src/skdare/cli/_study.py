@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skdare.cli._options import names
+from skdare.cli._options import names, numbers
 from skdare.cli._session import COLUMNS
 
 if TYPE_CHECKING:
@@ -80,6 +80,13 @@ TRAINING = [
         default=1,
         show_default=True,
         help="Choices of hyperparameters for each network: those given, and random ones.",
+    ),
+    click.option(
+        "--batch-exponents",
+        callback=numbers,
+        default="3,5.5",
+        show_default=True,
+        help="Random ones have a batch of 2 to a power between these.",
     ),
     click.option("--lr", type=float, default=5e-5, show_default=True, help="Learning rate."),
     click.option(
@@ -157,7 +164,15 @@ def recipe_of(options: dict[str, Any]) -> Any:
     hyperparameters = Hyperparameters(
         **{name: options[name] for name in ("lr", "weight_decay", "batch", "dropout")}
     )
-    alike = ("steps", "check_every", "draws", "aside", "micro_batch", "precision")
+    alike = (
+        "steps",
+        "check_every",
+        "draws",
+        "batch_exponents",
+        "aside",
+        "micro_batch",
+        "precision",
+    )
     return Recipe(
         augmentation=augmentation if options["augment"] else None,
         hyperparameters=hyperparameters,

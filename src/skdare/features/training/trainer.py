@@ -142,7 +142,7 @@ class Trainer:
 
     def _rows_per_step(self, job: Job) -> int:
         domains = len(self._domains) - (job.held_out is not None)
-        return self.recipe.hyperparameters.drawn(job).batch * domains
+        return self.recipe.drawn(job).batch * domains
 
     def _check_shares(self, planned: Sequence[Job]) -> None:
         """Refuse batches with fewer rows than there are processes."""
@@ -166,7 +166,7 @@ class Trainer:
         recipe = self.recipe
         backbone = self.backbone
         rows = RowSplit.of(self.examples, job, recipe.aside)
-        hyperparameters = recipe.hyperparameters.drawn(job)
+        hyperparameters = recipe.drawn(job)
         seed = int(np.random.default_rng(job.seed("last layer")).integers(2**31))
         network = Network(backbone, len(self.examples.classes), hyperparameters.dropout, seed)
         sampler = Sampler(
@@ -277,7 +277,7 @@ class ActiveTraining:
             held_out=job.held_out,
             trial=job.trial,
             draw=job.draw,
-            hyperparameters=asdict(self._recipe.hyperparameters.drawn(job)),
+            hyperparameters=asdict(self._recipe.drawn(job)),
             rule=RULE,
             step=best.step,
             value=best.value,
