@@ -25,7 +25,8 @@ from skdare.features.training.recipe import RULE, Job, Recipe
 from skdare.features.training.sampler import RowSplit, Sampler, check_trainable
 from skdare.features.training.training import Training
 
-_AT_ONCE = {"cuda": 4, "cpu": 1}
+# Networks in training at the same time.
+AT_ONCE = {"cuda": 4, "cpu": 1}
 # Seconds between saved states; longer where saving takes more than this share of the time.
 SAVE_EVERY = 30.0
 _SAVE_SHARE = 0.05
@@ -71,7 +72,7 @@ class Trainer:
         self.folder = TrainingFolder(folder)
         self.device = pick_device(device)
         self.processes = Processes.join(self.device)
-        self.at_once = at_once or (1 if self.processes.several else _AT_ONCE[self.device.type])
+        self.at_once = at_once or (1 if self.processes.several else AT_ONCE[self.device.type])
         self.source = source or {}
         self.precision = pick_precision(recipe.precision, self.device)
         self._provenance = provenance(backbone, examples)
