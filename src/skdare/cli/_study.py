@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skdare.cli._options import names, numbers
+from skdare.cli._options import names
 from skdare.cli._session import COLUMNS
 
 if TYPE_CHECKING:
+    from skdare.features.examples.layout import Layout
     from skdare.reproduce import Reproduction, Watcher
 
 DTYPES = ("float32", "float16", "uint8")
@@ -83,8 +84,9 @@ TRAINING = [
     ),
     click.option(
         "--batch-exponents",
-        callback=numbers,
-        default="3,5.5",
+        type=float,
+        nargs=2,
+        default=(3.0, 5.5),
         show_default=True,
         help="Random ones have a batch of 2 to a power between these.",
     ),
@@ -127,7 +129,11 @@ TRAINING = [
 
 
 def reproduction_of(
-    source: str, out: str | None, options: dict[str, Any], watcher: Watcher
+    source: str,
+    out: str | None,
+    options: dict[str, Any],
+    watcher: Watcher,
+    layout: Layout | None = None,
 ) -> Reproduction:
     """The study that the options describe, checked as far as that needs no data."""
     from skdare.features.examples.source import ExampleSource
@@ -139,7 +145,11 @@ def reproduction_of(
         if not options["held_out"]:
             raise ValueError("--held-out names no domain; name one, or leave it out for all")
     place = ExampleSource(
-        source, **columns, skip_unreadable=options["skip_unreadable"], cache=options["cache"]
+        source,
+        **columns,
+        skip_unreadable=options["skip_unreadable"],
+        cache=options["cache"],
+        layout=layout,
     )
     optional = ("trials", "held_out", "ceilings", "at_once", "dtype")
     return Reproduction(
