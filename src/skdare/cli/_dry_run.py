@@ -80,7 +80,7 @@ def _networks(run: Reproduction, work: Workload, trained: int) -> str:
 
 def _hours(work: Workload) -> str:
     """The time that networks and features take, and what that rests on."""
-    passes = f"{work.passes / 1e6:,.1f} million images through networks"
+    passes = f"{number(work.passes)} images through networks"
     if work.hours is None or work.rates is None:
         return f"not known for this network: {passes}; give --rate, in images a second"
     least, most = (f"{hours:,.1f}" for hours in work.hours)

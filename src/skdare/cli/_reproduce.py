@@ -140,25 +140,15 @@ def reproduce(
         from skdare.report import write_report
 
         refuse_processes("reproduce")
-        place = source or (DIGITS if study.name == DIGITS else None)
-        if place is None:
-            remedy = 'add source = "FOLDER", or --source'
-            if study.name in _embedded():
-                remedy = f"give --source, the folder of {', '.join(study.data['domains'])}"
-            raise InputError(f"{study.name} names no source", remedy)
-        _check_bench(options)
-        folder = out or f"{study.stem}{'-quick' if quick else ''}.run"
-        layout = _layout(study)
-        run = reproduction_of(place, folder, options, watching(options["quiet"]), layout)
-        run.check()
+        run = _run_of(study, source, out or f"{study.stem}{'-quick' * quick}.run", options)
+        # Where all networks are trained, their images have been checked.
         if dry_run or run.waiting():
             with notes():
                 run.check_images(as_found=as_found)
             work = run.workload(rate)
             if dry_run:
                 show_work(study.name, run, work, as_json=as_json)
-            cache = options["cache"]
-            work.check_disk(run.folder, None if cache is None else Path(cache))
+            work.check_disk(run.folder, run.source.cache)
         if dry_run:
             return
         trained = run.train()
@@ -180,6 +170,20 @@ def reproduce(
             )
         else:
             say(*files)
+
+
+def _run_of(study: Study, source: str | None, folder: str, options: dict[str, Any]) -> Reproduction:
+    """The run of a study, checked as far as that needs no images."""
+    place = source or (DIGITS if study.name == DIGITS else None)
+    if place is None:
+        remedy = 'add source = "FOLDER", or --source'
+        if study.name in _embedded():
+            remedy = f"give --source, the folder of {', '.join(study.data['domains'])}"
+        raise InputError(f"{study.name} names no source", remedy)
+    _check_bench(options)
+    run = reproduction_of(place, folder, options, watching(options["quiet"]), _layout(study))
+    run.check()
+    return run
 
 
 def _layout(study: Study) -> Layout | None:

@@ -63,13 +63,13 @@ class Workload:
         slow, fast = self.rates
         return self.passes / fast / 3600, self.passes / slow / 3600
 
-    def check_disk(self, folder: Path, cache: Path | None = None) -> None:
+    def check_disk(self, folder: Path, cache: str | None = None) -> None:
         """Refuse a disk that is too small for what will be written to it."""
         needed = {folder: self.disk_bytes}
-        if cache is not None and _disk(cache) == _disk(folder):
+        if cache is not None and _disk(Path(cache)) == _disk(folder):
             needed = {folder: self.disk_bytes + self.pixel_bytes}
         elif cache is not None:
-            needed[cache] = self.pixel_bytes
+            needed[Path(cache)] = self.pixel_bytes
         for place, size in needed.items():
             free = free_bytes(place)
             if size > free:
