@@ -220,6 +220,12 @@ def test_a_disk_that_is_too_small_is_found_before_the_first_step(here, monkeypat
     assert is_empty()
 
 
+def test_images_that_do_not_fit_memory_are_told_to_take_a_cache(here, monkeypatch):
+    monkeypatch.setattr("skdare.features.training.workload._memory", lambda: 1000)
+    text = refused(here / "small.toml")
+    assert text.endswith("hint: give a folder for them with --cache FOLDER, or a smaller --size\n")
+
+
 # A whole run
 
 

@@ -83,6 +83,8 @@ def test_a_layout_is_the_same_after_json(study):
         ({"classes": "two"}, "has classes 'two'"),
         ({"images": {"c": 3}}, "speaks of `c`, which is not among its domains"),
         ({"also": {"a": "A"}}, "has also.a 'A', and a list is needed"),
+        ({"also": {"a": ["B"]}}, "has a name that stands for two domains"),
+        ({"splits": [["train"], []]}, "has an empty group of splits"),
         ({"table": {"file": "x.csv"}}, "has a table of other keys than domain, file, image, label"),
     ],
 )

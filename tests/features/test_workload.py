@@ -65,12 +65,24 @@ def test_a_cache_on_another_disk_is_checked_there(tmp_path, monkeypatch):
     (tmp_path / "cache").mkdir()
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: usage._replace(free=free[Path(folder)]))
-    work.check_disk(tmp_path / "not/there/yet")
+    work.check_room(tmp_path / "not/there/yet")
     with pytest.raises(ValueError, match=r"will go to .*yet, and"):
-        work.check_disk(tmp_path / "not/there/yet", str(tmp_path / "cache"))
+        work.check_room(tmp_path / "not/there/yet", str(tmp_path / "cache"))
     disk = "skdare.features.training.workload._disk"
     monkeypatch.setattr(disk, lambda folder: folder.name == "cache")
     with pytest.raises(ValueError, match=r"will go to .*cache, and"):
-        work.check_disk(tmp_path, str(tmp_path / "cache"))
+        work.check_room(tmp_path, str(tmp_path / "cache"))
     free[tmp_path / "cache"] = 100
-    work.check_disk(tmp_path, str(tmp_path / "cache"))
+    work.check_room(tmp_path, str(tmp_path / "cache"))
+
+
+def test_images_that_do_not_fit_memory_need_a_cache(tmp_path, monkeypatch):
+    work = Workload(1, 0, 0, 0, 100, None)
+    memory = "skdare.features.training.workload._memory"
+    monkeypatch.setattr(memory, lambda: 99)
+    with pytest.raises(ValueError, match="GB of memory; give a folder"):
+        work.check_room(tmp_path)
+    work.check_room(tmp_path, str(tmp_path))
+    for enough in (100, None):
+        monkeypatch.setattr(memory, lambda enough=enough: enough)
+        work.check_room(tmp_path)

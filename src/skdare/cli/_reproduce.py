@@ -148,7 +148,7 @@ def reproduce(
             work = run.workload(rate)
             if dry_run:
                 show_work(study.name, run, work, as_json=as_json)
-            work.check_disk(run.folder, run.source.cache)
+            work.check_room(run.folder, run.source.cache)
         if dry_run:
             return
         trained = run.train()

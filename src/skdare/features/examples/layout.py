@@ -90,14 +90,23 @@ class Layout:
         complete |= {"images": {}, "also": {}, "splits": [], "lists": [], "table": {}, **settings}
         check_shape(complete, _SHAPE)
         layout = cls(**complete)
-        strange = {*layout.images, *layout.also} - set(layout.domains)
+        layout._check_names()
+        return layout
+
+    def _check_names(self) -> None:
+        """Refuse names that are missing, unknown, or stand for two things."""
+        if len(self.domains) < 2:
+            raise ValueError("has fewer than two domains; name them all")
+        strange = {*self.images, *self.also} - set(self.domains)
         if strange:
             raise ValueError(f"speaks of `{min(strange)}`, which is not among its domains")
-        if layout.table and set(layout.table) != _TABLE_KEYS:
+        names = [{_plain(d), *map(_plain, self.also.get(d, ()))} for d in self.domains]
+        if sum(map(len, names)) > len(set().union(*names)):
+            raise ValueError("has a name that stands for two domains; leave one out")
+        if not all(self.splits):
+            raise ValueError("has an empty group of splits; leave it out")
+        if self.table and set(self.table) != _TABLE_KEYS:
             raise ValueError(f"has a table of other keys than {', '.join(sorted(_TABLE_KEYS))}")
-        if len(layout.domains) < 2:
-            raise ValueError("has fewer than two domains; name them all")
-        return layout
 
     # Reading
 
@@ -231,11 +240,11 @@ class Layout:
 
     def _on_lists(self, domain: _DomainFiles, rows: list[Row]) -> list[Row]:
         """Rows that the domain's lists name, where it has them."""
-        files = [domain.beside / name.format(domain=domain.name) for name in self.lists]
+        files = [domain.beside / name.replace("{domain}", domain.name) for name in self.lists]
         if not files or not all(file.is_file() for file in files):
             return rows
         named = {line for file in files for line in _listed_images(file)}
-        on_lists = [row for row in rows if row.id.partition("/")[2] in named]
+        on_lists = [row for row in rows if row.id.removeprefix(f"{domain.name}/") in named]
         lists = " and ".join(file.name for file in files)
         if not on_lists:
             raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -63,8 +64,19 @@ class Workload:
         slow, fast = self.rates
         return self.passes / fast / 3600, self.passes / slow / 3600
 
-    def check_disk(self, folder: Path, cache: str | None = None) -> None:
-        """Refuse a disk that is too small for what will be written to it."""
+    def check_room(self, folder: Path, cache: str | None = None) -> None:
+        """Refuse a disk that is too small for what will be written, or memory for the images.
+
+        Decoded images are in memory unless there is a cache for them.
+        """
+        memory = _memory()
+        if cache is None and memory is not None and self.pixel_bytes > memory:
+            raise InputError(
+                f"decoded images take {self.pixel_bytes / 1e9:.1f} GB, and this machine has "
+                f"{memory / 1e9:.1f} GB of memory",
+                "give a folder for them with cache=FOLDER, or a smaller size",
+                argument="size",
+            )
         needed = {folder: self.disk_bytes}
         if cache is not None and _disk(Path(cache)) == _disk(folder):
             needed = {folder: self.disk_bytes + self.pixel_bytes}
@@ -144,6 +156,14 @@ def _rates(backbone: str) -> tuple[float, float] | None:
 def free_bytes(folder: Path) -> int:
     """Free space on the disk that a folder is on, or will be on once it is made."""
     return shutil.disk_usage(_existing(folder)).free
+
+
+def _memory() -> int | None:
+    """Memory of this machine, where the system tells it."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def _disk(folder: Path) -> int:
