@@ -109,8 +109,8 @@ def test_a_dry_run_prints_lines_and_the_rate_that_its_hours_rest_on(here):
     assert lines["networks"].startswith("5 to train (4 domains held out and none, 1 trial, 1 draw)")
     assert lines["disk"].endswith(" free")
     passes = run_json("reproduce", here / "small.toml", "--dry-run")["passes"]
-    hours = f"{passes / 3600:.1f} for {passes:,} images through networks at 1 a second"
-    assert lines["hours"] == f"{hours}; heads come on top"
+    minutes = f"{passes / 60:.1f} minutes for {passes:,} images through networks at 1 a second"
+    assert lines["time"] == f"{minutes}; heads come on top"
     assert is_empty()
 
 

@@ -32,7 +32,7 @@ def show_work(study: str, run: Reproduction, work: Workload, *, as_json: bool) -
         "disk": f"{file_size(disk['networks'])} of networks, {file_size(disk['features'])} of "
         f"features in {run.folder}; {file_size(disk['free'])} free",
         "decoded": f"{file_size(work.pixel_bytes)} {where}",
-        "hours": _hours(work),
+        "time": _time(work),
     }
     width = max(map(len, lines))
     say(*(f"{name:<{width}}  {text}" for name, text in lines.items()))
@@ -78,16 +78,17 @@ def _networks(run: Reproduction, work: Workload, trained: int) -> str:
     return f"{number(work.networks)} to train{already} ({', '.join(reasons)})"
 
 
-def _hours(work: Workload) -> str:
+def _time(work: Workload) -> str:
     """The time that networks and features take, and what that rests on."""
     passes = f"{number(work.passes)} images through networks"
     if work.hours is None or work.rates is None:
         return f"not known for this network: {passes}; give --rate, in images a second"
-    least, most = (f"{hours:,.1f}" for hours in work.hours)
+    unit, scale = ("hours", 1) if work.hours[1] >= 1 else ("minutes", 60)
+    least, most = (f"{scale * hours:,.1f}" for hours in work.hours)
     slow, fast = (number(round(rate)) for rate in work.rates)
     if slow == fast:
-        return f"{least} for {passes} at {fast} a second; heads come on top"
+        return f"{least} {unit} for {passes} at {fast} a second; heads come on top"
     return (
-        f"{least} to {most} on one H200 for {passes} at {fast} to {slow} a second; heads come on "
-        "top"
+        f"{least} to {most} {unit} on one H200 for {passes} at {fast} to {slow} a second; heads "
+        "come on top"
     )

@@ -207,6 +207,7 @@ class Layout:
         return listing
 
     def _rows_of(self, domain: _DomainFiles) -> list[Row]:
+        """Rows of one domain, from folders ``class/image`` or ``split/class/image``."""
         images = domain.listing.images
         where = domain.listing.where
         if not images:
@@ -221,9 +222,10 @@ class Layout:
                 "a domain must lie in that of their class",
                 "move it",
             )
+        files = domain.listing.files
         return [
-            Row(domain.name, i.parts[-2], f"{domain.name}/{i}", domain.listing.files[i])
-            for i in images
+            Row(domain.name, image.parts[-2], f"{domain.name}/{image}", files[image])
+            for image in images
         ]
 
     def _of_splits(self, where: Path, images: list[PurePosixPath]) -> list[PurePosixPath]:
@@ -257,11 +259,12 @@ class Layout:
         """Rows of the table, with the domains' usual names."""
         columns = {name: self.table[name] for name in ("image", "label", "domain")}
         rows = read_listed_images(self._find_table(path), **columns)
-        usual = {cell: self._domain_of(cell) for cell in {row.domain for row in rows}}
-        unknown = [cell for cell, domain in usual.items() if domain is None]
+        cells = {row.domain for row in rows}
+        usual = {c: domain for c in cells if (domain := self._domain_of(c)) is not None}
+        unknown = cells - usual.keys()
         if unknown:
             raise InputError(
-                f"{self.table['domain']!r} in {path} has {unknown[0]!r}",
+                f"{self.table['domain']!r} in {path} has {min(unknown)!r}",
                 f"it must be one of {self._names}",
             )
         missing = [name for name in self.domains if name not in usual.values()]
@@ -270,9 +273,10 @@ class Layout:
                 f"{path} has no row of domain {listed([f'`{name}`' for name in missing])}",
                 "take the whole table",
             )
-        return [row._replace(domain=usual[row.domain] or row.domain) for row in rows]
+        return [row._replace(domain=usual[row.domain]) for row in rows]
 
     def _find_table(self, path: Path) -> Path:
+        """The table of the set: the path itself, or a file in a folder there."""
         file = self.table["file"]
         if path.is_file():
             return path
