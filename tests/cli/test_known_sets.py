@@ -173,10 +173,28 @@ def test_a_miniature_is_not_taken_for_the_set(here):
     assert "domain `Art` has 130 images, where 2,427 are usual" in text
 
 
+def test_digits_are_not_taken_for_another_set(here):
+    assert "digits does not exist" in refused("office-home", "--source", "digits", *TINY)
+
+
 def test_a_study_without_images_asks_for_its_folder(here):
     text = refused("office-home")
     assert "hint: give --source, the folder of Art, Clipart, Product, Real World" in text
     assert "and the embedded studies are camelyon17, digits, domainnet" in refused("office-hom")
+
+
+def test_images_that_lists_do_not_name_are_a_note(here):
+    text = SMALL.replace("[data]", '[data]\nlists = ["{domain}.txt"]')
+    files = sorted((here / "PACS/photo").rglob("*.*"))
+    lines = [f"photo/{file.parent.name}/{file.name} 0" for file in files]
+    (here / "PACS/photo.txt").write_text("\n".join(lines[1:]))
+    (here / "small.toml").write_text(text.replace("total = 56", "").replace("photo = 14", ""))
+    result = run_ok(
+        "reproduce", here / "small.toml", *BRIEF, "--held-out", "photo", "--no-ceilings"
+    )
+    assert "note: 1 image of" in result.stderr
+    assert "do not name: photo 1" in result.stderr
+    assert "Warning" not in result.stderr
 
 
 @pytest.mark.parametrize(

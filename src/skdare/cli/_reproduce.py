@@ -35,7 +35,7 @@ LAYOUT = "data"
 
 
 @dataclass(frozen=True)
-class Study:
+class StudyFile:
     """A study by its name, and the layout of its images where its file has one."""
 
     name: str
@@ -52,7 +52,7 @@ def _embedded() -> dict[str, str]:
     return {Path(str(f)).stem: str(f) for f in (files("skdare") / "studies").iterdir()}
 
 
-def _study(context: click.Context, parameter: click.Parameter, value: str) -> Study:
+def _study(context: click.Context, parameter: click.Parameter, value: str) -> StudyFile:
     """Take the defaults of all options from the study's file, or from an embedded one."""
     embedded = _embedded()
     if value not in embedded and not Path(value).is_file():
@@ -65,7 +65,7 @@ def _study(context: click.Context, parameter: click.Parameter, value: str) -> St
     # A file may name the embedded images too, unless a file or folder of that name is beside it.
     if defaults.get("source") == str(Path(value).parent / DIGITS):
         defaults["source"] = defaults["source"] if Path(defaults["source"]).exists() else DIGITS
-    return Study(value, data)
+    return StudyFile(value, data)
 
 
 def _protocols(context: click.Context, parameter: click.Parameter, value: str) -> list[str]:
@@ -107,7 +107,7 @@ def _protocols(context: click.Context, parameter: click.Parameter, value: str) -
 @JOBS
 @with_options([*SOURCE, *TRAINING, DTYPE, JSON, QUIET])
 def reproduce(
-    study: Study,
+    study: StudyFile,
     source: str | None,
     out: str | None,
     quick: bool,
@@ -142,9 +142,11 @@ def reproduce(
         refuse_processes("reproduce")
         run = _run_of(study, source, out or f"{study.stem}{'-quick' * quick}.run", options)
         # Where all networks are trained, their images have been checked.
-        if dry_run or run.waiting():
-            with notes():
+        with notes():
+            unfinished = dry_run or bool(run.waiting())
+            if unfinished:
                 run.check_images(as_found=as_found)
+        if unfinished:
             work = run.workload(rate)
             if dry_run:
                 show_work(study.name, run, work, as_json=as_json)
@@ -172,7 +174,9 @@ def reproduce(
             say(*files)
 
 
-def _run_of(study: Study, source: str | None, folder: str, options: dict[str, Any]) -> Reproduction:
+def _run_of(
+    study: StudyFile, source: str | None, folder: str, options: dict[str, Any]
+) -> Reproduction:
     """The run of a study, checked as far as that needs no images."""
     place = source or (DIGITS if study.name == DIGITS else None)
     if place is None:
@@ -186,7 +190,7 @@ def _run_of(study: Study, source: str | None, folder: str, options: dict[str, An
     return run
 
 
-def _layout(study: Study) -> Layout | None:
+def _layout(study: StudyFile) -> Layout | None:
     """What the study says of its images on disk."""
     from skdare.features.examples.layout import Layout
 

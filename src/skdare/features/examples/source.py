@@ -53,9 +53,14 @@ class ExampleSource:
     cache: str | None = None
     layout: Layout | None = None
 
+    @property
+    def is_embedded(self) -> bool:
+        """Whether these are the digits; a known set is never called so."""
+        return self.path == DIGITS and self.layout is None
+
     def settings(self) -> dict[str, Any]:
         """The parameters, with absolute paths; the layout only where there is one."""
-        path = self.path if self.path == DIGITS else str(Path(self.path).resolve())
+        path = self.path if self.is_embedded else str(Path(self.path).resolve())
         cache = None if self.cache is None else str(Path(self.cache).resolve())
         settings = {**asdict(self), "path": path, "cache": cache}
         if self.layout is None:
@@ -65,7 +70,7 @@ class ExampleSource:
     @cached_property
     def collection(self) -> Collection | None:
         """What is on disk, read once; None for the digits."""
-        if self.path == DIGITS:
+        if self.is_embedded:
             return None
         names = ("image", "text", "label", "domain")
         columns = {name: getattr(self, name) for name in names}
