@@ -288,6 +288,10 @@ def test_a_set_as_expected_passes_without_a_word(tmp_path):
     small(found, total=len(found.ids)).check(found)
 
 
+def test_the_real_pacs_passes_without_a_word(real_data):
+    ExampleSource(str(real_data("pacs")), layout=layout("pacs")).check()
+
+
 def test_a_small_difference_is_a_warning_and_a_large_one_an_error(tmp_path):
     found = layout("pacs").read(write_domains(tmp_path, PACS, 7, images=4))
     usual = dict.fromkeys(PACS, 28)
