@@ -24,6 +24,8 @@ from skdare.features.training.folder import (
     ceiling_scores,
 )
 from skdare.features.training.recipe import Job
+from skdare.features.training.trainer import AT_ONCE
+from skdare.features.training.workload import Workload, workload
 
 FEATURES = "features"
 PRETRAINED = "pretrained"
@@ -110,9 +112,14 @@ class Reproduction:
     watcher: Watcher = field(default_factory=Watcher)
 
     @cached_property
+    def pretrained(self) -> Backbone:
+        """The backbone before fine-tuning, made when it is first needed."""
+        return backbone(self.backbone, **self.options)
+
+    @cached_property
     def inputs(self) -> Inputs:
         """Backbone and decoded examples, made when they are first needed."""
-        network = backbone(self.backbone, **self.options)
+        network = self.pretrained
         collection = self.source.collection
         total = 1 if collection is None else len(collection.ids)
         with self.watcher.meter("decoding", "images", total) as meter:
@@ -138,7 +145,7 @@ class Reproduction:
     def planned(self) -> list[Job]:
         """Networks of the run."""
         return jobs(
-            self.source.domains(),
+            list(self.source.counts()),
             self.recipe,
             trials=self.trials,
             held_out=self.held_out,
@@ -150,6 +157,33 @@ class Reproduction:
         pick_device(self.device)
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"{self.folder} is a file; name a folder for the run")
+
+    def waiting(self) -> list[Job]:
+        """Networks that are not trained yet."""
+        folder = TrainingFolder(self.folder)
+        return [job for job in self.planned if folder.record(job) is None]
+
+    def check_images(self, *, as_found: bool = False) -> None:
+        """Refuse, before any work, a known set that is not as expected, and damaged images."""
+        rows = sum(self.source.counts().values())
+        with self.watcher.meter("checking", "images", rows) as meter:
+            self.source.check(as_found=as_found, progress=meter)
+
+    def workload(self, rate: float | None = None) -> Workload:
+        """What is left to do; ``rate`` is in images a second, by default as measured."""
+        stores = {job.place for job in self.planned if job.held_out is not None}
+        paths = [self.folder / PRETRAINED, *(self.folder / FEATURES / name for name in stores)]
+        return workload(
+            self.waiting(),
+            sum(not (path / MANIFEST).exists() for path in paths),
+            self.recipe,
+            self.source.counts(),
+            self.pretrained,
+            classes=len(self.source.classes()),
+            dtype=self.dtype,
+            states=self.at_once or AT_ONCE[pick_device(self.device).type],
+            rate=rate,
+        )
 
     def train(self) -> list[TrainingRecord]:
         """Train the networks that are not done yet; return the records of all planned ones."""

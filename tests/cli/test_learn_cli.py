@@ -685,5 +685,5 @@ def test_options_have_the_defaults_of_the_recipe():
     defaults |= {f.name: getattr(recipe.hyperparameters, f.name) for f in fields(Hyperparameters)}
     options = {p.name: p.default for p in main.commands["train"].params}
     shared = defaults.keys() & options.keys() - {"micro_batch"}
-    assert len(shared) == 9
+    assert len(shared) == 10
     assert {name: options[name] for name in shared} == {name: defaults[name] for name in shared}

@@ -273,6 +273,33 @@ def test_the_draw_with_the_best_validation_is_selected(tmp_path):
     assert chosen.value == max(record.value for record in records)
 
 
+def test_batches_of_draws_stay_between_the_exponents_and_the_first_has_its_own():
+    draws = [Job("a", trial, draw) for trial in range(40) for draw in range(5)]
+    usual = [Recipe().drawn(job) for job in draws]
+    small = [Recipe(batch_exponents=(3, 5)).drawn(job) for job in draws]
+    assert {drawn.batch for job, drawn in zip(draws, small, strict=True) if job.draw == 0} == {32}
+    assert min(drawn.batch for drawn in small) >= 8
+    assert max(drawn.batch for drawn in small) == 32 < max(drawn.batch for drawn in usual) <= 45
+    assert [drawn.lr for drawn in small] == [drawn.lr for drawn in usual]
+
+
+@pytest.mark.parametrize("exponents", [(5, 3), (3,), (-1, 3), (3, float("nan")), (3, 21)])
+def test_exponents_that_are_no_range_are_refused(exponents):
+    with pytest.raises(ValueError, match="two numbers between 0 and 20"):
+        Recipe(batch_exponents=exponents)
+
+
+def test_a_run_from_before_there_were_exponents_goes_on_with_the_usual_ones_only(tmp_path):
+    trainer(tmp_path)([WITHOUT_A])
+    path = tmp_path / "run.json"
+    settings = json.loads(path.read_text())
+    del settings["recipe"]["batch_exponents"]
+    path.write_text(json.dumps(settings))
+    trainer(tmp_path)([WITHOUT_A])
+    with pytest.raises(ValueError, match="was begun with batch_exponents"):
+        trainer(tmp_path, recipe=replace(FAST, batch_exponents=(3, 5)))([WITHOUT_A])
+
+
 def test_every_domain_is_held_out_and_none():
     planned = jobs(list("abc"), Recipe(), trials=2)
     assert [job.held_out for job in planned] == ["a", "b", "c", None] * 2

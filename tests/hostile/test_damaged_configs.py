@@ -55,12 +55,23 @@ def test_a_file_of_options_is_taken_or_refused_in_words(hunt, name):
             assert sorted(case.folder.iterdir()) == [path]
 
 
-def test_a_study_is_taken_or_refused_in_words(hunt):
+def layout(rng: np.random.Generator) -> bytes:
+    """What a study says of its images, with values of any kind."""
+    usual = {"domains": '["a", "b"]', "also": '{a = ["c"]}', "images": "{b = 1}"}
+    keys = ["domains", "classes", "images", "total", "also", "splits", "lists", "table", "remark"]
+    for key in rng.permutation(keys)[: rng.integers(0, 3)].tolist():
+        usual[key] = VALUES[rng.integers(len(VALUES))]
+    return "\n".join(["", "[data]", *(f"{key} = {value}" for key, value in usual.items())]).encode()
+
+
+@pytest.mark.parametrize("of_images", [False, True])
+def test_a_study_is_taken_or_refused_in_words(hunt, of_images):
     pytest.importorskip("torch", reason="networks are trained with torch")
     for case in hunt(rate=60):
         with case:
             path = case.folder / "study.toml"
-            path.write_bytes(config("reproduce", case.rng))
+            text = layout(case.rng) if of_images else config("reproduce", case.rng)
+            path.write_bytes(text)
             result = command("reproduce", path, "--source", case.folder / "missing")
             assert result.exit_code == 2, result.output
             assert sorted(Path(case.folder).iterdir()) == [path]

@@ -34,8 +34,13 @@ CONFIG = click.option(
 )
 
 
-def load_config(context: click.Context, parameter: click.Parameter, path: str) -> None:
-    """Make the values in the file the defaults of this command; `parameter` named the file."""
+def load_config(
+    context: click.Context, parameter: click.Parameter, path: str, apart: str | None = None
+) -> dict[str, Any]:
+    """Make the values in the file the defaults of this command; `parameter` named the file.
+
+    The table called ``apart`` is no option: it is returned as it is, and empty where it is missing.
+    """
     from skdare.persist import open_file
 
     try:
@@ -47,6 +52,9 @@ def load_config(context: click.Context, parameter: click.Parameter, path: str) -
     except (ValueError, RecursionError) as error:
         cause = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise click.BadParameter(f"{path} cannot be read as TOML: {cause}") from error
+    table = content.pop(apart, {}) if apart is not None else {}
+    if not isinstance(table, dict):
+        raise click.BadParameter(f"{path} has `{apart}` {short(table)}; it must be a table")
     parameters = {_key(p): p for p in context.command.params if p is not parameter}
     defaults: dict[str, Any] = {}
     for key, value in content.items():
@@ -61,6 +69,7 @@ def load_config(context: click.Context, parameter: click.Parameter, path: str) -
         except _WrongValue as error:
             raise click.BadParameter(f"{path} has `{name}` {error}") from None
     context.default_map = {**(context.default_map or {}), **defaults}
+    return table
 
 
 def _key(parameter: click.Parameter) -> str:

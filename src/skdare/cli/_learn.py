@@ -136,6 +136,7 @@ def _extract_run(
 ) -> list[Path]:
     """Stores of a run, whose examples may have been moved."""
     from skdare.features import Recipe
+    from skdare.features.examples.layout import Layout
     from skdare.features.examples.source import ExampleSource
     from skdare.features.training.folder import TrainingFolder
     from skdare.reproduce import Reproduction
@@ -146,7 +147,9 @@ def _extract_run(
     backbone_options = written.pop("options")
     written["skip_unreadable"] |= options["skip_unreadable"]
     written["cache"] = options["cache"] or written["cache"]
-    source = ExampleSource(**{**written, "path": moved_to or written["path"]})
+    known = settings["source"].get("layout")
+    layout = None if known is None else Layout.of(known)
+    source = ExampleSource(**{**written, "path": moved_to or written["path"], "layout": layout})
     precision = (options if is_given("precision") else settings["recipe"])["precision"]
     study = Reproduction(
         Path(run),

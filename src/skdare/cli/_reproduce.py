@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +14,8 @@ import click
 from skdare._input_error import InputError
 from skdare.cli._bench_choices import DEFAULT_EXTRAS, PROTOCOLS
 from skdare.cli._config import load_config
+from skdare.cli._dry_run import show_work
+from skdare.cli._errors import notes
 from skdare.cli._figure1 import FILES
 from skdare.cli._learn import networks, table
 from skdare.cli._options import JOBS, names, with_options
@@ -22,25 +25,47 @@ from skdare.cli._session import learning, refuse_processes, watching
 from skdare.cli._study import DTYPE, SOURCE, TRAINING, reproduction_of
 
 if TYPE_CHECKING:
-    from skdare.bench import Log, Record, Settings
+    from skdare.bench import Log, Record
+    from skdare.features.examples.layout import Layout
     from skdare.reproduce import Reproduction
 
 DIGITS = "digits"
+# The table of a study that says what its images are like on disk.
+LAYOUT = "data"
 
 
-def _study(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Take the defaults of all options from the study's file, or from the embedded one."""
-    if value != DIGITS and not Path(value).is_file():
+@dataclass(frozen=True)
+class StudyFile:
+    """A study by its name, and the layout of its images where its file has one."""
+
+    name: str
+    data: dict[str, Any]
+
+    @property
+    def stem(self) -> str:
+        """Its name without folder and ending."""
+        return Path(self.name).stem
+
+
+def _embedded() -> dict[str, str]:
+    """Files of the embedded studies by their names."""
+    return {Path(str(f)).stem: str(f) for f in (files("skdare") / "studies").iterdir()}
+
+
+def _study(context: click.Context, parameter: click.Parameter, value: str) -> StudyFile:
+    """Take the defaults of all options from the study's file, or from an embedded one."""
+    embedded = _embedded()
+    if value not in embedded and not Path(value).is_file():
         raise click.BadParameter(
-            f"there is no file {value!r}, and the only embedded study is `{DIGITS}`"
+            f"there is no file {value!r}, and the embedded studies are "
+            f"{', '.join(sorted(embedded))}"
         )
-    embedded = str(files("skdare") / "studies" / "digits.toml")
-    load_config(context, parameter, embedded if value == DIGITS else value)
+    data = load_config(context, parameter, embedded.get(value, value), apart=LAYOUT)
     defaults = context.default_map or {}
     # A file may name the embedded images too, unless a file or folder of that name is beside it.
     if defaults.get("source") == str(Path(value).parent / DIGITS):
         defaults["source"] = defaults["source"] if Path(defaults["source"]).exists() else DIGITS
-    return value
+    return StudyFile(value, data)
 
 
 def _protocols(context: click.Context, parameter: click.Parameter, value: str) -> list[str]:
@@ -71,20 +96,41 @@ def _protocols(context: click.Context, parameter: click.Parameter, value: str) -
     show_default=True,
     help="What to run beside the heads, by commas, or none.",
 )
+@click.option("--shrinkage", type=float, help="paper: shrinkage of covariances  [default: 0.1]")
+@click.option("--as-found", is_flag=True, help="Take a known set though its numbers differ.")
+@click.option("--dry-run", is_flag=True, help="Check all, say what would be done, and end.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    help="dry run: images a second  [default: as measured on one H200]",
+)
 @JOBS
 @with_options([*SOURCE, *TRAINING, DTYPE, JSON, QUIET])
 def reproduce(
-    study: str, source: str | None, out: str | None, quick: bool, as_json: bool, **options: Any
+    study: StudyFile,
+    source: str | None,
+    out: str | None,
+    quick: bool,
+    as_found: bool,
+    dry_run: bool,
+    rate: float | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Train, extract, measure ceilings, bench every head and write the report, in one command.
 
-    STUDY is `digits`, which is embedded, or a TOML file with options of this command by name.
-    Run the same command again to go on where it was stopped. With --json: folder, networks as in
-    `skdare train`, what `skdare bench --json` prints, and files, the paths of report and figure.
+    STUDY is `digits`, whose images are embedded; `pacs`, `office-home`, `vlcs`, `terra-incognita`,
+    `domainnet` or `camelyon17`, whose images are in the folder --source; or a TOML file with
+    options of this command by name. Run the same command again to go on where it was stopped. With
+    --json: folder, networks as in `skdare train`, what `skdare bench --json` prints, and files,
+    the paths of report and figure; with --dry-run: study, source, domains, classes, images,
+    trained, networks, steps, passes (images through networks), disk, decoded (both in bytes), rate
+    and hours (both from, to).
 
     \b
     Example:
       skdare reproduce digits --quick
+      skdare reproduce office-home --source DIR --dry-run
     """
     if quick:
         options["trials"] = 1
@@ -94,20 +140,27 @@ def reproduce(
         from skdare.report import write_report
 
         refuse_processes("reproduce")
-        place = source or (DIGITS if study == DIGITS else None)
-        if place is None:
-            raise InputError(f"{study} names no source", 'add source = "FOLDER", or --source')
-        _check_bench(options)
-        stem = Path(study).stem + ("-quick" if quick else "")
-        run = reproduction_of(place, out or f"{stem}.run", options, watching(options["quiet"]))
+        run = _run_of(study, source, out or f"{study.stem}{'-quick' * quick}.run", options)
+        # Where all networks are trained, their images have been checked.
+        with notes():
+            unfinished = dry_run or bool(run.waiting())
+            if unfinished:
+                run.check_images(as_found=as_found)
+        if unfinished:
+            work = run.workload(rate)
+            if dry_run:
+                show_work(study.name, run, work, as_json=as_json)
+            work.check_room(run.folder, run.source.cache)
+        if dry_run:
+            return
         trained = run.train()
         if not as_json:
             say(*table(trained))
         run.extract()
-        log, records = _bench(run, Path(study).stem, options)
+        log, records = _bench(run, study.stem, options)
         if not as_json:
             show(records)
-        files = [*write_report(log.folder), *_figure(log, Path(study).stem, options["quiet"])]
+        files = [*write_report(log.folder), *_figure(log, study.stem, options["quiet"])]
         if as_json:
             as_object(
                 {
@@ -121,14 +174,43 @@ def reproduce(
             say(*files)
 
 
+def _run_of(
+    study: StudyFile, source: str | None, folder: str, options: dict[str, Any]
+) -> Reproduction:
+    """The run of a study, checked as far as that needs no images."""
+    place = source or (DIGITS if study.name == DIGITS else None)
+    if place is None:
+        remedy = 'add source = "FOLDER", or --source'
+        if study.name in _embedded():
+            remedy = f"give --source, the folder of {', '.join(study.data['domains'])}"
+        raise InputError(f"{study.name} names no source", remedy)
+    _check_bench(options)
+    run = reproduction_of(place, folder, options, watching(options["quiet"]), _layout(study))
+    run.check()
+    return run
+
+
+def _layout(study: StudyFile) -> Layout | None:
+    """What the study says of its images on disk."""
+    from skdare.features.examples.layout import Layout
+
+    if not study.data:
+        return None
+    try:
+        return Layout.of(study.data)
+    except ValueError as error:
+        what, _, remedy = str(error).partition("; ")
+        raise InputError(f"`{LAYOUT}` in {study.name} {what}", remedy) from error
+
+
 def _check_bench(options: dict[str, Any]) -> None:
     """Refuse options of the bench and the report before any network is trained."""
     from skdare.bench import bench_plan
     from skdare.datasets import make_latent_domains
 
-    for settings, extras in _benches(options):
-        stand_in = make_latent_domains(3, 20, random_state=0)
-        bench_plan(stand_in, settings=settings, heads=options["heads"], extras=extras)
+    stand_in = make_latent_domains(3, 20, random_state=0)
+    for arguments in _benches(options):
+        bench_plan(stand_in, **arguments)
     missing = [name for name in ("matplotlib", "jinja2") if find_spec(name) is None]
     if missing:
         raise InputError(
@@ -136,8 +218,8 @@ def _check_bench(options: dict[str, Any]) -> None:
         )
 
 
-def _benches(options: dict[str, Any]) -> Iterator[tuple[Settings, list[str]]]:
-    """Settings and extras of the bench under each protocol."""
+def _benches(options: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Arguments of the plan under each protocol."""
     from skdare.bench import Settings
 
     for protocol in options["protocols"]:
@@ -145,7 +227,15 @@ def _benches(options: dict[str, Any]) -> Iterator[tuple[Settings, list[str]]]:
         # The paper's descent is the same fit under both protocols.
         if protocol != "paper" and "paper" in options["protocols"] and "sgd" in extras:
             extras.remove("sgd")
-        yield Settings(protocol=protocol, aside=options["aside"]), extras
+        of_heads = {}
+        if protocol == "paper" and options["shrinkage"] is not None:
+            of_heads = {"dare": {"shrinkage": options["shrinkage"]}}
+        yield {
+            "settings": Settings(protocol=protocol, aside=options["aside"]),
+            "heads": options["heads"],
+            "extras": extras,
+            "options": of_heads,
+        }
 
 
 def _bench(run: Reproduction, name: str, options: dict[str, Any]) -> tuple[Log, list[Record]]:
@@ -155,8 +245,8 @@ def _bench(run: Reproduction, name: str, options: dict[str, Any]) -> tuple[Log, 
 
     log = Log(run.folder / BENCH)
     keys = set()
-    for settings, extras in _benches(options):
-        plan = run.plan(settings, heads=options["heads"], extras=extras, name=name)
+    for arguments in _benches(options):
+        plan = run.plan(**arguments, name=name)
         follow(plan, log, jobs=options["jobs"], retry_failed=False, quiet=options["quiet"])
         keys |= {plan.key(trial) for trial in plan.trials}
     return log, [record for record in log.read() if record.key in keys]

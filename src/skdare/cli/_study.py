@@ -11,6 +11,7 @@ from skdare.cli._options import names
 from skdare.cli._session import COLUMNS
 
 if TYPE_CHECKING:
+    from skdare.features.examples.layout import Layout
     from skdare.reproduce import Reproduction, Watcher
 
 DTYPES = ("float32", "float16", "uint8")
@@ -81,6 +82,14 @@ TRAINING = [
         show_default=True,
         help="Choices of hyperparameters for each network: those given, and random ones.",
     ),
+    click.option(
+        "--batch-exponents",
+        type=float,
+        nargs=2,
+        default=(3.0, 5.5),
+        show_default=True,
+        help="Random ones have a batch of 2 to a power between these.",
+    ),
     click.option("--lr", type=float, default=5e-5, show_default=True, help="Learning rate."),
     click.option(
         "--weight-decay", type=float, default=0.0, show_default=True, help="Decay of all weights."
@@ -120,7 +129,11 @@ TRAINING = [
 
 
 def reproduction_of(
-    source: str, out: str | None, options: dict[str, Any], watcher: Watcher
+    source: str,
+    out: str | None,
+    options: dict[str, Any],
+    watcher: Watcher,
+    layout: Layout | None = None,
 ) -> Reproduction:
     """The study that the options describe, checked as far as that needs no data."""
     from skdare.features.examples.source import ExampleSource
@@ -132,7 +145,11 @@ def reproduction_of(
         if not options["held_out"]:
             raise ValueError("--held-out names no domain; name one, or leave it out for all")
     place = ExampleSource(
-        source, **columns, skip_unreadable=options["skip_unreadable"], cache=options["cache"]
+        source,
+        **columns,
+        skip_unreadable=options["skip_unreadable"],
+        cache=options["cache"],
+        layout=layout,
     )
     optional = ("trials", "held_out", "ceilings", "at_once", "dtype")
     return Reproduction(
@@ -157,7 +174,15 @@ def recipe_of(options: dict[str, Any]) -> Any:
     hyperparameters = Hyperparameters(
         **{name: options[name] for name in ("lr", "weight_decay", "batch", "dropout")}
     )
-    alike = ("steps", "check_every", "draws", "aside", "micro_batch", "precision")
+    alike = (
+        "steps",
+        "check_every",
+        "draws",
+        "batch_exponents",
+        "aside",
+        "micro_batch",
+        "precision",
+    )
     return Recipe(
         augmentation=augmentation if options["augment"] else None,
         hyperparameters=hyperparameters,

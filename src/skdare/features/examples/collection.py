@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import zlib
 from collections import Counter
@@ -74,6 +75,16 @@ class ImageFile:
             with open_file(self.file) as file:
                 return file.read()
         return archives.read(self.file, self.member)
+
+    def ends(self, archives: Archives, count: int) -> tuple[bytes, bytes]:
+        """First and last bytes of the file; of a file on disk no others are read."""
+        if self.member is not None:
+            content = self.read(archives)
+            return content[:count], content[-count:]
+        with open_file(self.file) as file:
+            first = file.read(count)
+            file.seek(max(0, os.fstat(file.fileno()).st_size - count))
+            return first, file.read(count)
 
     def content(self) -> list[int]:
         """Numbers that change with the content, found without decoding the image.

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from joblib import cpu_count
@@ -85,7 +85,10 @@ def decode(
     if decoded is None:
         decoder = _Decoder(collection, size, workers, progress)
         decoded = _decoded(decoder, store, fingerprints)
-    _report(collection, decoded.unreadable, decoded.collection, skip=skip_unreadable)
+    if decoded.unreadable and not skip_unreadable:
+        refuse_unreadable(collection, decoded.unreadable)
+    if decoded.unreadable:
+        _warn_unreadable(collection, decoded.unreadable, decoded.collection)
     return examples(decoded.collection, decoded.pixels, fingerprints.of(decoded.collection))
 
 
@@ -232,19 +235,19 @@ def _decode_block(
     return _DecodedBlock(len(items), pixels[:filled], unreadable)
 
 
-def _report(
-    before: Collection, unreadable: Mapping[str, str], after: Collection, *, skip: bool
-) -> None:
-    """Refuse images that cannot be read, or warn that they are left out."""
-    if not unreadable:
-        return
+def refuse_unreadable(collection: Collection, unreadable: Mapping[str, str]) -> NoReturn:
+    """Name images that cannot be read, with the reasons by id."""
+    count = f"{len(unreadable):,} of {len(collection.ids):,} images of {collection.path}"
+    raise InputError(
+        f"{count} cannot be read: {_with_reasons(unreadable)}",
+        "repair or remove them, or leave them out with skip_unreadable=True",
+        argument="skip_unreadable",
+    )
+
+
+def _warn_unreadable(before: Collection, unreadable: Mapping[str, str], after: Collection) -> None:
+    """Say which images are left out, and which domains and classes with them."""
     count = f"{len(unreadable):,} of {len(before.ids):,} images of {before.path}"
-    if not skip:
-        raise InputError(
-            f"{count} cannot be read: {_with_reasons(unreadable)}",
-            "repair or remove them, or leave them out with skip_unreadable=True",
-            argument="skip_unreadable",
-        )
     remaining = {*after.domains.tolist(), *after.classes}
     names = dict.fromkeys([*before.domains.tolist(), *before.classes])
     lost = [name for name in names if name not in remaining]

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from zipfile import ZipFile
 
 from skdare._safe_text import counted
 from skdare._validation import InputError, check_choice
-from skdare.datasets._contents import reading
 from skdare.datasets._natural import natural
-from skdare.features.examples.collection import (
-    IMAGE_SUFFIXES,
-    Collection,
-    ImageFile,
-    Row,
-    listed,
-)
+from skdare.features.examples.collection import IMAGE_SUFFIXES, Collection, Row, listed
+from skdare.features.examples.listing import Listing, folder_listing, zip_listing
 from skdare.features.examples.tables import TABLES, read_table
-from skdare.persist import open_file
 
 _LAYOUT = "domain/class/image"
-_SYSTEM_FILES = {"__macosx", "thumbs.db", "desktop.ini"}
 
 
 def read_collection(
@@ -95,79 +84,11 @@ def read_collection(
             f"{path} cannot be read as images or texts; give a folder or zip of {_LAYOUT}, or a "
             f"table that ends in {_or(TABLES)}"
         )
-    return _collection(path, path.stem, [_image_rows(_zip_listing(path))])
+    return _collection(path, path.stem, [_image_rows(zip_listing(path))])
 
 
 def _or(names: tuple[str, ...]) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-@dataclass(frozen=True, eq=False)
-class _Listing:
-    """Files and folders in a folder or zip, by their path from its top."""
-
-    where: Path
-    files: dict[PurePosixPath, ImageFile]
-    folders: list[PurePosixPath]
-
-    @property
-    def images(self) -> list[PurePosixPath]:
-        return [file for file in self.files if file.suffix.lower() in IMAGE_SUFFIXES]
-
-
-def _folder_listing(folder: Path) -> _Listing:
-    listing = _Listing(folder, {}, [])
-    for entry, place in _walk(folder, PurePosixPath()):
-        if entry.is_dir():
-            listing.folders.append(place)
-        else:
-            listing.files[place] = ImageFile(entry.path, _size(entry))
-    return listing
-
-
-def _walk(
-    folder: str | Path, place: PurePosixPath, above: tuple[str, ...] = ()
-) -> Iterator[tuple[os.DirEntry[str], PurePosixPath]]:
-    """Entries below a folder, following links unless they lead back to a folder above."""
-    real = os.path.realpath(folder)
-    if real in above:
-        return
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            below = place / entry.name
-            if not _is_ignored(below):
-                yield entry, below
-                if entry.is_dir():
-                    yield from _walk(entry.path, below, (*above, real))
-
-
-def _size(entry: os.DirEntry[str]) -> int:
-    # A broken link is listed all the same, so that decoding reports it by name.
-    try:
-        return entry.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _zip_listing(path: Path) -> _Listing:
-    listing = _Listing(path, {}, [])
-    with open_file(path) as file, reading(path, "zip"), ZipFile(file) as archive:
-        members = archive.infolist()
-    for info in members:
-        place = PurePosixPath(info.filename.lstrip("/"))
-        if _is_ignored(place):
-            continue
-        if info.is_dir():
-            listing.folders.append(place)
-            continue
-        if place in listing.files:
-            raise ValueError(f"{path} has two files called {place}; zip it again with one")
-        listing.files[place] = ImageFile(str(path), info.file_size, info.filename, info.CRC)
-    return listing
-
-
-def _is_ignored(place: PurePosixPath) -> bool:
-    return any(part.startswith(".") or part.lower() in _SYSTEM_FILES for part in place.parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +100,7 @@ class _ImageRows:
 
 
 def _read_folder(path: Path) -> Collection:
-    listing = _folder_listing(path)
+    listing = folder_listing(path)
     zips = [f for f in listing.files if f.suffix.lower() == ".zip" and len(f.parts) == 1]
     zips.sort(key=lambda file: natural(file.name))
     name = path.resolve().name
@@ -190,7 +111,7 @@ def _read_folder(path: Path) -> Collection:
             f"{path} has images in folders and also zips, {listed([z.name for z in zips])}; "
             "move one or the other away, so that no domain is left out or read twice"
         )
-    return _collection(path, name, [_image_rows(_zip_listing(path / z.name), z.stem) for z in zips])
+    return _collection(path, name, [_image_rows(zip_listing(path / z.name), z.stem) for z in zips])
 
 
 def _collection(path: Path, name: str, listings: list[_ImageRows]) -> Collection:
@@ -199,7 +120,7 @@ def _collection(path: Path, name: str, listings: list[_ImageRows]) -> Collection
     return Collection.from_rows("image", name, path, rows, others)
 
 
-def _image_rows(listing: _Listing, domain: str | None = None) -> _ImageRows:
+def _image_rows(listing: Listing, domain: str | None = None) -> _ImageRows:
     """Images with the domain and class that their folders name.
 
     ``domain`` applies to images that lie in a folder for their class only.
@@ -241,7 +162,7 @@ def _refuse_depth(where: Path, images: list[PurePosixPath]) -> None:
     )
 
 
-def _refuse_empty(listing: _Listing, images: list[PurePosixPath], extra_folders: int) -> None:
+def _refuse_empty(listing: Listing, images: list[PurePosixPath], extra_folders: int) -> None:
     """Refuse an empty folder for a domain or class, as a failed copy leaves it.
 
     A folder beside the domains may hold other files, such as lists of splits.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -10,10 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skdare._validation import InputError
 from skdare.features.examples.collection import Collection
-from skdare.features.examples.decoding import decode
+from skdare.features.examples.decoding import decode, refuse_unreadable
 from skdare.features.examples.digit_images import digit_images
 from skdare.features.examples.examples import Examples, text_examples
+from skdare.features.examples.image_ends import damaged_images
+from skdare.features.examples.layout import Layout
 from skdare.features.examples.read_collection import read_collection
 
 if TYPE_CHECKING:
@@ -36,6 +40,8 @@ class ExampleSource:
         Leave out images that cannot be read.
     cache : str, optional
         A folder to keep decoded pixels in.
+    layout : Layout, optional
+        Of a known set; default: as `read_collection` finds images.
     """
 
     path: str
@@ -45,25 +51,66 @@ class ExampleSource:
     domain: str | None = None
     skip_unreadable: bool = False
     cache: str | None = None
+    layout: Layout | None = None
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether these are the digits; a known set is never called so."""
+        return self.path == DIGITS and self.layout is None
 
     def settings(self) -> dict[str, Any]:
-        """The parameters, with absolute paths."""
-        path = self.path if self.path == DIGITS else str(Path(self.path).resolve())
+        """The parameters, with absolute paths; the layout only where there is one."""
+        path = self.path if self.is_embedded else str(Path(self.path).resolve())
         cache = None if self.cache is None else str(Path(self.cache).resolve())
-        return {**asdict(self), "path": path, "cache": cache}
+        settings = {**asdict(self), "path": path, "cache": cache}
+        if self.layout is None:
+            del settings["layout"]
+        return settings
 
     @cached_property
     def collection(self) -> Collection | None:
         """What is on disk, read once; None for the digits."""
-        if self.path == DIGITS:
+        if self.is_embedded:
             return None
-        columns = {"image": self.image, "text": self.text}
-        return read_collection(self.path, **columns, label=self.label, domain=self.domain)
+        names = ("image", "text", "label", "domain")
+        columns = {name: getattr(self, name) for name in names}
+        if self.layout is None:
+            return read_collection(self.path, **columns)
+        named = [name for name, column in columns.items() if column is not None]
+        if named:
+            raise InputError(
+                f"{named[0]} names a column, but the study says itself what an image is",
+                "leave it out",
+                argument=named[0],
+            )
+        return self.layout.read(Path(self.path))
 
-    def domains(self) -> list[str]:
-        """Names of the domains, in order."""
-        rows = digit_images() if self.collection is None else self.collection
-        return list(dict.fromkeys(rows.domains.tolist()))
+    @property
+    def _rows(self) -> Collection | Examples:
+        return digit_images() if self.collection is None else self.collection
+
+    def counts(self) -> dict[str, int]:
+        """Number of rows of each domain, in order."""
+        return dict(Counter(self._rows.domains.tolist()))
+
+    def classes(self) -> list[str]:
+        """Names of the classes."""
+        return self._rows.classes
+
+    def check(
+        self, *, as_found: bool = False, progress: Callable[[int], None] | None = None
+    ) -> None:
+        """Refuse a known set that is not as expected, and images whose files are cut off.
+
+        ``progress`` is called with numbers of images as they are checked.
+        """
+        collection = self.collection
+        if collection is None or collection.kind != "image":
+            return
+        if self.layout is not None:
+            self.layout.check(collection, as_found=as_found)
+        if not self.skip_unreadable and (damaged := damaged_images(collection, progress)):
+            refuse_unreadable(collection, damaged)
 
     def examples(
         self,

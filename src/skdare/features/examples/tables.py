@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
@@ -49,6 +50,30 @@ def read_table(path: Path, kind: str | None, named: Mapping[str, str | None]) ->
         items = _image_files(path, by_role["image"])
     rows = map(Row, by_role["domain"], by_role["label"], ids, items)
     return Collection.from_rows(kind, name, path, rows)
+
+
+def read_listed_images(path: Path, image: str, label: str, domain: str) -> list[Row]:
+    """Rows of a CSV file in which columns make up the path of an image.
+
+    ``image`` is the path from the table's folder, with columns in braces.
+    """
+    parts = re.split(r"\{(\w+)\}", image)
+    columns = list(dict.fromkeys([label, domain, *parts[1::2]]))
+    header = CsvTable(path).header
+    absent = [column for column in columns if column not in header]
+    if absent:
+        raise InputError(
+            f"no column {absent[0]!r} in {path}: it has {listed(header)}", "take the whole table"
+        )
+    cells = _csv_cells(path, columns)
+    for column in columns:
+        _refuse_missing_cells(cells[column], MISSING, column, path)
+    # Text as it stands: a patient's number keeps its leading zeros.
+    pieces = [cells[part] if i % 2 else [part] * len(cells[label]) for i, part in enumerate(parts)]
+    paths = ["".join(piece) for piece in zip(*pieces, strict=True)]
+    if not paths:
+        raise ValueError(f"{path} has no rows; there is nothing to learn from")
+    return list(map(Row, cells[domain], cells[label], paths, _image_files(path, paths)))
 
 
 def _choose_columns(

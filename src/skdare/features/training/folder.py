@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skdare.features.training.recipe import Job
+from skdare.features.training.recipe import BATCH_EXPONENTS, Job
 from skdare.persist import lock_folder, read_json, whole_file
 
 SETTINGS = "run.json"
@@ -164,7 +164,10 @@ class TrainingFolder:
             raise ValueError(
                 f"{self.folder} has no {SETTINGS}; name the folder of a run, or train one first"
             )
-        return read_json(path, _SETTINGS_SHAPE, remedy=_REMEDY)
+        settings = read_json(path, _SETTINGS_SHAPE, remedy=_REMEDY)
+        # Runs from before there was a choice had this range.
+        settings["recipe"].setdefault("batch_exponents", list(BATCH_EXPONENTS))
+        return settings
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -10,10 +10,12 @@ from zlib import crc32
 
 import numpy as np
 
-from skdare._validation import check_choice, check_count, check_number
+from skdare._validation import InputError, check_choice, check_count, check_number
 from skdare.features.augmentation import Augmentation
 from skdare.features.device import PRECISIONS
 
+# Batches of random draws are 2^U(3, 5.5) in DomainBed, but for DomainNet.
+BATCH_EXPONENTS = (3.0, 5.5)
 # Which checkpoint and which hyperparameters are kept; it is written into every record.
 RULE = (
     "largest unweighted mean over training domains of the accuracy on their rows set aside, "
@@ -47,11 +49,13 @@ class Hyperparameters:
         check_count("batch", self.batch, 1)
         check_number("dropout", self.dropout, 0.0, 0.99)
 
-    def drawn(self, job: Job) -> Hyperparameters:
+    def drawn(
+        self, job: Job, batch_exponents: tuple[float, float] = BATCH_EXPONENTS
+    ) -> Hyperparameters:
         """Hyper-parameters of a draw: these for draw 0, else by chance as DomainBed draws them.
 
         The learning rate and the batch are drawn in proportion to the ones here, which for the
-        defaults is DomainBed's 10^U(-5, -3.5) and 2^U(3, 5.5).
+        defaults is DomainBed's 10^U(-5, -3.5), and 2^U(3, 5.5) or the exponents given.
         """
         if job.draw == 0:
             return self
@@ -60,7 +64,7 @@ class Hyperparameters:
         return Hyperparameters(
             lr=float(10 ** rng.uniform(-5, -3.5)) * self.lr / default.lr,
             weight_decay=float(10 ** rng.uniform(-6, -2)),
-            batch=max(1, int(2 ** rng.uniform(3, 5.5) * self.batch / default.batch)),
+            batch=max(1, int(2 ** rng.uniform(*batch_exponents) * self.batch / default.batch)),
             dropout=float(rng.choice([0.0, 0.1, 0.5])),
         )
 
@@ -87,6 +91,8 @@ class Recipe:
         last layer, the loss and Adam are always float32.
     micro_batch : int, optional
         Most rows that pass through the network at once; gradients of a step add up.
+    batch_exponents : tuple of 2 float
+        Draws but the first have batches between 2 to the power of these, where the first has 32.
     """
 
     steps: int = 5001
@@ -97,6 +103,7 @@ class Recipe:
     draws: int = 1
     precision: str = "auto"
     micro_batch: int | None = None
+    batch_exponents: tuple[float, float] = BATCH_EXPONENTS
 
     def __post_init__(self) -> None:
         for name in ("steps", "check_every", "draws"):
@@ -105,6 +112,18 @@ class Recipe:
         check_choice("precision", self.precision, PRECISIONS)
         if self.micro_batch is not None:
             check_count("micro_batch", self.micro_batch, 1)
+        exponents = self.batch_exponents
+        # Beyond 2^20 no batch fits a device.
+        if len(exponents) != 2 or not 0 <= exponents[0] <= exponents[1] <= 20:
+            raise InputError(
+                f"batch_exponents is {exponents}",
+                "pass two numbers between 0 and 20, the smaller one first",
+                argument="batch_exponents",
+            )
+
+    def drawn(self, job: Job) -> Hyperparameters:
+        """Hyper-parameters of a job."""
+        return self.hyperparameters.drawn(job, self.batch_exponents)
 
     def settings(self) -> dict[str, Any]:
         """What decides the result of a training, apart from rounding in micro-batches."""

@@ -25,7 +25,8 @@ from skdare.features.training.recipe import RULE, Job, Recipe
 from skdare.features.training.sampler import RowSplit, Sampler, check_trainable
 from skdare.features.training.training import Training
 
-_AT_ONCE = {"cuda": 4, "cpu": 1}
+# Networks in training at the same time.
+AT_ONCE = {"cuda": 4, "cpu": 1}
 # Seconds between saved states; longer where saving takes more than this share of the time.
 SAVE_EVERY = 30.0
 _SAVE_SHARE = 0.05
@@ -71,7 +72,7 @@ class Trainer:
         self.folder = TrainingFolder(folder)
         self.device = pick_device(device)
         self.processes = Processes.join(self.device)
-        self.at_once = at_once or (1 if self.processes.several else _AT_ONCE[self.device.type])
+        self.at_once = at_once or (1 if self.processes.several else AT_ONCE[self.device.type])
         self.source = source or {}
         self.precision = pick_precision(recipe.precision, self.device)
         self._provenance = provenance(backbone, examples)
@@ -142,7 +143,7 @@ class Trainer:
 
     def _rows_per_step(self, job: Job) -> int:
         domains = len(self._domains) - (job.held_out is not None)
-        return self.recipe.hyperparameters.drawn(job).batch * domains
+        return self.recipe.drawn(job).batch * domains
 
     def _check_shares(self, planned: Sequence[Job]) -> None:
         """Refuse batches with fewer rows than there are processes."""
@@ -166,7 +167,7 @@ class Trainer:
         recipe = self.recipe
         backbone = self.backbone
         rows = RowSplit.of(self.examples, job, recipe.aside)
-        hyperparameters = recipe.hyperparameters.drawn(job)
+        hyperparameters = recipe.drawn(job)
         seed = int(np.random.default_rng(job.seed("last layer")).integers(2**31))
         network = Network(backbone, len(self.examples.classes), hyperparameters.dropout, seed)
         sampler = Sampler(
@@ -277,7 +278,7 @@ class ActiveTraining:
             held_out=job.held_out,
             trial=job.trial,
             draw=job.draw,
-            hyperparameters=asdict(self._recipe.hyperparameters.drawn(job)),
+            hyperparameters=asdict(self._recipe.drawn(job)),
             rule=RULE,
             step=best.step,
             value=best.value,
