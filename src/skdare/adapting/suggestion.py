@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdare._safe_text import counted
 from skdare._validation import InputError, check_count
-from skdare.arrays import Array, dense_rows, threads_for
+from skdare.arrays import Array, dense_rows, evenly_spread, threads_for
 from skdare.fitting.partial_labels import PartialLabels
 from skdare.objective.scores import linear_scores, probabilities
 
@@ -83,8 +83,8 @@ def _how_many_open(labels: _Labels) -> str:
 def _suggested(head: Any, X: Array, n: int, labels: _Labels) -> np.ndarray:
     """Numbers of the rows to label, by a head that takes rows as they are."""
     most = min(_MOST_ROWS, max(_LEAST_ROWS, _MOST_NUMBERS // X.shape[1]))
-    numbers = _spread(labels.open_rows, max(most, _CHOICE * n))
-    known = _spread(labels.known_rows, most)
+    numbers = evenly_spread(labels.open_rows, max(most, _CHOICE * n))
+    known = evenly_spread(labels.known_rows, most)
     rows = _on_host(X, np.concatenate([numbers, known]))
     if np.all(rows == rows[0]):
         raise InputError(
@@ -97,7 +97,7 @@ def _suggested(head: Any, X: Array, n: int, labels: _Labels) -> np.ndarray:
     P = probabilities(F) if is_classifier(head) else None
     Z = np.concatenate([_centred(rows), _PREDICTIONS * _centred(F if P is None else P)], axis=1)
     candidates = len(numbers)
-    covered = _spread(np.arange(candidates), most)
+    covered = evenly_spread(np.arange(candidates), most)
     D = _distances(Z[:candidates], Z[covered])
     reach = np.full(len(covered), D.max())
     if len(known):
@@ -109,13 +109,6 @@ def _suggested(head: Any, X: Array, n: int, labels: _Labels) -> np.ndarray:
         weight = _doubt(P[covered])
         classes = P[:candidates].argmax(axis=1)
     return numbers[_greedy(D, weight, reach, classes, labels.classes, n)]
-
-
-def _spread(numbers: np.ndarray, most: int) -> np.ndarray:
-    """All of these numbers, or ``most`` of them, evenly spread."""
-    if len(numbers) <= most:
-        return numbers
-    return numbers[np.linspace(0, len(numbers) - 1, most).astype(np.intp)]
 
 
 def _on_host(X: Array, numbers: np.ndarray) -> np.ndarray:

@@ -47,6 +47,7 @@ from skdare.arrays.rows import chunks as chunks
 from skdare.arrays.rows import column_reach as column_reach
 from skdare.arrays.rows import compact as compact
 from skdare.arrays.rows import dense_rows as dense_rows
+from skdare.arrays.rows import evenly_spread as evenly_spread
 from skdare.arrays.rows import is_within as is_within
 from skdare.arrays.rows import length as length
 from skdare.arrays.rows import take as take

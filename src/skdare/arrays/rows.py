@@ -30,6 +30,13 @@ _MAX_CHUNK_ROWS_HOST = 8192
 _MAX_CHUNK_ROWS_DEVICE = 1 << 17
 
 
+def evenly_spread(rows: np.ndarray, most: int) -> np.ndarray:
+    """All of these rows, or ``most`` of them, evenly spread."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
+
+
 def is_within(X: Array, index: Index, limit: float) -> bool:
     """Whether every entry of the indexed rows is a number from -limit to limit."""
     if not is_floating(X):

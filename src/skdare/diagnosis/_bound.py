@@ -28,7 +28,7 @@ from sklearn.base import is_regressor
 
 from skdare._safe_text import counted
 from skdare._validation import InputError, check_number
-from skdare.arrays import Array
+from skdare.arrays import Array, evenly_spread
 from skdare.diagnosis._adapted_predictions import adapted_predictions
 from skdare.diagnosis._finding import MIN_ROWS, percent
 from skdare.diagnosis._forecast import foresee
@@ -39,7 +39,7 @@ from skdare.diagnosis._score_scale import read
 from skdare.fitting.domain_fit import domain_fit_of
 from skdare.objective.coordinates import Coordinates
 from skdare.objective.losses import LOGISTIC, SOFTMAX
-from skdare.objective.scores import class_numbers, probabilities
+from skdare.objective.scores import class_numbers, probabilities, scores_by_class
 from skdare.solvers import lbfgs
 
 # The critic's problem is small, and convex, so that one start does. Without a ridge its weights
@@ -202,15 +202,15 @@ def least_accuracy(
     known = left_out.as_is
     if adapted and left_out.adapted is not None:
         known = left_out.adapted
-    known = _by_class(known)
-    new = _by_class(F)
+    known = _centred(known)
+    new = _centred(F)
     right = known.argmax(axis=1) == left_out.classes
     rng = np.random.default_rng(0)
     halves = [rng.permutation(len(known)) % 2 == 0, rng.permutation(len(new)) % 2 == 0]
     disagreements = []
     for half in (0, 1):
         of_known, of_new = (member if half else ~member for member in halves)
-        critic = _Critic.trained(known[~of_known], _thinned(new[~of_new]))
+        critic = _Critic.trained(known[~of_known], evenly_spread(new[~of_new], _MOST_ROWS))
         disagreements.append(
             [critic.disagreement(new[of_new]), critic.disagreement(known[of_known])]
         )
@@ -227,13 +227,6 @@ def least_accuracy(
     )
 
 
-def _thinned(F: np.ndarray) -> np.ndarray:
-    """The rows, or of very many some, evenly spread."""
-    if len(F) <= _MOST_ROWS:
-        return F
-    return F[np.linspace(0, len(F) - 1, _MOST_ROWS).astype(np.intp)]
-
-
 def sample_term(left_out_rows: int, rows: int, confidence: float) -> float:
     """What rows held out of a critic's training may hide, by Hoeffding's inequality.
 
@@ -244,10 +237,9 @@ def sample_term(left_out_rows: int, rows: int, confidence: float) -> float:
     return math.sqrt(0.5 * squares * math.log(1.0 / (1.0 - confidence)))
 
 
-def _by_class(F: np.ndarray) -> np.ndarray:
+def _centred(F: np.ndarray) -> np.ndarray:
     """Scores of every class, less what all have in common, which changes no prediction."""
-    F = np.asarray(F, dtype=np.float64)
-    F = np.hstack([np.zeros_like(F), F]) if F.shape[1] == 1 else F
+    F = scores_by_class(np.asarray(F, dtype=np.float64))
     return F - F.mean(axis=1, keepdims=True)
 
 

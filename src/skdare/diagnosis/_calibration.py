@@ -21,6 +21,7 @@ from skdare.arrays import Array, to_numpy
 from skdare.diagnosis._rehearsing import steps_and_head
 from skdare.diagnosis._score_interval import warn_of_labels_taken
 from skdare.fitting.partial_labels import PartialLabels
+from skdare.objective.scores import scores_by_class
 
 # How well the factor of a new domain is known before its labels are seen: the log of the factor is
 # normal about that of the rehearsal, of variance 1/3. On the sets that `benchmarks/calibration.py`
@@ -66,7 +67,8 @@ def calibrate(model: Any, X: Array | None = None, y: Any = None) -> Any:
             )
         rows = X if steps is None else steps.transform(X)
         warn_of_labels_taken(head, rows, labels)
-        F = _by_class(to_numpy(head.decision_function(rows)))[labels.known]
+        F = to_numpy(head.decision_function(rows))[labels.known]
+        F = scores_by_class(F.reshape(len(F), -1))
         log_factor = _log_factor(F, labels.codes, log_factor)
     calibrated = copy.copy(head)
     calibrated.coef_ = np.exp(log_factor) * head.coef_
@@ -108,14 +110,8 @@ def _rehearsed(head: Any, *, needed: bool) -> float:
         return 0.0
     scores = rehearsal.scores
     adapted = None if head.adapted_rows_ is None else scores.adapted
-    F = _by_class(scores.as_is if adapted is None else adapted)
+    F = scores_by_class(scores.as_is if adapted is None else adapted)
     return _log_factor(F.astype(np.float64), scores.classes, 0.0)
-
-
-def _by_class(F: np.ndarray) -> np.ndarray:
-    """Scores with a column for each class; two classes may share one."""
-    F = F.reshape(len(F), -1)
-    return F if F.shape[1] > 1 else F * np.array([-0.5, 0.5])
 
 
 def _log_factor(F: np.ndarray, classes: np.ndarray, prior: float) -> float:

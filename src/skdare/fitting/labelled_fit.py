@@ -128,7 +128,7 @@ class Anchor:
         Without ``prior_labels``, what the training domains count as, they are the average over what
         that may be, by the labels' own evidence.
         """
-        if loss.constant_curvature:
+        if not loss.of_classes:
             scaled = self
         elif columns == self.B.shape[1]:
             scaled = self._scaled(labelled, loss)
@@ -153,7 +153,7 @@ class Anchor:
 
     def shares(self, labelled: Labelled, loss: Loss, options: SolverOptions) -> np.ndarray:
         """What each fit counts: by labels that were left out, and by what was thought before."""
-        groups = _groups(labelled.T, classes=not loss.constant_curvature)
+        groups = _groups(labelled.T, classes=loss.of_classes)
         losses = np.zeros((len(PRIOR_LABELS), len(groups)))
         tested = np.flatnonzero(groups >= 0)
         for group in np.unique(groups[tested]):

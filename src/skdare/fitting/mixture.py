@@ -34,6 +34,7 @@ from skdare.fitting.formulation import Formulation
 from skdare.fitting.problem import Problem
 from skdare.fitting.targets import Classes
 from skdare.objective.losses import softmax
+from skdare.objective.scores import scores_by_class
 from skdare.whitening.adjustment import Adjustment, back
 from skdare.whitening.moments import Moments
 from skdare.whitening.roots.cholesky import cholesky
@@ -234,7 +235,7 @@ class ClassFinder:
         lie, and would be far too sure of themselves in many dimensions.
         """
         rows = self.rows
-        F = _by_class(rows.Z @ B.astype(rows.Z.dtype) + (rows.mean @ B + b))
+        F = scores_by_class(rows.Z @ B.astype(rows.Z.dtype) + (rows.mean @ B + b))
         P, offset = self._gaussians(mixture, F)
         adapted = F + rows.Z @ P.astype(rows.Z.dtype) + offset
         size = _spread(F, rows.weight) / _spread(adapted, rows.weight)
@@ -293,11 +294,6 @@ def canonical_covariance(moments: Moments, W: Adjustment) -> np.ndarray:
     covariance = to_numpy(moments.second_moment(centered=True)).astype(np.float64)
     half = back(W, covariance)
     return back(W, half.T)
-
-
-def _by_class(F: np.ndarray) -> np.ndarray:
-    """Scores of every class: the one column of two classes is that of the second."""
-    return np.hstack([np.zeros_like(F), F]) if F.shape[1] == 1 else F
 
 
 def _spread(F: np.ndarray, weight: np.ndarray) -> float:

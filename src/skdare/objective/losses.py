@@ -20,6 +20,7 @@ class Loss(ABC):
     """A convex loss of scores and targets, summed over nothing: one value a row."""
 
     constant_curvature = False
+    of_classes = True
     # A bound on the second derivative in the scores.
     steepest: float
 
@@ -144,6 +145,7 @@ class Squared(Loss):
     """Half the squared error."""
 
     constant_curvature = True
+    of_classes = False
     steepest = 1.0
 
     def value_and_residual(self, F: Array, T: Array) -> tuple[Array, Array]:

@@ -30,6 +30,11 @@ from skdare.objective.losses import softmax
 _FLOAT32_RANGE = 1e-25, 1e15
 
 
+def scores_by_class(F: np.ndarray) -> np.ndarray:
+    """Scores of every class: the one column of two classes is that of the second."""
+    return np.hstack([np.zeros_like(F), F]) if F.shape[1] == 1 else F
+
+
 def linear_scores(X: Array, index: Index, V: np.ndarray, b: np.ndarray | float) -> Array:
     """X V + b of the indexed rows, (m, k), in float64, in the array library of X."""
     parts = [as_float64(F) for F in score_chunks(X, index, V, b)]
