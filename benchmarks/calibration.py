@@ -14,18 +14,14 @@ domain is scored on the rows of the others. The strength of the prior was chosen
 
 from __future__ import annotations
 
-import argparse
-import sys
-import warnings
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import log_loss
 
-from diagnose import folds, training_rows
-from evidence_choice import DECIDED_ON
-from real_data import LOADERS, Fold, data_root
+from diagnose import training_rows
+from halves import run
+from real_data import Fold
 from score_interval import SETS
 from skdare import DAREClassifierCV
 
@@ -124,34 +120,5 @@ def _cell(result: tuple[float, float] | None) -> str:
     return "" if result is None else f"{result[0]:.3f} / {100 * result[1]:.0f}"
 
 
-def measured(names: Sequence[str], root: Path, most: int) -> list[dict]:
-    """One record for each held-out domain."""
-    records = []
-    for name in names:
-        for fold in folds(name, root, most):
-            records.append(measure(fold))
-            print(f"{name} {fold.held_out}", file=sys.stderr, flush=True)
-    return records
-
-
-def main() -> None:
-    """Measure, and print tables by half."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data")
-    parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--domains", type=int, default=4)
-    args = parser.parse_args()
-    names = args.sets.split(",")
-    unknown = set(names) - set(LOADERS)
-    if unknown:
-        parser.error(f"no set is called {min(unknown)}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for title, decided in (("prior chosen on", True), ("not chosen on", False)):
-            half = [name for name in names if (name in DECIDED_ON) == decided]
-            if half:
-                table(measured(half, data_root(args.data), args.domains), title)
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__.splitlines()[0], measure, table, SETS, chosen="prior", domains=4)
