@@ -328,8 +328,7 @@ def report(records: Sequence[dict]) -> None:
     print(f"## Seconds until {SERVED} new domains are served\n\n{hundredth(chosen)}")
     traced = [r for r in chosen if r["set"] == TRACED]
     if traced:
-        n, d, _ = np.mean([r["shape"] for r in traced], axis=0)
-        new = np.mean([r["shape"][2] for r in traced])
+        n, d, new = np.mean([r["shape"] for r in traced], axis=0)
         print(f"## A new domain of {new:,.0f} rows on {TRACED}, {n:,.0f} × {d:,.0f}\n")
         print(trace(traced))
 

@@ -160,8 +160,14 @@ def learn_spectrum(training: Training) -> SpectrumAndRows:
 def serve_coral(source: SpectrumAndRows, Z: np.ndarray, shrinkage: float | str) -> np.ndarray:
     """Give the training rows the new domain's covariance and fit again (Sun and others, 2016)."""
     target = Spectrum.of(Z)
-    recolour = source.spectrum.power(-0.5, shrinkage) @ target.power(0.5, shrinkage)
-    return _fitted_again(source, source.X @ recolour, Z - target.mean)
+    return _fitted_again(
+        source, source.X @ recolouring(source.spectrum, target, shrinkage), Z - target.mean
+    )
+
+
+def recolouring(source: Spectrum, target: Spectrum, shrinkage: float | str) -> np.ndarray:
+    """The matrix that whitens rows of one covariance and gives them the other."""
+    return source.power(-0.5, shrinkage) @ target.power(0.5, shrinkage)
 
 
 def serve_subspace(source: SpectrumAndRows, Z: np.ndarray, components: int) -> np.ndarray:
