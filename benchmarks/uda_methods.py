@@ -30,7 +30,8 @@ LEDOIT_WOLF = "Ledoit-Wolf"
 EVERY_ROW = -1
 EVERY_COMPONENT = -1
 JDOT_ROWS = 2000
-JDOT_ROUNDS = 10
+JDOT_ROUNDS = 5
+CONFUSION_FOLDS = 3
 # A step of the shares that changes no label.
 SHARES_TOLERANCE = 1e-6
 SHARES_ROUNDS = 1000
@@ -278,7 +279,7 @@ def learn_shares(training: Training) -> HeadAndShares:
 def learn_confusion(training: Training) -> HeadAndShares:
     """The same, and what heads fitted without a domain call its rows."""
     plain = learn_shares(training)
-    folds = GroupKFold(min(5, len(np.unique(training.domains))))
+    folds = GroupKFold(min(CONFUSION_FOLDS, len(np.unique(training.domains))))
     called = np.empty_like(training.y)
     for kept, left_out in folds.split(training.X, training.y, training.domains):
         head = logistic(training.X[kept], training.l2).fit(training.X[kept], training.y[kept])
