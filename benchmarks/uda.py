@@ -327,19 +327,19 @@ def trace(records: Sequence[dict]) -> str:
 
 
 def figure(value: float) -> str:
-    """A number in three digits or more, with thousands apart."""
+    """A number as tables show it, with thousands apart."""
     digits = 0 if value >= 10 else 1 if value >= 1 else 3
     return f"{value:,.{digits}f}"
 
 
 def report(records: Sequence[dict]) -> None:
     """Print all tables."""
-    print("\nWith " + ", ".join(versions()) + "; one thread.")
+    print("With " + ", ".join(versions()) + "; one thread.\n")
     chosen = with_best_rival(records)
     for title, decided in (("our rules were chosen on", True), ("are only reported", False)):
         half = [r for r in chosen if (r["set"] in DECIDED_ON) == decided]
         if half:
-            print(f"\n## Accuracy (%) on the sets that {title}\n\n{accuracy(half)}")
+            print(f"## Accuracy (%) on the sets that {title}\n\n{accuracy(half)}")
     print(f"## Mean accuracy (%) by default and chosen\n\n{defaults(records)}")
     print(f"## Seconds until {SERVED} new domains are served\n\n{hundredth(chosen)}")
     traced = [r for r in chosen if r["set"] == TRACED]

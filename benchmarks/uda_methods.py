@@ -333,12 +333,8 @@ def learn_paper(training: Training) -> DAREClassifier:
 
 
 def serve_adapted(head: Any, Z: np.ndarray, option: None) -> np.ndarray:
-    """Our head adapted to the new rows, or as it is where they are too few."""
-    try:
-        adapted = head.adapt(Z)
-    except ValueError:
-        adapted = head
-    return adapted.predict(Z)
+    """Our head adapted to the new rows, which declines where these speak against it."""
+    return head.adapt(Z).predict(Z)
 
 
 def serve_adapted_as_in_paper(head: DAREClassifier, Z: np.ndarray, option: None) -> np.ndarray:
