@@ -60,10 +60,14 @@ class ExampleSource:
         columns = {"image": self.image, "text": self.text}
         return read_collection(self.path, **columns, label=self.label, domain=self.domain)
 
+    @property
+    def rows(self) -> Collection | Examples:
+        """Labels and domains of all rows, before anything is decoded."""
+        return digit_images() if self.collection is None else self.collection
+
     def domains(self) -> list[str]:
         """Names of the domains, in order."""
-        rows = digit_images() if self.collection is None else self.collection
-        return list(dict.fromkeys(rows.domains.tolist()))
+        return list(dict.fromkeys(self.rows.domains.tolist()))
 
     def examples(
         self,
