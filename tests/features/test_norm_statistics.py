@@ -70,14 +70,15 @@ def test_moments_of_a_concatenation_equal_the_sum_of_moments():
     near(total.scatter / (total.n - 1), variance)
 
 
+@pytest.mark.parametrize("most", [10, 2**62])
 @pytest.mark.parametrize("n", [2, 64, 65, 200])
-def test_batches_are_spread_over_all_rows(n):
+def test_batches_are_spread_over_all_rows(n, most):
     rows = np.arange(n) + 1000
-    batches = list(spread_batches(rows))
+    batches = list(spread_batches(rows, most))
     np.testing.assert_array_equal(np.sort(np.concatenate(batches)), rows)
     sizes = [len(batch) for batch in batches]
     assert max(sizes) - min(sizes) <= 1
-    assert 2 <= min(sizes) <= max(sizes) <= norm_statistics.BATCH
+    assert 2 <= min(sizes) <= max(sizes) <= min(most, norm_statistics.BATCH)
     assert all(batch[-1] - batch[0] > n - 2 * len(batches) for batch in batches)
 
 

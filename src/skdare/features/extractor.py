@@ -191,7 +191,7 @@ class Extractor:
     def _views(self, reader: Reader, rows: np.ndarray) -> Iterator[torch.Tensor]:
         """What the backbone takes for these rows, in batches to measure statistics on."""
         inputs = reader.inputs
-        for batch in spread_batches(rows):
+        for batch in spread_batches(rows, inputs.capacity):
             places = torch.zeros(len(batch), dtype=torch.int64, device=self.device)
             inputs.stage(batch, places)
             yield self.backbone.views(inputs.inputs, places)

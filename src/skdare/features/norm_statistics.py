@@ -59,12 +59,12 @@ def batch_norms(module: nn.Module) -> dict[str, Any]:
     }
 
 
-def spread_batches(rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Batches of nearly equal size, each spread over all rows.
+def spread_batches(rows: np.ndarray, most: int) -> Iterator[np.ndarray]:
+    """Batches of nearly equal size, ``most`` rows or fewer, each spread over all rows.
 
     Rows mostly come class by class, and a batch of one class has that class's statistics.
     """
-    batches = -(-len(rows) // BATCH)
+    batches = -(-len(rows) // min(most, BATCH))
     for first in range(batches):
         yield rows[first::batches]
 
@@ -120,7 +120,7 @@ def norm_statistics(
             network.features(batch, precision)
     statistics = {}
     for name, total in moments.items():
-        # Of n values of which one mean was taken, as torch keeps it too.
+        # Divided by n - 1, as torch does for the statistics that it keeps.
         values = {"running_mean": total.mean, "running_var": total.scatter / (total.n - 1)}
         for what, value in values.items():
             statistics[f"{name}.{what}"] = value.to(getattr(norms[name], what).dtype)
