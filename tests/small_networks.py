@@ -9,9 +9,18 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from torch import nn
 
 from interrupts import PATIENCE
-from skdare.features import Augmentation, Examples, Hyperparameters, Recipe, Trainer, backbone
+from skdare.features import (
+    Augmentation,
+    Examples,
+    Hyperparameters,
+    ImageBackbone,
+    Recipe,
+    Trainer,
+    backbone,
+)
 from skdare.features.training.folder import TrainingFolder
 from skdare.features.training.recipe import Job
 
@@ -21,6 +30,9 @@ FAST = Recipe(
     hyperparameters=Hyperparameters(lr=1e-3, batch=4, dropout=0.3),
     augmentation=Augmentation(),
 )
+
+
+NORMED_WIDTH = 6
 
 
 def images(n: int = 90, seed: int = 0) -> Examples:
@@ -35,6 +47,23 @@ def images(n: int = 90, seed: int = 0) -> Examples:
     return Examples(
         pixels.astype(np.uint8), labels, domains, names, ids, "noise", "image", f"seed {seed}"
     )
+
+
+def normed(*, depth: int = 2) -> ImageBackbone:
+    """Convolutions with a batch norm after each, pooled."""
+    layers: list[nn.Module] = []
+    channels = 3
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for _ in range(depth):
+            layers += [
+                nn.Conv2d(channels, NORMED_WIDTH, 3, bias=False),
+                nn.BatchNorm2d(NORMED_WIDTH),
+                nn.ReLU(),
+            ]
+            channels = NORMED_WIDTH
+    module = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return ImageBackbone("normed", 16, NORMED_WIDTH, module, (0.5,) * 3, (0.5,) * 3)
 
 
 def trainer(folder, examples: Examples | None = None, recipe: Recipe = FAST, **more) -> Trainer:

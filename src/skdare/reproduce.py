@@ -16,6 +16,7 @@ from skdare.features import Examples, Extractor, Recipe, Trainer, backbone, jobs
 from skdare.features.backbones.backbone import Backbone
 from skdare.features.device import pick_device
 from skdare.features.examples.source import ExampleSource
+from skdare.features.norm_statistics import NETWORK, PASSES, check_norm_stats
 from skdare.features.training.folder import (
     SETTINGS,
     TrainingFolder,
@@ -95,6 +96,8 @@ class Reproduction:
         Networks in training at the same time.
     dtype : "float32", "float16" or "uint8"
         Of stored features.
+    norm_stats : "network" or "domain"
+        Statistics of batch norms behind stored features.
     watcher : Watcher
     """
 
@@ -109,6 +112,7 @@ class Reproduction:
     device: str = "auto"
     at_once: int | None = None
     dtype: str = "float32"
+    norm_stats: str = NETWORK
     watcher: Watcher = field(default_factory=Watcher)
 
     @cached_property
@@ -120,6 +124,8 @@ class Reproduction:
     def inputs(self) -> Inputs:
         """Backbone and decoded examples, made when they are first needed."""
         network = self.pretrained
+        # Before hours of decoding and training.
+        check_norm_stats(self.norm_stats, network, self.source.rows.domains)
         collection = self.source.collection
         total = 1 if collection is None else len(collection.ids)
         with self.watcher.meter("decoding", "images", total) as meter:
@@ -243,7 +249,7 @@ class Reproduction:
         finished = [self.is_finished(store, network) for store, network in networks.items()]
         if all(finished):
             return list(networks)
-        total = len(networks) * len(self.inputs.examples.labels)
+        total = len(networks) * PASSES[self.norm_stats] * len(self.inputs.examples.labels)
         with self.watcher.meter("extracting", "rows", total) as meter:
             extractor = Extractor(
                 self.inputs.examples,
@@ -251,6 +257,7 @@ class Reproduction:
                 device=self.device,
                 precision=self.recipe.precision,
                 dtype=self.dtype,
+                norm_stats=self.norm_stats,
                 progress=meter,
             )
             extractor.fine_tuned(self.folder, self.folder / FEATURES)
@@ -258,13 +265,21 @@ class Reproduction:
         return list(networks)
 
     def is_finished(self, store: Path, network: str | None = None) -> bool:
-        """Whether a store has all features of a network; another dtype or precision is refused."""
+        """Whether a store has all features of a network; others are refused."""
         if not (store / MANIFEST).exists():
             return False
         info = store_info(store)
         made = dict(info.made or {})
-        stored = {"dtype": info.dtype, "precision": made.get("precision")}
-        wanted = {"dtype": self.dtype, "precision": self.recipe.precision}
+        stored = {
+            "dtype": info.dtype,
+            "precision": made.get("precision"),
+            "norm_stats": made.get("norm_stats", NETWORK),
+        }
+        wanted = {
+            "dtype": self.dtype,
+            "precision": self.recipe.precision,
+            "norm_stats": self.norm_stats,
+        }
         for name, value in wanted.items():
             if value not in ("auto", stored[name]):
                 raise ValueError(

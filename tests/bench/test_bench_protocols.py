@@ -16,7 +16,7 @@ from skdare.bench._paper_protocol import Descent, FixedStepLBFGS, descend_with_p
 from skdare.datasets import DomainData
 from skdare.whitening.adjustment import Adjustment, adjustment_error
 from skdare.whitening.whitening import Whitening
-from small_bench import FAST, fold_of, noisy_table, table
+from small_bench import FAST, FAST_PAPER, fold_of, noisy_table, small_plan, table
 
 
 def test_fixed_step_lbfgs_follows_torchs():
@@ -89,9 +89,61 @@ def test_the_papers_heads_descend_to_the_estimators_minimum(name, head):
     assert agree > 0.995
 
 
-def _descended_to_the_end(fold, name):
-    descent = Descent.of(fold, name, HEADS[name].paper_options)
-    solver = FixedStepLBFGS(np.zeros(descent.objective.size), step=0.2, inner=20, memory=100)
+def test_without_a_penalty_a_free_last_layer_descends_to_the_reweighted_minimum():
+    fold = fold_of(noisy_table())
+    free = _descended_to_the_end(fold, "irm", penalty=0.0, free_layer=True)
+    reweighted = _descended_to_the_end(fold, "reweighted")
+    p = free.predict_proba(fold.test.X)
+    np.testing.assert_allclose(p, reweighted.predict_proba(fold.test.X), atol=1e-3)
+
+
+class Watched:
+    """A function that notes where it is evaluated."""
+
+    def __init__(self, function):
+        self.function = function
+        self.points = []
+
+    def value_and_gradient(self, theta):
+        self.points.append(theta)
+        return self.function.value_and_gradient(theta)
+
+
+@pytest.mark.parametrize("every_step", [False, True])
+def test_groupdro_moves_its_weights_once_an_epoch_or_at_every_step(every_step):
+    fold = fold_of(noisy_table())
+    descent = Descent.of(fold, "groupdro", {"step": 0.5, "every_step": every_step})
+    losses = Descent.of(fold, "reweighted", {}).function(descent.start).block_losses
+    solver = FixedStepLBFGS(descent.start, step=0.2, inner=4, memory=100)
+    logarithms = np.zeros(len(fold.training_domains))
+    for _ in range(2):
+        watched = Watched(descent.function(solver.theta))
+        solver.epoch(watched)
+        assert len(watched.points) == 4
+        for theta in watched.points if every_step else watched.points[:1]:
+            logarithms = logarithms + 0.5 * losses(theta)
+    q = np.exp(logarithms - logarithms.max())
+    np.testing.assert_allclose(descent.function.q, q / q.sum(), rtol=1e-10)
+
+
+def test_groupdro_without_a_step_is_reweighted_erm():
+    fold = fold_of(noisy_table())
+    still = _descended_to_the_end(fold, "groupdro", step=0.0, every_step=True)
+    reweighted = _descended_to_the_end(fold, "reweighted")
+    np.testing.assert_allclose(still.V, reweighted.V, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("option", [("irm", "free_layer"), ("groupdro", "every_step")])
+def test_switches_of_the_papers_heads_are_true_or_false(option):
+    name, key = option
+    small_plan(settings=FAST_PAPER, heads=[name], options={name: {key: True}})
+    with pytest.raises(ValueError, match=f"{name}.{key} is 1; use one of True, False"):
+        small_plan(settings=FAST_PAPER, heads=[name], options={name: {key: 1}})
+
+
+def _descended_to_the_end(fold, name, **options):
+    descent = Descent.of(fold, name, {**HEADS[name].paper_options, **options})
+    solver = FixedStepLBFGS(descent.start, step=0.2, inner=20, memory=100)
     for _ in range(100):
         assert solver.epoch(descent.function(solver.theta))
     return descent.linear(solver.theta)

@@ -27,7 +27,7 @@ from skdare.cli import main  # noqa: E402
 from skdare.datasets import read, store_info  # noqa: E402
 from skdare.features import Hyperparameters, Recipe  # noqa: E402
 from skdare.features.training.folder import TrainingFolder  # noqa: E402
-from small_networks import two_processes  # noqa: E402
+from small_networks import normed, two_processes  # noqa: E402
 
 NETWORK = ("--backbone", "tiny", "--size", "16")
 SMALL = (*NETWORK, "--steps", "6", "--batch", "4", "--trials", "1")
@@ -457,6 +457,11 @@ def test_images_give_one_store_of_the_backbone_as_it_is(here):
         (["../pictures.run", "--size", "16"], "--size is given"),
         (["../pictures.run", "--text-column", "x"], "--text-column is given"),
         (["../pictures.run", "--dtype", "int8"], "'--dtype': 'int8' is not one of"),
+        (["../pictures", "--norm-stats", "batch"], "'--norm-stats': 'batch' is not one of"),
+        (
+            ["../pictures", *NETWORK, "--norm-stats", "domain"],
+            "--norm-stats is 'domain', but tiny has no batch norm\n\nhint: use --norm-stats n",
+        ),
         (["../pictures", "--source", "x"], "--source is given, but ../pictures is not a run"),
         (["../pictures", "--out", "../pictures"], "exists and is not a feature store"),
         (["../pictures", "--out", "../table.csv"], "exists and is not a feature store"),
@@ -477,16 +482,34 @@ def test_a_mistake_ends_extraction_before_any_work(here, arguments, message):
 @pytest.mark.parametrize("source", [["../pictures.run"], ["../pictures", *NETWORK]])
 @pytest.mark.parametrize(
     ("option", "value", "stored"),
-    [("--dtype", "uint8", "float32"), ("--precision", "bfloat16", "float32")],
+    [
+        ("--dtype", "uint8", "float32"),
+        ("--precision", "bfloat16", "float32"),
+        ("--norm-stats", "domain", "network"),
+    ],
 )
 def test_finished_stores_are_not_taken_for_others(here, source, option, value, stored):
     run_ok("extract", *source)
     before = contents(here)
     result = run("extract", *source, option, value)
     assert result.exit_code == 2
-    assert f"has features of {option[2:]} {stored}, not {value}\n" in result.stderr
+    name = option[2:].replace("-", "_")
+    assert f"has features of {name} {stored}, not {value}\n" in result.stderr
     assert f"hint: choose {option} {stored}, or remove it" in result.stderr
     assert contents(here) == before
+
+
+def test_statistics_of_domains_are_behind_the_stores_of_images_and_of_a_run(here, monkeypatch):
+    monkeypatch.setattr("skdare.reproduce.backbone", lambda name, **options: normed())
+    run_ok("extract", here / "pictures", "--out", "own")
+    run_ok("extract", here / "pictures", "--out", "domain", "--norm-stats", "domain")
+    assert store_info("domain").made["norm_stats"] == "domain"
+    assert np.abs(read("own").X - read("domain").X).max() > 1e-2
+    run_ok("train", here / "pictures", *SMALL, "--out", "normed.run")
+    stores = run("extract", "normed.run", "--norm-stats", "domain").stdout.split()
+    assert len(stores) == len(DOMAINS) + 1
+    assert all(store_info(store).made["norm_stats"] == "domain" for store in stores)
+    np.testing.assert_array_equal(read("normed.run/pretrained").X, read("domain").X)
 
 
 def test_features_of_a_network_that_is_no_longer_chosen_are_refused(here):

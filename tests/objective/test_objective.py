@@ -9,7 +9,7 @@ import pytest
 
 import oracle
 from skdare import DAREClassifier, DARERegressor, ERMClassifier
-from skdare.objective.invariant_risk import InvariantRisk
+from skdare.objective.invariant_risk import FreeLayerRisk, InvariantRisk
 from skdare.whitening.moments import Moments
 from skdare.whitening.whitening import Whitening
 
@@ -211,6 +211,39 @@ def test_the_invariance_penalty_has_the_gradient_of_finite_differences(problem, 
     theta = random_parameters(risk)
     expected = numerical_jacobian(lambda t: risk.value_and_gradient(t)[0], theta)
     np.testing.assert_allclose(risk.value_and_gradient(theta)[1], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_free_last_layer_has_the_gradient_of_finite_differences(problem, objective_of):
+    objective = objective_of(problem, penalty=0.0, l2=0.3, origin=np.linspace(-2, 2, 5))
+    risk = FreeLayerRisk(InvariantRisk(objective, 2.5))
+    theta = random_parameters(risk)
+    expected = numerical_jacobian(lambda t: risk.value_and_gradient(t)[0], theta)
+    np.testing.assert_allclose(risk.value_and_gradient(theta)[1], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_free_layer_at_the_identity_is_the_layer_that_is_held_there(problem, objective_of):
+    held = InvariantRisk(objective_of(problem, penalty=0.0), 2.5)
+    free = FreeLayerRisk(held)
+    theta = free.start + np.append(random_parameters(held), np.zeros(free.size - held.size))
+    value, gradient = held.value_and_gradient(theta[: held.size])
+    assert free.value_and_gradient(theta)[0] == value
+    np.testing.assert_array_equal(free.value_and_gradient(theta)[1][: held.size], gradient)
+    B, b = held.objective.coordinates.unpack(theta[: held.size])
+    np.testing.assert_array_equal(free.weights(theta)[0], B)
+    np.testing.assert_array_equal(free.weights(theta)[1], b)
+
+
+def test_a_free_layer_can_hide_the_penalty_and_predict_the_same(problem, objective_of):
+    held = InvariantRisk(objective_of(problem, penalty=0.0, l2=0.0), 2.5)
+    free = FreeLayerRisk(held)
+    theta = random_parameters(free)
+    hidden = np.append(theta[: held.size] / 100, theta[held.size :] * 100)
+    for scores, expected in zip(free.weights(hidden), free.weights(theta), strict=True):
+        np.testing.assert_allclose(scores, expected)
+    without = FreeLayerRisk(InvariantRisk(held.objective, 0.0))
+    loss = without.value_and_gradient(theta)[0]
+    penalty = free.value_and_gradient(theta)[0] - loss
+    assert free.value_and_gradient(hidden)[0] - loss == pytest.approx(penalty / 100**2, rel=1e-6)
 
 
 @pytest.mark.parametrize("order", ["contiguous", "interleaved"])

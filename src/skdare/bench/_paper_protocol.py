@@ -19,12 +19,12 @@ from skdare.bench._fold import Fold
 from skdare.bench._heads import HEADS
 from skdare.bench._scores import Fit
 from skdare.bench._settings import Settings
-from skdare.fitting.canonical_fit import raw_weights
+from skdare.fitting.canonical_fit import CanonicalWeights, raw_weights
 from skdare.fitting.problem import Problem
 from skdare.fitting.targets import Classes
 from skdare.heads._dare import AS_IN_PAPER
 from skdare.objective.coordinates import Coordinates
-from skdare.objective.invariant_risk import InvariantRisk
+from skdare.objective.invariant_risk import FreeLayerRisk, InvariantRisk
 from skdare.objective.objective import Objective
 from skdare.objective.rows import DomainBlock
 from skdare.objective.scores import class_numbers, linear_scores, probabilities
@@ -67,8 +67,10 @@ class Descent:
 
     Parameters
     ----------
-    objective : Objective
-        Unpacks the parameters.
+    start : array
+        Parameters to descend from.
+    weights : callable
+        The weights and the intercept that parameters stand for.
     function : callable
         The function to descend on in the next epoch, from the parameters before it.
     adjustments, guess : Adjustment
@@ -78,7 +80,8 @@ class Descent:
     classes : array
     """
 
-    objective: Objective
+    start: np.ndarray
+    weights: Callable[[np.ndarray], CanonicalWeights]
     function: Callable[[np.ndarray], Function]
     adjustments: Sequence[Adjustment]
     guess: Adjustment
@@ -105,15 +108,23 @@ class Descent:
         even = _objective(
             problem, [DomainBlock(identity, (problem.domain_rows(e, 1.0),)) for e in range(n)]
         )
+        start = np.zeros(even.size)
+        weights = even.coordinates.unpack
         function = _always(even)
         if name == "erm":
             sizes = np.array([problem.domain_weight(e).sum() for e in range(n)])
             function = _always(even.weighted(sizes / sizes.sum()))
         elif name == "irm":
-            function = _always(InvariantRisk(even, options["penalty"]))
+            risk = InvariantRisk(even, options["penalty"])
+            function = _always(risk)
+            if options["free_layer"]:
+                layered = FreeLayerRisk(risk)
+                start = layered.start
+                weights = layered.weights
+                function = _always(layered)
         elif name == "groupdro":
-            function = _WorstDomain(even, options["step"])
-        return cls(even, function, [identity] * n, identity, [None] * n, None, classes)
+            function = _WorstDomain(even, options["step"], every_step=options["every_step"])
+        return cls(start, weights, function, [identity] * n, identity, [None] * n, None, classes)
 
     @classmethod
     def _adjusted(
@@ -151,7 +162,8 @@ class Descent:
             blocks.append(DomainBlock(W, tuple(rows)))
         objective = _objective(problem, blocks)
         return cls(
-            objective,
+            np.zeros(objective.size),
+            objective.coordinates.unpack,
             _always(objective),
             adjustments,
             guess,
@@ -164,7 +176,7 @@ class Descent:
         """Weights on raw features of training domain e; by default, of an unseen domain."""
         W = self.guess if e is None else self.adjustments[e]
         mean = self.mean if e is None else self.means[e]
-        V, b = raw_weights(self.objective.coordinates.unpack(theta), W, mean)
+        V, b = raw_weights(self.weights(theta), W, mean)
         return Linear(V, b, self.classes)
 
 
@@ -197,14 +209,24 @@ def _always(function: Any) -> Callable[[np.ndarray], Any]:
 
 
 class _WorstDomain:
-    """GroupDRO by exponentiated gradient: domain weights move once an epoch, by their losses."""
+    """GroupDRO by exponentiated gradient: domain weights grow with their losses.
 
-    def __init__(self, objective: Objective, step: float) -> None:
+    They move once an epoch, or at every step within it, for which this is the function itself.
+    """
+
+    def __init__(self, objective: Objective, step: float, *, every_step: bool) -> None:
         self.objective = objective
         self.step = step
+        self.every_step = every_step
         self.q = np.full(len(objective.blocks), 1.0 / len(objective.blocks))
 
-    def __call__(self, theta: np.ndarray) -> Objective:
+    def __call__(self, theta: np.ndarray) -> Any:
+        return self if self.every_step else self._reweighted(theta)
+
+    def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        return self._reweighted(theta).value_and_gradient(theta)
+
+    def _reweighted(self, theta: np.ndarray) -> Objective:
         losses = self.objective.block_losses(theta)
         self.q = self.q * np.exp(self.step * (losses - losses.max()))
         self.q = self.q / self.q.sum()
@@ -216,7 +238,7 @@ def fit_paper(fold: Fold, name: str, options: Mapping[str, Any], settings: Setti
     options = {**(HEADS[name].paper_options or {}), **options}
     descent = Descent.of(fold, name, options)
     solver = FixedStepLBFGS(
-        np.zeros(descent.objective.size),
+        descent.start,
         step=settings.step,
         inner=settings.inner,
         memory=settings.memory,

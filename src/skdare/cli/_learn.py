@@ -16,6 +16,7 @@ from skdare.cli._session import COLUMNS, learning, leave_processes, rank, refuse
 from skdare.cli._study import (
     DEVICE,
     DTYPE,
+    NORM_STATS,
     PRECISION,
     SOURCE,
     TRAINING,
@@ -65,7 +66,7 @@ def train(source: str, out: str | None, as_json: bool, quiet: bool, **options: A
 @CONFIG
 @click.option("--out", help="The store, where no run is given  [default: NAME.features]")
 @click.option("--source", help="Where the images or the table of the run are now, if moved.")
-@with_options([*SOURCE, PRECISION, DEVICE, DTYPE, JSON, QUIET])
+@with_options([*SOURCE, NORM_STATS, PRECISION, DEVICE, DTYPE, JSON, QUIET])
 def extract(
     place: str, out: str | None, source: str | None, as_json: bool, quiet: bool, **options: Any
 ) -> None:
@@ -74,7 +75,8 @@ def extract(
     RUN is what `skdare train` wrote: its features go to RUN/features, a store for each network
     that held a domain out, and those of the network before fine-tuning to RUN/pretrained. SOURCE
     is images or a table, as for `train`: one store is written, with features of the pretrained
-    network. The paths of the stores are printed, with --json as stores.
+    network. The paths of the stores are printed, with --json as stores. With --norm-stats domain,
+    batch norms use means and variances measured on all rows of a domain, without labels.
 
     \b
     Example:
@@ -159,6 +161,7 @@ def _extract_run(
         backbone_options,
         device=options["device"],
         dtype=options["dtype"],
+        norm_stats=options["norm_stats"],
         watcher=watcher,
     )
     try:
@@ -178,6 +181,7 @@ def _extract_pretrained(
     """Store of features by a pretrained network."""
     from skdare.datasets._manifest import MANIFEST
     from skdare.features import Extractor
+    from skdare.features.norm_statistics import PASSES
 
     target = Path(out or f"{name_of(source)}.features")
     if target.exists() and not (target / MANIFEST).exists():
@@ -186,13 +190,15 @@ def _extract_pretrained(
     study.check()
     study.is_finished(target)
     inputs = study.inputs
-    with watcher.meter("extracting", "rows", len(inputs.examples.labels)) as meter:
+    total = PASSES[study.norm_stats] * len(inputs.examples.labels)
+    with watcher.meter("extracting", "rows", total) as meter:
         extractor = Extractor(
             inputs.examples,
             inputs.backbone,
             device=options["device"],
             precision=options["precision"],
             dtype=options["dtype"],
+            norm_stats=options["norm_stats"],
             progress=meter,
         )
         return extractor.pretrained(target)

@@ -22,7 +22,7 @@ from skdare.cli._options import JOBS, names, with_options
 from skdare.cli._output import JSON, QUIET, as_object, say, show, statistics
 from skdare.cli._progress import follow
 from skdare.cli._session import learning, refuse_processes, watching
-from skdare.cli._study import DTYPE, SOURCE, TRAINING, reproduction_of
+from skdare.cli._study import DTYPE, NORM_STATS, SOURCE, TRAINING, reproduction_of
 
 if TYPE_CHECKING:
     from skdare.bench import Log, Record
@@ -105,7 +105,7 @@ def _protocols(context: click.Context, parameter: click.Parameter, value: str) -
     help="dry run: images a second  [default: as measured on one H200]",
 )
 @JOBS
-@with_options([*SOURCE, *TRAINING, DTYPE, JSON, QUIET])
+@with_options([*SOURCE, *TRAINING, NORM_STATS, DTYPE, JSON, QUIET])
 def reproduce(
     study: StudyFile,
     source: str | None,

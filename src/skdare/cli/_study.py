@@ -32,6 +32,13 @@ DTYPE = click.option(
     show_default=True,
     help="How features are stored; uint8: as 8-bit codes.",
 )
+NORM_STATS = click.option(
+    "--norm-stats",
+    type=click.Choice(["network", "domain"]),
+    default="network",
+    show_default=True,
+    help="Statistics of batch norms: the network's own, or of each domain's rows.",
+)
 SOURCE = [
     click.option(
         "--backbone",
@@ -151,7 +158,7 @@ def reproduction_of(
         cache=options["cache"],
         layout=layout,
     )
-    optional = ("trials", "held_out", "ceilings", "at_once", "dtype")
+    optional = ("trials", "held_out", "ceilings", "at_once", "dtype", "norm_stats")
     return Reproduction(
         Path(out or f"{name_of(source)}.run"),
         place,

@@ -18,13 +18,22 @@ from skdare.features.device import pick_device, pick_precision, torch_tuned_for
 from skdare.features.examples.examples import Examples
 from skdare.features.inputs import place_inputs
 from skdare.features.network import Network
-from skdare.features.reader import Outputs, Reader
+from skdare.features.norm_statistics import (
+    NETWORK,
+    PASSES,
+    check_norm_stats,
+    norm_statistics,
+    spread_batches,
+)
+from skdare.features.reader import Reader
 from skdare.features.training.folder import TrainingFolder, TrainingRecord
 from skdare.features.training.sampler import RowSplit
 
 # Rows that a killed extraction may lose: few where they are slow to make. On a GPU as many as a
 # store would hold at once, so that most stores are one shard, which is read without being loaded.
 _ROWS_PER_SHARD = {"cpu": 2048, "cuda": None}
+# Chunks of a reader whose rows are sorted by domain, where each domain has statistics of its own.
+_CHUNKS_AT_ONCE = 8
 
 
 class Extractor:
@@ -41,8 +50,13 @@ class Extractor:
         Of products inside the backbone; "auto" is bfloat16 on a GPU.
     dtype : "float32", "float16" or "uint8"
         Of the stored features; "uint8": 8-bit codes between the least and the largest value.
+    norm_stats : "network" or "domain"
+        Means and variances by which batch norms normalise a row: the network's own, or those of
+        all rows of its domain, measured without labels in a pass of their own. A domain's features
+        do not depend on the other domains, so a new one may come alone.
     progress : callable, optional
-        Called with the number of rows that were just read.
+        Called with the number of rows that were just read; with ``norm_stats="domain"`` every row
+        is read twice.
     """
 
     def __init__(
@@ -53,11 +67,14 @@ class Extractor:
         device: str = "auto",
         precision: str = "auto",
         dtype: str = "float32",
+        norm_stats: str = NETWORK,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self.examples = examples
         self.backbone = backbone
         self.dtype = dtype
+        check_norm_stats(norm_stats, backbone, examples.domains)
+        self.norm_stats = norm_stats
         self.progress = progress or (lambda rows: None)
         self.device = pick_device(device)
         self.precision = pick_precision(precision, self.device)
@@ -99,7 +116,7 @@ class Extractor:
         """Write the features by these weights, or by the backbone's own."""
         examples = self.examples
         if _is_finished(path, source):
-            self.progress(len(examples.labels))
+            self.progress(PASSES[self.norm_stats] * len(examples.labels))
             return path
         reader = self._reader_with({} if weights is None else weights())
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,27 +133,69 @@ class Extractor:
             names = np.array(examples.classes)
             start = writer.rows
             self.progress(start)
-            for outputs in self._outputs(reader, start):
-                if not np.all(np.isfinite(outputs.features)):
+            for features in self._features(reader, start):
+                if not np.all(np.isfinite(features)):
                     raise InputError(
                         f"features of {path} are not finite", "train with a lower lr", argument="lr"
                     )
-                rows = slice(start, start + len(outputs.features))
+                rows = slice(start, start + len(features))
                 writer.append(
-                    outputs.features,
+                    features,
                     names[examples.labels[rows]],
                     examples.domains[rows],
                     None if aside is None else aside[rows],
                     examples.ids[rows],
                 )
                 start = rows.stop
-                self.progress(len(outputs.features))
+                self.progress(len(features))
         return path
 
-    def _outputs(self, reader: Reader, start: int) -> Iterator[Outputs]:
-        """Outputs of all rows from ``start`` on."""
+    def _features(self, reader: Reader, start: int) -> Iterator[np.ndarray]:
+        """Features of all rows from ``start`` on, some at a time."""
+        rows = np.arange(start, len(self.examples.labels))
         with torch_tuned_for(self.device, self.backbone.module):
-            yield from reader(np.arange(start, len(self.examples.labels)))
+            if self.norm_stats == NETWORK:
+                for outputs in reader(rows):
+                    yield outputs.features
+            else:
+                yield from self._features_by_domain(reader, rows)
+
+    def _features_by_domain(self, reader: Reader, rows: np.ndarray) -> Iterator[np.ndarray]:
+        """Features of these rows in their order, each with the statistics of its domain."""
+        domains = self.examples.domains
+        weights = reader.network.state_dict()
+        statistics = self._domain_statistics(reader, np.unique(domains[rows]))
+        step = _CHUNKS_AT_ONCE * reader.chunk
+        for start in range(0, len(rows), step):
+            block = rows[start : start + step]
+            features = np.empty((len(block), self.backbone.dim), np.float32)
+            for domain in np.unique(domains[block]):
+                reader.load({**weights, **statistics[domain]})
+                own = domains[block] == domain
+                features[own] = np.concatenate([out.features for out in reader(block[own])])
+            yield features
+
+    def _domain_statistics(
+        self, reader: Reader, domains: np.ndarray
+    ) -> dict[str, dict[str, torch.Tensor]]:
+        """Statistics of batch norms on all rows of each of these domains."""
+        network = Network(self.backbone, len(self.examples.classes), fold=False)
+        network.placed(self.device).load_state_dict(reader.network.state_dict())
+        statistics = {}
+        for domain in domains:
+            rows = np.flatnonzero(self.examples.domains == domain)
+            statistics[domain] = norm_statistics(network, self._views(reader, rows), self.precision)
+        self.progress(int(np.count_nonzero(~np.isin(self.examples.domains, domains))))
+        return statistics
+
+    def _views(self, reader: Reader, rows: np.ndarray) -> Iterator[torch.Tensor]:
+        """What the backbone takes for these rows, in batches to measure statistics on."""
+        inputs = reader.inputs
+        for batch in spread_batches(rows, inputs.capacity):
+            places = torch.zeros(len(batch), dtype=torch.int64, device=self.device)
+            inputs.stage(batch, places)
+            yield self.backbone.views(inputs.inputs, places)
+            self.progress(len(batch))
 
     def _reader_with(self, weights: Mapping[str, torch.Tensor]) -> Reader:
         """Reader with these weights, or with the backbone's own."""
@@ -154,6 +213,9 @@ class Extractor:
     def _source(self, record: TrainingRecord | None = None) -> dict[str, Any]:
         """How features were made, as the store's manifest says it."""
         source = {**self._provenance, "precision": str(self.precision).removeprefix("torch.")}
+        # Stores of earlier releases do not name the network's own.
+        if self.norm_stats != NETWORK:
+            source["norm_stats"] = self.norm_stats
         if record is None:
             return source
         return source | {

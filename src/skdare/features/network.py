@@ -16,12 +16,19 @@ class Network(nn.Module):
     """A copy of a backbone, and one linear layer with an intercept.
 
     It stays in evaluation mode: batch norm keeps its pretrained statistics, while all weights,
-    also its gains and shifts, are trained; so it is folded into the convolution before it. Dropout
-    is a mask that is drawn elsewhere. The seed is that of the last layer.
+    also its gains and shifts, are trained; so it is folded into the convolution before it, unless
+    ``fold`` says otherwise. Dropout is a mask that is drawn elsewhere. The seed is that of the last
+    layer.
     """
 
     def __init__(
-        self, backbone: Backbone, classes: int, dropout: float = 0.0, seed: int = 0
+        self,
+        backbone: Backbone,
+        classes: int,
+        dropout: float = 0.0,
+        seed: int = 0,
+        *,
+        fold: bool = True,
     ) -> None:
         super().__init__()
         self.backbone = deepcopy(backbone)
@@ -31,7 +38,7 @@ class Network(nn.Module):
             torch.manual_seed(seed)
             self.head = nn.Linear(backbone.dim, classes)
         self.eval()
-        if backbone.kind == "image":
+        if fold and backbone.kind == "image":
             fold_batch_norms(self.module, backbone.size)
 
     def train(self, mode: bool = True) -> Self:

@@ -86,16 +86,17 @@ class ExampleSource:
         return self.layout.read(Path(self.path))
 
     @property
-    def _rows(self) -> Collection | Examples:
+    def rows(self) -> Collection | Examples:
+        """Labels and domains of all rows, before anything is decoded."""
         return digit_images() if self.collection is None else self.collection
 
     def counts(self) -> dict[str, int]:
         """Number of rows of each domain, in order."""
-        return dict(Counter(self._rows.domains.tolist()))
+        return dict(Counter(self.rows.domains.tolist()))
 
     def classes(self) -> list[str]:
         """Names of the classes."""
-        return self._rows.classes
+        return self.rows.classes
 
     def check(
         self, *, as_found: bool = False, progress: Callable[[int], None] | None = None
