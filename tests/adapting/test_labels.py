@@ -397,6 +397,39 @@ def test_a_stream_keeps_the_classes_that_it_learnt(tmp_path):
     np.testing.assert_allclose(resumed.head_.coef_, stream.head_.coef_, rtol=1e-9)
 
 
+def test_new_classes_of_dates_stay_dates(tmp_path):
+    head, X, y = digits_without(4)
+    days = np.datetime64("2020-01-01", "ns") + np.arange(10) * np.timedelta64(1, "D")
+    data = load_digit_domains()
+    known = (data.domains != "bold") & (data.y != 4)
+    head = DAREClassifier().fit(data.X[known], days[data.y[known]], domains=data.domains[known])
+    labels = np.where(np.arange(len(y)) % 3 == 0, days[y], np.datetime64("NaT"))
+    stream = head.adapter(new_classes=True).partial_fit(X, labels)
+    stream.save(tmp_path / "stream")
+    for adapted in (stream.head_, head.resume(tmp_path / "stream").head_):
+        np.testing.assert_array_equal(adapted.classes_, days)
+        assert adapted.predict(X).dtype == days.dtype
+
+
+def test_a_stream_says_when_a_new_class_is_forgotten():
+    head, X, y = digits_without(4)
+    stream = head.adapter(new_classes=True, half_life=5.0)
+    stream.partial_fit(X[:30], y[:30])
+    assert 4 in stream.head_.classes_
+    stream.partial_fit(X[30:])
+    with pytest.warns(UserWarning, match=r"teaches the new classes \(4\) any more"):
+        assert 4 not in stream.head_.classes_
+
+
+def test_sets_of_a_head_with_new_classes_need_labels():
+    head, X, y = digits_without(4)
+    adapted = head.adapt(X, partly(y, np.arange(0, len(y), 3)), new_classes=True)
+    with pytest.raises(InputError, match="give labels of other rows"):
+        adapted.predict_set(X)
+    others = partly(y, np.arange(1, len(y), 3))
+    assert adapted.predict_set(X, others).shape == (len(X), 10)
+
+
 def test_a_regressor_has_no_new_classes():
     with pytest.raises(InputError, match="new_classes is set, and a DARERegressor"):
         head_of("regression").adapter(new_classes=True)

@@ -127,12 +127,13 @@ def test_what_is_no_label_is_refused():
         (WHOLE, [7, -1, 0, -1], 7),
         (WHOLE, np.array([7.0, np.nan, 0.0, -1.0]), 7),
         (WHOLE.astype(float), [7.5, None, 0.0, -1], 7.5),
+        (WHOLE.astype(float), [7, None, 0, -1], 7.0),
     ],
 )
 def test_a_new_class_follows_the_others_where_it_is_asked_for(classes, y, new):
     labels = PartialLabels.of(classes, y, 4, new_classes=True)
-    assert labels.new_classes == (new,)
-    assert type(labels.new_classes[0]) is type(new)
+    assert labels.added_classes == (new,)
+    assert type(labels.added_classes[0]) is type(new)
     np.testing.assert_array_equal(labels.known, [True, False, True, False])
     np.testing.assert_array_equal(labels.codes, [3, 0])
 

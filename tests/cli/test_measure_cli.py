@@ -102,6 +102,16 @@ def test_a_label_of_two_rows_is_refused(folder):
     assert "two of the rows are called 'p0'" in result.stderr
 
 
+def test_classes_that_cannot_be_told_apart_in_a_set_are_refused(folder):
+    X, domains = DATA.X[~NEW], DATA.domains[~NEW]
+    names = np.array(["a|b", "c"])[DATA.y[~NEW]]
+    head = DAREClassifier().fit(X, names, domains=domains).rehearse(X, names, domains=domains)
+    head.save("bars.safetensors")
+    result = run("predict", "bars.safetensors", "ward7.npz", "--sets", "0.9")
+    assert result.exit_code == 2
+    assert "class 'a|b' has one" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -113,6 +123,7 @@ def test_a_label_of_two_rows_is_refused(folder):
         ("calibrate head.safetensors ward7.npz --out x.safetensors", "no --labels"),
         ("calibrate head.safetensors --labels labelled.csv --out x.safetensors", "no ROWS"),
         ("calibrate head.safetensors --out head.safetensors", "head.safetensors"),
+        ("calibrate head.safetensors --id patient --out x.safetensors", "--id is for --labels"),
         ("predict fresh.safetensors ward7.npz --sets 0.9 --out x.csv", "skdare fit --rehearse"),
         ("predict numbers.safetensors ward7.npz --sets 0.9 --out x.csv", "--sets is for classes"),
         ("predict plain.safetensors ward7.npz --sets 0.9 --out x.csv", "cannot be asked for sets"),

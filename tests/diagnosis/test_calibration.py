@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
@@ -34,6 +38,13 @@ def scaled(head, factor):
     scaled.coef_ = factor * head.coef_
     scaled.intercept_ = factor * head.intercept_
     return scaled
+
+
+def best_of(F, classes):
+    """The temperature of least log loss, by a grid and by scikit-learn."""
+    grid = np.exp(np.linspace(-3.0, 3.0, 601))
+    losses = [log_loss(classes, expit(F[:, 0] / T)) for T in grid]
+    return grid[int(np.argmin(losses))]
 
 
 def labels_of(n):
@@ -72,13 +83,12 @@ def test_some_labels_mend_a_head_that_is_far_too_sure_or_unsure(head, factor):
 
 def test_by_the_rehearsal_it_is_the_factor_of_left_out_domains(head):
     scores = head.rehearsal_.scores
-    F = np.hstack([np.zeros_like(scores.as_is), scores.as_is]).astype(float)
-    expected = np.exp(-_log_factor(F, scores.classes, 0.0))
-    assert head.calibrate().temperature_ == pytest.approx(expected, rel=1e-3)
-    adapted = head.adapt(NEW)
-    F = np.hstack([np.zeros_like(scores.adapted), scores.adapted]).astype(float)
-    expected = np.exp(-_log_factor(F, scores.classes, 0.0))
-    assert adapted.calibrate().temperature_ == pytest.approx(expected, rel=1e-3)
+    assert head.calibrate().temperature_ == pytest.approx(
+        best_of(scores.as_is, scores.classes), rel=0.02
+    )
+    adapted = head.adapt(NEW).calibrate()
+    assert adapted.temperature_ == pytest.approx(best_of(scores.adapted, scores.classes), rel=0.02)
+    assert adapted.temperature_ != pytest.approx(best_of(scores.as_is, scores.classes), rel=0.02)
 
 
 def test_calibrating_twice_is_calibrating_once(head):
@@ -95,6 +105,50 @@ def test_all_else_goes_by_the_scores_as_they_were_fitted(head):
     np.testing.assert_array_equal(calibrated.predict_set(NEW), head.predict_set(NEW))
     assert calibrated.bound(NEW).least == pytest.approx(head.bound(NEW).least, abs=1e-6)
     assert str(calibrated.diagnose(NEW)) == str(head.diagnose(NEW))
+    adapted = head.adapt(NEW)
+    sure = adapted.calibrate(NEW, labels_of(40))
+    np.testing.assert_array_equal(sure.suggest(NEW, 9), adapted.suggest(NEW, 9))
+
+
+def test_the_fleet_of_a_calibrated_head_is_that_of_the_head(head):
+    calibrated = head.calibrate(NEW, labels_of(40))
+    for rows in (NEW, NEW[:6]):
+        devices = ["a"] * len(rows)
+        of_calibrated = calibrated.fleet().partial_fit(rows, devices).head_of("a")
+        of_head = head.fleet().partial_fit(rows, devices).head_of("a")
+        np.testing.assert_allclose(of_calibrated.coef_, of_head.coef_)
+        assert of_calibrated.temperature_ == 1.0
+
+
+@pytest.mark.parametrize("kind", ["adapter", "fleet"])
+def test_the_stream_of_a_calibrated_head_goes_on(head, kind, tmp_path):
+    calibrated = head.calibrate(NEW, labels_of(40))
+    stream = getattr(calibrated, kind)()
+    rest = ([*["a"] * len(NEW)],) if kind == "fleet" else ()
+    stream.partial_fit(NEW, *rest).save(tmp_path / "stream")
+    resumed = calibrated.resume(tmp_path / "stream")
+    one, other = (s.head_of("a") if kind == "fleet" else s.head_ for s in (stream, resumed))
+    np.testing.assert_allclose(one.coef_, other.coef_)
+
+
+def test_a_class_that_only_one_domain_has_says_nothing_of_confidence():
+    data = load_digit_domains()
+    others = (data.y != 3) | (data.domains == "plain")
+    X, y, domains = data.X[others], data.y[others], data.domains[others]
+    head = DAREClassifier().fit(X, y, domains=domains).rehearse(X, y, domains=domains)
+    scores = head.rehearsal_.scores
+    assert not scores.seen[scores.classes == 3].any()
+    assert scores.seen[scores.classes != 3].all()
+    of_seen = replace(
+        scores,
+        as_is=scores.as_is[scores.seen],
+        classes=scores.classes[scores.seen],
+        adapted=scores.adapted[scores.seen],
+        seen=None,
+    )
+    expected = copy.copy(head)
+    expected.rehearsal_ = replace(head.rehearsal_, scores=of_seen)
+    assert head.calibrate().temperature_ == pytest.approx(expected.calibrate().temperature_)
 
 
 def test_a_calibrated_head_is_saved_with_its_temperature(head, tmp_path):
@@ -104,6 +158,7 @@ def test_a_calibrated_head_is_saved_with_its_temperature(head, tmp_path):
     assert loaded.temperature_ == calibrated.temperature_
     np.testing.assert_allclose(loaded.predict_proba(NEW), calibrated.predict_proba(NEW))
     np.testing.assert_allclose(loaded.adapt(NEW).coef_, head.adapt(NEW).coef_)
+    assert skdare.inspect_file(tmp_path / "head.safetensors")["temperature"] == loaded.temperature_
 
 
 def test_several_classes_have_probabilities_that_sum_to_one():
@@ -153,5 +208,5 @@ def test_domains_that_were_hardly_unseen_say_nothing_of_confidence(head):
     sure = DAREClassifier(l2=1e-6).fit(easy.X, y, domains=easy.domains)
     sure.rehearse(easy.X, y, domains=easy.domains)
     assert sure.rehearsal_.saturated
-    with pytest.warns(UserWarning, match="pass some labels"):
+    with pytest.warns(UserWarning, match="some labels would tell"):
         assert sure.calibrate().temperature_ == 1.0

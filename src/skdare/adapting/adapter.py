@@ -217,6 +217,9 @@ class Adapter:
             )
         if not self._takes_labels and len(self._labels):
             warn("all labels so far are of one class, and are not taken until there is another")
+        if not self._takes_labels and self._labels.has_added_classes:
+            named = ", ".join(map(repr, self._labels.added_classes.tolist()))
+            warn(f"no label teaches the new classes ({named}) any more, and they are not predicted")
         if self._declined is not None:
             return self._not_adapted(
                 self._declined,
@@ -245,7 +248,7 @@ class Adapter:
             fit = domain_fit_of(self._head)
             start = StartingPoint.adapted(fit, self._prepared, weights, adjustment, shift)
             weights = self._with_labels(start)
-            if trust.head < _ALL_BUT_ADAPTED or self._labels.new_classes:
+            if trust.head < _ALL_BUT_ADAPTED or self._labels.has_added_classes:
                 beside = self._labelled_as_it_is()
         head = self._head._adapted(adjustment, weights, moments.mean, trust, self.n_seen_, beside)
         self._note_labels(head)
@@ -307,7 +310,7 @@ class Adapter:
         taken = self._takes_labels
         head.labelled_rows_ = len(self._labels) if taken else None
         head._labelled_digests = self._labels.digests if taken else []
-        if taken and self._labels.new_classes:
+        if taken and self._labels.has_added_classes:
             self._name_classes(head)
 
     def _name_classes(self, head: Any) -> None:
@@ -421,9 +424,9 @@ class Adapter:
             "options": options,
             "numbers": numbers,
         }
-        if self._labels.new_classes:
-            new_classes = np.array(self._labels.new_classes)
-            header["new_classes"] = VALUES.write(new_classes, HeaderArrays(), "new_classes")
+        if self._labels.has_added_classes:
+            added = self._labels.added_classes
+            header["added_classes"] = VALUES.write(added, HeaderArrays(), "added_classes")
         StreamFile("adapter", header, arrays).write(path, partial(self._from_file, self._head))
 
     @classmethod
@@ -439,9 +442,9 @@ class Adapter:
         adapter._classes.restore(arrays["counts"], numbers["squares"], numbers["n_rows"])
         if adapter._sample is not None:
             adapter._sample.restore(arrays["sample"], numbers["n_rows"])
-        if "new_classes" in file.header:
-            new_classes = VALUES.read(file.header["new_classes"], ReadContext({}, {}))
-            adapter._labels.add_classes(new_classes.tolist())
+        if "added_classes" in file.header:
+            added = VALUES.read(file.header["added_classes"], ReadContext({}, {}))
+            adapter._labels.add_classes(added.tolist())
         if "labelled" in arrays:
             adapter._labels.restore(arrays["labelled"], arrays["labels"], arrays["label_numbers"])
         if "root_values" in arrays:

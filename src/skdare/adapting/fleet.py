@@ -90,7 +90,7 @@ class Fleet:
         check_adaptable(head)
         _check_sketchable(head)
         _check_kept_in_float32(head)
-        self._head = head
+        self._head = head._uncalibrated()
         self._min_rows = min_rows
         self._prior_rows = prior_rows
         self._sketches = Sketches(rank, head.n_features_in_, forgetting)

@@ -13,6 +13,7 @@ from skdare.adapting.stream_file import DAMAGE, StreamFile
 def resume(head: Any, path: str | PathLike[str]) -> Adapter | Fleet:
     """The adapter or fleet of a head that ``save`` wrote to a file."""
     check_adaptable(head)
+    head = head._uncalibrated()
     file = StreamFile.read(path, head)
     kinds: dict[str, type[Adapter] | type[Fleet]] = {"adapter": Adapter, "fleet": Fleet}
     try:

@@ -64,8 +64,8 @@ class StreamLabels:
         if not len(places):
             return
         rows = dense_rows(X, compact(places))
-        if labels.new_classes:
-            self.add_classes(labels.new_classes)
+        if labels.added_classes:
+            self.add_classes(labels.added_classes)
         self.X = np.concatenate([self.X, rows.astype(np.float64)])
         self.codes = np.concatenate([self.codes, labels.codes])
         self.numbers = np.concatenate([self.numbers, first + places])
@@ -73,13 +73,20 @@ class StreamLabels:
     def add_classes(self, labels: Sequence[Any]) -> None:
         """Take classes that the head was not fitted to."""
         assert self.classes is not None
-        kind = object if self.classes.dtype == object else None
+        # Text may be longer than that of the others.
+        kind = None if self.classes.dtype.kind == "U" else self.classes.dtype
         self.classes = np.array([*self.classes.tolist(), *labels], dtype=kind)
 
     @property
-    def new_classes(self) -> list[Any]:
+    def has_added_classes(self) -> bool:
+        """Whether there are classes that the head was not fitted to."""
+        return self.classes is not None and len(self.classes) > self._known_classes
+
+    @property
+    def added_classes(self) -> np.ndarray:
         """Classes that the head was not fitted to, in the order of their numbers."""
-        return [] if self.classes is None else self.classes[self._known_classes :].tolist()
+        assert self.classes is not None
+        return self.classes[self._known_classes :]
 
     def forget(self, n_seen: int) -> None:
         """Drop the rows that all but count for nothing once n rows were seen."""

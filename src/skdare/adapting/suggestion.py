@@ -42,6 +42,7 @@ def suggest(head: Any, X: Array, n: int, y: Any = None) -> np.ndarray:
     """
     check_is_fitted(head)
     check_count("n", n, 1)
+    head = head._uncalibrated()
     X = head._inner_rows(X)
     labels = _Labels.of(head, y, X.shape[0])
     if n > len(labels.open_rows):

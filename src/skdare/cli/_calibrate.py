@@ -44,6 +44,8 @@ def calibrate(
         if bool(rows) != (labels is not None):
             absent = "ROWS are given and no --labels" if rows else "--labels is given and no ROWS"
             raise InputError(absent, "give both, or neither")
+        if labels is None and options["id_key"]:
+            raise InputError("--id is for --labels", "give it, or leave --id out")
         check_writable(out)
         check_free(out, head, *rows, *([] if labels is None else [labels]))
         import skdare

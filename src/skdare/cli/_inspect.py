@@ -49,7 +49,8 @@ def _fields(path: str) -> dict[str, Any]:
     pairs = zip(header["domains"], header["rows"], strict=True)
     names = (
         *("features", "feature_names", "target_name", "domain_name"),
-        *("rehearsed", "adapted_rows", "labelled_rows", "declined", "choice", "versions"),
+        *("rehearsed", "adapted_rows", "labelled_rows", "temperature"),
+        *("declined", "choice", "versions"),
     )
     return about | {
         "class": header["class"],
@@ -111,6 +112,8 @@ def _text(fields: dict[str, Any]) -> list[str]:
         facts["adapts"] = f"adapting was declined: {fields['declined']}"
     if fields["labelled_rows"]:
         facts["labels"] = f"took {counted(fields['labelled_rows'], 'label')} of a new domain"
+    if fields["temperature"]:
+        facts["calibrated"] = f"temperature {fields['temperature']:.3g}"
     if fields["choice"]:
         facts["chosen"] = fields["choice"]
     return _lines(facts)

@@ -15,6 +15,9 @@ from skdare.cli._output import QUIET, output, say
 from skdare.cli._saved_model import SavedModel, check_table
 from skdare.cli._tables import FEATURE_KEY, SPREADSHEET_SAFE
 
+# What stands between the classes of a set.
+_BETWEEN = "|"
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -115,10 +118,16 @@ class _Columns:
                 raise InputError(
                     f"--{name} is for classes, and {saved.path} predicts numbers", "leave it out"
                 )
+        self.classes = [] if classes is None else classes.tolist()
         self.coverage = options["coverage"]
         if self.coverage is not None:
             check_adjusted_classifier(saved, "asked for sets")
-        self.classes = [] if classes is None else classes.tolist()
+            for label in map(str, self.classes):
+                if _BETWEEN in label:
+                    raise InputError(
+                        f"--sets writes {_BETWEEN} between classes, and class {label!r} has one",
+                        "use head.predict_set in Python",
+                    )
         self.proba = options["proba"]
         self.scores = options["scores"]
         self.beside = {"id": options["id_key"]} if options["id_key"] else {}
@@ -157,7 +166,7 @@ class _Columns:
     def _set(self, included: np.ndarray) -> str:
         """The classes of a set in one text."""
         pairs = zip(self.classes, included, strict=True)
-        return "|".join(str(label) for label, within in pairs if within)
+        return _BETWEEN.join(str(label) for label, within in pairs if within)
 
     def check(self) -> None:
         """Refuse labels if the head knows none of them, once all rows are read."""

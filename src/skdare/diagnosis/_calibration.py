@@ -1,8 +1,8 @@
 """Probabilities for a new domain that are as sure as they are right.
 
 Scores are multiplied by one number, as in the temperature scaling of Guo et al. (2017), so that no
-prediction changes. Rows of domains that were left out say what it is on average over domains, and
-a few labels of the new domain what it is there.
+prediction changes. Rows of domains that were left out say what it usually is, and a few labels of
+the new domain what it is there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdare._safe_text import counted
 from skdare._validation import InputError, warn
-from skdare.arrays import Array, to_numpy
+from skdare.arrays import Array, dense_rows
+from skdare.diagnosis._left_out_scores import scores
 from skdare.diagnosis._rehearsing import steps_and_head
 from skdare.diagnosis._score_interval import warn_of_labels_taken
 from skdare.fitting.partial_labels import PartialLabels
@@ -67,8 +68,9 @@ def calibrate(model: Any, X: Array | None = None, y: Any = None) -> Any:
             )
         rows = X if steps is None else steps.transform(X)
         warn_of_labels_taken(head, rows, labels)
-        F = to_numpy(head.decision_function(rows))[labels.known]
-        F = scores_by_class(F.reshape(len(F), -1))
+        inner = head._inner()
+        labelled = dense_rows(head._inner_rows(rows), np.flatnonzero(labels.known))
+        F = scores_by_class(scores(labelled, (inner.coef_, inner.intercept_)))
         log_factor = _log_factor(F, labels.codes, log_factor)
     calibrated = copy.copy(head)
     calibrated.coef_ = np.exp(log_factor) * head.coef_
@@ -105,13 +107,15 @@ def _rehearsed(head: Any, *, needed: bool) -> float:
         if needed:
             warn(
                 "left-out domains score as on features that were trained on them, and say nothing "
-                "of confidence in a new one, so probabilities are as they were; pass some labels"
+                "of confidence in a new one, so nothing is changed; some labels would tell"
             )
         return 0.0
-    scores = rehearsal.scores
-    adapted = None if head.adapted_rows_ is None else scores.adapted
-    F = scores_by_class(scores.as_is if adapted is None else adapted)
-    return _log_factor(F.astype(np.float64), scores.classes, 0.0)
+    left_out = rehearsal.scores
+    adapted = None if head.adapted_rows_ is None else left_out.adapted
+    F = scores_by_class(left_out.as_is if adapted is None else adapted).astype(np.float64)
+    # Of a class that a head has not seen, its scores say nothing.
+    seen = slice(None) if left_out.seen is None else left_out.seen
+    return _log_factor(F[seen], left_out.classes[seen], 0.0)
 
 
 def _log_factor(F: np.ndarray, classes: np.ndarray, prior: float) -> float:

@@ -36,14 +36,20 @@ class LeftOutScores:
         The number of each row's class.
     adapted : array of shape (n, k), optional
         Scores of each domain by such a head adapted to it; None where heads do not adapt.
+    seen : boolean array of shape (n,), optional
+        Whether the head was fitted to rows of the row's class, which only the domain left out may
+        have; None: not known.
     """
 
     as_is: np.ndarray
     classes: np.ndarray
     adapted: np.ndarray | None = None
+    seen: np.ndarray | None = None
 
     @classmethod
-    def of_domain(cls, head: Any, X: Array, classes: np.ndarray, most: int) -> LeftOutScores:
+    def of_domain(
+        cls, head: Any, X: Array, classes: np.ndarray, known_classes: np.ndarray, most: int
+    ) -> LeftOutScores:
         """Scores of some rows of a domain, ``most`` at most.
 
         Parameters
@@ -54,6 +60,8 @@ class LeftOutScores:
             All rows of the domain.
         classes : array of shape (n,)
             The number of each row's class.
+        known_classes : array
+            The numbers of the classes that the head was fitted to.
         most : int
         """
         fit = domain_fit_of(head)
@@ -64,12 +72,13 @@ class LeftOutScores:
         if fit.adaptation is not None:
             weights = _adapted_weights(head, X)
             adapted = as_is if weights is None else scores(some, weights).astype(np.float32)
-        return cls(as_is, classes[numbers], adapted)
+        chosen = classes[numbers]
+        return cls(as_is, chosen, adapted, np.isin(chosen, known_classes))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LeftOutScores):
             return NotImplemented
-        fields = ("as_is", "classes", "adapted")
+        fields = ("as_is", "classes", "adapted", "seen")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in fields)
 
     @classmethod
@@ -78,10 +87,12 @@ class LeftOutScores:
         if not domains:
             return None
         adapted = [one.adapted for one in domains if one.adapted is not None]
+        seen = [one.seen for one in domains if one.seen is not None]
         return cls(
             np.concatenate([one.as_is for one in domains]),
             np.concatenate([one.classes for one in domains]),
             np.concatenate(adapted) if adapted else None,
+            np.concatenate(seen) if seen else None,
         )
 
 

@@ -80,6 +80,12 @@ def _enough_labels(head: Any, X: Array, y: Any, coverage: float) -> PartialLabel
 
 def _rehearsed_nonconformity(head: Any) -> list[np.ndarray]:
     """Quantiles by domain, of heads that were adapted where this one was."""
+    if head.rehearsal_ is None and head.labelled_rows_ is not None:
+        raise InputError(
+            "this head took labels, and no head with such classes was rehearsed",
+            "give labels of other rows to predict_set",
+            argument="model",
+        )
     if head.rehearsal_ is None:
         raise InputError(
             "this head has not been rehearsed, and sets rest on domains that were new to it",

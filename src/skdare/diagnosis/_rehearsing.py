@@ -277,9 +277,11 @@ class Rehearsing:
         reading = read(head, rows)
         adapted = self._adapted(head, rows, y, reading)
         if self.classes is not None:
-            codes = np.searchsorted(self.classes, y)
+            codes = np.searchsorted(self.classes, self.y)
+            known = np.unique(np.concatenate([codes[self.numbers[o]] for o in others]))
             most = rows_of_each(len(self.numbers))
-            self._left_out.append(LeftOutScores.of_domain(head, rows, codes, most))
+            own = codes[self.numbers[e]]
+            self._left_out.append(LeftOutScores.of_domain(head, rows, own, known, most))
         as_first = X is self.X
         moments = self.training.moments[e] if as_first else Moments.of(rows).to_numpy()
         return Rehearsed(

@@ -26,13 +26,13 @@ class PartialLabels:
     codes : array of shape (m,)
         Of the labelled rows, in their order: the number of the class, or the target of a
         regression in float64.
-    new_classes : tuple
+    added_classes : tuple
         Classes that the head was not fitted to; their numbers follow those of the others.
     """
 
     known: np.ndarray
     codes: np.ndarray
-    new_classes: tuple[Any, ...] = ()
+    added_classes: tuple[Any, ...] = ()
 
     @classmethod
     def of(cls, classes: np.ndarray | None, y: Any, n: int, *, new_classes: bool = False) -> Self:
@@ -130,6 +130,8 @@ def _like(label: Any, classes: list[Any]) -> Any:
     kinds = {type(one) for one in classes}
     if int in kinds and isinstance(label, float) and label.is_integer():
         return int(label)  # an array with NaN has no integers
+    if kinds == {float} and type(label) is int:
+        return float(label)
     if type(label) not in kinds:
         raise InputError(
             f"y has the new class {label!r}, which is of another type than {classes[0]!r}",

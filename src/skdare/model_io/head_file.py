@@ -298,6 +298,8 @@ def _set_state(head: Head, values: Mapping[str, Any]) -> None:
         head.labelled_rows_ = values.get("labelled_rows_")
         head._labelled_digests = []
         head.temperature_ = values.get("temperature_", 1.0)
+        if not head.temperature_ > 0:
+            raise FieldError("its temperature is not positive")
         head.rehearsal_ = values.get("rehearsed_")
         head._domain_fit = _domain_fit(head, values) if "moments_" in values else None
 

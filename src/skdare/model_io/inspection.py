@@ -42,9 +42,10 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
         ``parameters``, ``features``, ``feature_names``, ``classes``, ``domains``, ``target_name``
         and ``domain_name`` (of their columns), ``rows`` (of each domain, where they are weights),
         ``steps`` before it, ``adaptable`` (whether it keeps what `adapt` and `diagnose` need),
-        ``adapts`` (whether `adapt` changes anything), ``rehearsed``, ``adapted_rows``, ``declined``
-        (why adapting was), ``choice`` and ``versions``. Of a stream: ``options``, and ``rows`` seen
-        and ``labels``, or ``devices``.
+        ``adapts`` (whether `adapt` changes anything), ``rehearsed``, ``adapted_rows``,
+        ``labelled_rows``, ``temperature`` (None: not calibrated), ``declined`` (why adapting was),
+        ``choice`` and ``versions``. Of a stream: ``options``, and ``rows`` seen and ``labels``, or
+        ``devices``.
 
     Examples
     --------
@@ -88,6 +89,7 @@ def _of_head(header: Mapping[str, Any]) -> dict[str, Any]:
         "rehearsed": state.get("rehearsed_") is not None,
         "adapted_rows": _maybe(INTEGER, state, "adapted_rows_"),
         "labelled_rows": _maybe(INTEGER, state, "labelled_rows_"),
+        "temperature": _maybe(NUMBER, state, "temperature_"),
         "declined": _maybe(TEXT, state, "declined_"),
         "choice": _maybe(TEXT, state, "choice_"),
         "versions": {

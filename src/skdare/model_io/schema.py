@@ -294,8 +294,17 @@ _SCALE = OneOf(
 )
 _LEFT_OUT_SCORES = ObjectOf(
     LeftOutScores,
-    {"as_is": ArrayOf("nc"), "classes": ArrayOf("n"), "adapted": Nullable(ArrayOf("nc"))},
-    is_valid=lambda values: values["classes"].dtype.kind in "iu" and len(values["classes"]) > 1,
+    {
+        "as_is": ArrayOf("nc"),
+        "classes": ArrayOf("n"),
+        "adapted": Nullable(ArrayOf("nc")),
+        "seen": Nullable(ArrayOf("n")),
+    },
+    is_valid=lambda values: (
+        values["classes"].dtype.kind in "iu"
+        and len(values["classes"]) > 1
+        and (values.get("seen") is None or values["seen"].dtype == bool)
+    ),
 )
 _REHEARSAL = ObjectOf(
     Rehearsal,
