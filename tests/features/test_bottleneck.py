@@ -14,6 +14,7 @@ from skdare.datasets import read, read_fine_tuned, store_info  # noqa: E402
 from skdare.features import Extractor, ImageBackbone, backbone, jobs  # noqa: E402
 from skdare.features.backbones.backbone import provenance  # noqa: E402
 from skdare.features.backbones.bottleneck import narrowed  # noqa: E402
+from skdare.features.backbones.fixed_norm import NormalisingConv2d  # noqa: E402
 from skdare.features.network import Network  # noqa: E402
 from skdare.features.training.folder import TrainingFolder  # noqa: E402
 from skdare.features.training.recipe import Job  # noqa: E402
@@ -73,6 +74,15 @@ def test_the_backbone_itself_keeps_its_features_and_generators_are_left_alone():
     assert wide.dim == 64
     assert not hasattr(wide.module, "projection")
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_batch_norms_are_folded_below_a_bottleneck_too():
+    layers = nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.AdaptiveAvgPool2d(1)
+    module = nn.Sequential(*layers, nn.Flatten()).eval()
+    wide = ImageBackbone("small", 16, 8, module, (0.5,) * 3, (0.5,) * 3)
+    network = Network(narrowed(wide, K), 3)
+    assert isinstance(network.module.network[0], NormalisingConv2d)
+    assert features(network).shape == (90, K)
 
 
 def test_a_backbone_without_a_bottleneck_is_recorded_as_it_always_was():
