@@ -1,6 +1,6 @@
 """Accuracy by the number of features that networks end in: the paper's figure on dimension.
 
-    for k in 2 4 8 16 32; do skdare reproduce digits --bottleneck $k --out digits-$k.run; done
+    skdare reproduce digits --bottleneck 8 --out digits-8.run          # and other numbers
     python benchmarks/bottleneck.py digits-*.run [--protocol paper] [--out digits.bottleneck]
 
 Runs are folders that `skdare reproduce` wrote for the same study, each with a bottleneck of its
