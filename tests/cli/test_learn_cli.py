@@ -452,6 +452,17 @@ def test_images_give_one_store_of_the_backbone_as_it_is(here):
     np.testing.assert_array_equal(X, read(here / "pictures.run/pretrained").X)
 
 
+def test_a_run_with_a_bottleneck_gives_stores_of_fewer_features(here):
+    train = ("train", here / "pictures", *SMALL, "--no-ceilings", "--bottleneck", "5")
+    run_ok(*train, "--out", "narrow.run")
+    run_ok("extract", "narrow.run")
+    assert read("narrow.run/features/without-art-0").X.shape == (48, 5)
+    run_ok("extract", here / "pictures", *NETWORK, "--bottleneck", "5")
+    X = read("pictures.features").X
+    np.testing.assert_array_equal(X, read("narrow.run/pretrained").X)
+    assert "bottleneck: 5" in run("features", "info", "pictures.features").stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
