@@ -19,7 +19,7 @@ from skdare.features.network import Network  # noqa: E402
 from skdare.features.training.folder import TrainingFolder  # noqa: E402
 from skdare.features.training.recipe import Job  # noqa: E402
 from skdare.features.training.workload import workload  # noqa: E402
-from small_networks import FAST, images, same_weights, trainer, weights  # noqa: E402
+from small_networks import FAST, images, normed, same_weights, trainer, weights  # noqa: E402
 
 K = 5
 WITHOUT_A = Job("a", 0)
@@ -77,12 +77,22 @@ def test_the_backbone_itself_keeps_its_features_and_generators_are_left_alone():
 
 
 def test_batch_norms_are_folded_below_a_bottleneck_too():
-    layers = nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.AdaptiveAvgPool2d(1)
-    module = nn.Sequential(*layers, nn.Flatten()).eval()
-    wide = ImageBackbone("small", 16, 8, module, (0.5,) * 3, (0.5,) * 3)
-    network = Network(narrowed(wide, K), 3)
-    assert isinstance(network.module.network[0], NormalisingConv2d)
+    network = Network(narrowed(normed(), K), 3)
+    assert any(isinstance(part, NormalisingConv2d) for part in network.module.modules())
     assert features(network).shape == (90, K)
+
+
+def test_statistics_of_a_domain_are_those_of_the_network_below_the_bottleneck(tmp_path):
+    tables = {
+        name: read(
+            Extractor(images(), network, device="cpu", norm_stats="domain").pretrained(
+                tmp_path / name
+            )
+        )
+        for name, network in (("wide", normed()), ("narrow", narrowed(normed(), K)))
+    }
+    P = narrowed(normed(), K).module.projection.detach().numpy()
+    np.testing.assert_allclose(tables["narrow"].X, tables["wide"].X @ P.T, rtol=1e-4, atol=1e-5)
 
 
 def test_a_backbone_without_a_bottleneck_is_recorded_as_it_always_was():
