@@ -200,7 +200,13 @@ class Reproduction:
         source = {**self.source.settings(), **options}
         begun_with = self._begun_with
         if begun_with:
-            folder.check_settings({"backbone": self.backbone, "recipe": self.recipe.settings()})
+            folder.check_settings(
+                {
+                    "backbone": self.backbone,
+                    "bottleneck": self.options.get("bottleneck"),
+                    "recipe": self.recipe.settings(),
+                }
+            )
         done = [record for job in self.planned if (record := folder.record(job)) is not None]
         # Examples from another place, or read in another way, have to be checked first.
         if len(done) == len(self.planned) and begun_with.get("source") == source:

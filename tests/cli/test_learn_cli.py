@@ -184,6 +184,7 @@ def test_interrupted_training_exits_with_130_and_goes_on_to_the_same_weights(her
         (["--precision", "bfloat16"], "was begun with precision auto"),
         (["--backbone", "minilm"], "was begun with backbone tiny"),
         (["--size", "12"], "other images or texts, or with another size"),
+        (["--bottleneck", "4"], "was begun with bottleneck off, not 4"),
     ],
 )
 def test_a_run_refuses_other_settings_though_it_is_finished(here, change, message):
@@ -220,6 +221,8 @@ def test_a_run_refuses_other_images(here):
         (["../pictures", "--dropout", "2"], "--dropout is 2.0\n\nhint: it must be in [0, 0.99]"),
         (["../pictures", "--aside", "1.5"], "--aside is 1.5"),
         (["../pictures", "--size", "0"], "'--size': 0 is not in the range"),
+        (["../pictures", "--bottleneck", "0"], "'--bottleneck': 0 is not in the range"),
+        (["../pictures", "--bottleneck", "64"], "--bottleneck is 64, and tiny has 64 features"),
         (["../pictures", "--trials", "0"], "'--trials': 0 is not in the range"),
         (["../pictures", "--device", "gpu"], "there is no device 'gpu'"),
         (["../pictures", "--label-column", "animal"], "--label-column names a column, but"),
@@ -449,12 +452,24 @@ def test_images_give_one_store_of_the_backbone_as_it_is(here):
     np.testing.assert_array_equal(X, read(here / "pictures.run/pretrained").X)
 
 
+def test_a_run_with_a_bottleneck_gives_stores_of_fewer_features(here):
+    train = ("train", here / "pictures", *SMALL, "--no-ceilings", "--bottleneck", "5")
+    run_ok(*train, "--out", "narrow.run")
+    run_ok("extract", "narrow.run")
+    assert read("narrow.run/features/without-art-0").X.shape == (48, 5)
+    run_ok("extract", here / "pictures", *NETWORK, "--bottleneck", "5")
+    X = read("pictures.features").X
+    np.testing.assert_array_equal(X, read("narrow.run/pretrained").X)
+    assert "bottleneck: 5" in run("features", "info", "pictures.features").stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["../pictures.run", "--out", "x"], "--out is given, but ../pictures.run is a run"),
         (["../pictures.run", "--backbone", "tiny"], "--backbone is given"),
         (["../pictures.run", "--size", "16"], "--size is given"),
+        (["../pictures.run", "--bottleneck", "4"], "--bottleneck is given"),
         (["../pictures.run", "--text-column", "x"], "--text-column is given"),
         (["../pictures.run", "--dtype", "int8"], "'--dtype': 'int8' is not one of"),
         (["../pictures", "--norm-stats", "batch"], "'--norm-stats': 'batch' is not one of"),
@@ -631,6 +646,30 @@ def test_a_study_may_name_the_embedded_digits(here):
     assert TrainingFolder("files.run").settings()["source"]["path"] == str(here / "digits")
 
 
+def test_runs_with_bottlenecks_make_one_sweep_of_the_dimension(here):
+    study = f"{STUDY}ceilings = false\n".replace('"none"', '"ceilings"')
+    for size in (3, 6):
+        (here / "study.toml").write_text(f"{study}bottleneck = {size}\n")
+        run_ok("reproduce", here / "study.toml", "--out", f"{size}.run")
+        assert store_info(f"{size}.run/pretrained").features == size
+        assert store_info(f"{size}.run/features/without-art-0").features == size
+    script = Path(__file__).parents[2] / "benchmarks/bottleneck.py"
+    command = [sys.executable, script, "--protocol", "default", "--out", "sweep"]
+    swept = subprocess.run([*command, "6.run", "3.run"], capture_output=True, text=True)
+    assert swept.returncode == 0, swept.stderr
+    header, _, *rows = swept.stdout.splitlines()
+    assert header.split(" | ")[1:3] == ["ERM", "DARE"]
+    assert [row.split(" | ")[0] for row in rows] == ["| 3", "| 6"]
+    of_six = [r for r in Log("6.run/bench").read() if r.head == "ceiling-exact"]
+    mean = 100 * np.mean([r.score for r in of_six if r.features == "pretrained"])
+    column = header.split(" | ").index("Linear ceiling, pretrained")
+    assert float(rows[1].split(" | ")[column].split(" ± ")[0]) == pytest.approx(mean, abs=0.05)
+    run_ok("report", "sweep", "--formats", "md")
+    assert "## Bottleneck" in Path("sweep/report.md").read_text()
+    twice = subprocess.run([*command, "6.run", "6.run"], capture_output=True, text=True)
+    assert "the same number of features" in twice.stderr
+
+
 @pytest.mark.parametrize(
     ("change", "heads", "figure"),
     [
@@ -668,6 +707,7 @@ def test_a_study_grows_in_its_folder_and_shows_what_was_asked_for(here):
         (STUDY, ["--protocols", "paper", "--heads", "dare-cv"], "`dare-cv` is not in the paper"),
         (STUDY, ["--held-out", "zoo"], "there is no domain `zoo` to hold out"),
         (STUDY, ["--source", "absent"], "absent does not exist"),
+        (STUDY, ["--bottleneck", "64"], "--bottleneck is 64, and tiny has 64 features"),
         (STUDY.replace("steps", "step"), [], "has an unknown key `step`; did you mean `steps`?"),
         (STUDY.replace("pictures", "absent"), [], "absent does not exist"),
         (STUDY.replace("source", "#"), [], 'names no source\n\nhint: add source = "FOLDER"'),

@@ -369,6 +369,18 @@ def test_gradients_flow_in_evaluation_mode(folder, kind):
     assert sum(shares) > 0.8 * len(shares)
 
 
+@pytest.mark.parametrize("kind", [*VISION, "bert"])
+def test_a_bottleneck_is_a_product_with_the_features_of_any_network(folder, kind):
+    name = f"hf:{folder(kind)}"
+    wide = backbone(name)
+    narrow = backbone(name, bottleneck=3)
+    inputs = torch.from_numpy(wide.encode(texts(SENTENCES))) if kind == "bert" else pixels(2, 40)
+    features, _ = all_features(wide, inputs)
+    fewer, _ = all_features(narrow, inputs)
+    assert fewer.shape == (len(inputs), narrow.dim) == (len(inputs), 3)
+    same(fewer, features @ narrow.module.projection.detach().T)
+
+
 def test_many_texts_that_are_cut_are_a_warning(folder):
     network = backbone(f"hf:{folder('bert')}", size=8)
     with pytest.warns(UserWarning, match="1 of 4 texts have more than 8 tokens"):

@@ -38,9 +38,13 @@ def losses(folder, job: Job = Job("a", 0), **more) -> list[float]:  # noqa: B008
     return small_networks.losses(folder, job, **{"device": "cuda", "recipe": WHOLE, **more})
 
 
-def test_losses_are_those_of_a_cpu(tmp_path):
+@pytest.mark.parametrize("bottleneck", [None, 5])
+def test_losses_are_those_of_a_cpu(tmp_path, bottleneck):
+    network = backbone("tiny", bottleneck=bottleneck)
     np.testing.assert_allclose(
-        losses(tmp_path / "cuda"), losses(tmp_path / "cpu", device="cpu"), **NEAR
+        losses(tmp_path / "cuda", network=network),
+        losses(tmp_path / "cpu", network=network, device="cpu"),
+        **NEAR,
     )
 
 

@@ -90,7 +90,8 @@ def extract(
         if (Path(place) / SETTINGS).exists():
             columns = (f"{name}_column" for name in COLUMNS)
             _refuse_options(
-                f"{place} is a run, which has its own", "out", "backbone", "size", *columns
+                f"{place} is a run, which has its own",
+                *("out", "backbone", "size", "bottleneck", *columns),
             )
             paths = _extract_run(place, source, options, watcher)
         else:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from skdare.features.augmentation import plain_views, random_views
+from skdare.features.backbones.bottleneck import Bottleneck
 from skdare.features.examples.examples import Examples
 
 
@@ -128,10 +129,12 @@ def weights_hash(module: nn.Module) -> str:
     return digest.hexdigest()[:16]
 
 
-def provenance(backbone: Backbone, examples: Examples) -> dict[str, str]:
+def provenance(backbone: Backbone, examples: Examples) -> dict[str, Any]:
     """What features are made from before any training, for records, stores and settings."""
+    narrow = isinstance(backbone.module, Bottleneck)
     return {
         "backbone": backbone.name,
+        **({"bottleneck": backbone.dim} if narrow else {}),
         "weights": weights_hash(backbone.module),
         "data": examples.name,
         "examples": examples.fingerprint,

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from skdare.features.backbones.backbone import Backbone
+from skdare.features.backbones.bottleneck import narrowed
 from skdare.features.backbones.efficientnet_lite import load_efficientnet
 from skdare.features.backbones.hugging_face import load_minilm, load_transformers
 from skdare.features.backbones.model_zoos import load_timm, load_torchvision
@@ -23,7 +24,9 @@ _FAMILIES: dict[str, Callable[..., Backbone]] = {
 }
 
 
-def backbone(name: str, *, seed: int = 0, **options: Any) -> Backbone:
+def backbone(
+    name: str, *, seed: int = 0, bottleneck: int | None = None, **options: Any
+) -> Backbone:
     """Load the backbone of this name, with its pretrained weights.
 
     Parameters
@@ -34,7 +37,10 @@ def backbone(name: str, *, seed: int = 0, **options: Any) -> Backbone:
         Hugging Face transformers reads, images or text), ``timm:NAME``, ``torchvision:NAME``,
         or ``minilm`` (sentences).
     seed : int
-        Draws the weights of ``tiny``.
+        Draws the weights of ``tiny``, and of a bottleneck.
+    bottleneck : int, optional
+        Number of features that a linear layer makes of the network's own, which are more. It is a
+        random projection before any training, and trained with the network.
     **options
         ``size``, in pixels or tokens; for ``tiny`` also ``dim``, for ``hf`` ``pooling``, for
         ``timm`` and ``torchvision`` ``weights``.
@@ -43,6 +49,11 @@ def backbone(name: str, *, seed: int = 0, **options: Any) -> Backbone:
     -------
     Backbone
     """
+    network = _load(name, seed, options)
+    return network if bottleneck is None else narrowed(network, bottleneck, seed)
+
+
+def _load(name: str, seed: int, options: dict[str, Any]) -> Backbone:
     family, _, rest = name.partition(":")
     if family in _FAMILIES and rest:
         return _FAMILIES[family](rest, **options)

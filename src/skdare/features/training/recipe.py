@@ -87,8 +87,8 @@ class Recipe:
     draws : int
         Number of choices of hyperparameters that are tried for each network.
     precision : "auto", "float32" or "bfloat16"
-        Of products inside the backbone; "auto" is bfloat16 on a GPU, else float32. Weights, the
-        last layer, the loss and Adam are always float32.
+        Of products inside the backbone; "auto" is bfloat16 on a GPU, else float32. Weights, a
+        bottleneck, the last layer, the loss and Adam are always float32.
     micro_batch : int, optional
         Most rows that pass through the network at once; gradients of a step add up.
     batch_exponents : tuple of 2 float

@@ -116,7 +116,8 @@ class Trainer:
         check_trainable(self.examples, {job.held_out for job in planned}, self.recipe.aside)
         self._check_shares(planned)
         if self.processes.first:
-            settings = {**self._provenance, "recipe": self.recipe.settings()}
+            # Without a bottleneck this is said too, so that going on with one is refused.
+            settings = {"bottleneck": None, **self._provenance, "recipe": self.recipe.settings()}
             self.folder.begin(settings, self.source)
         self.processes.wait()
         lock = self.folder.locked() if self.processes.first else nullcontext()
