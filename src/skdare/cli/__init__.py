@@ -15,7 +15,7 @@ GROUPS = {
         "adapt": "Adapt a saved head to rows of a new domain, with or without labels.",
         "suggest": "Say which rows of a new domain to label.",
         "measure": "Say how accurate a classifier is in a new domain.",
-        "calibrate": "Make probabilities as sure as they are right.",
+        "calibrate": "Calibrate probabilities for a new domain.",
         "diagnose": "Say whether to trust a head on a new domain.",
         "export": "Write a saved head as ONNX, for torch, or as a table.",
         "inspect": "Say what a saved head or stream is.",

@@ -1,4 +1,4 @@
-"""`skdare calibrate`: a saved head with probabilities that are as sure as they are right."""
+"""`skdare calibrate`: a saved head with calibrated probabilities."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from skdare.cli._tables import FEATURE_KEY
 def calibrate(
     head: str, rows: tuple[str, ...], out: str, as_json: bool, quiet: bool, **options: Any
 ) -> None:
-    """Make the probabilities of a classifier as sure as they are right; predictions do not change.
+    """Calibrate the probabilities of a classifier for a new domain; predictions do not change.
 
     HEAD is a file that `skdare fit`, `skdare adapt` or head.save wrote, and is not changed. Its
     scores are divided by one number, the temperature. With --labels it is found by labels of some

@@ -1,4 +1,4 @@
-"""Probabilities for a new domain that are as sure as they are right.
+"""Probabilities for a new domain that are neither too sure nor too unsure.
 
 Scores are multiplied by one number, as in the temperature scaling of Guo et al. (2017), so that no
 prediction changes. Rows of domains that were left out say what it usually is, and a few labels of

@@ -681,12 +681,13 @@ class AdjustedHead(Head):
         return bound(self, X, confidence=confidence)
 
     def calibrate(self, X: Array | None = None, y: Any = None) -> Self:
-        """A copy whose probabilities are as sure as they are right; predictions do not change.
+        """A copy with calibrated probabilities; predictions do not change.
 
         A head is often surer in a new domain than it should be, or less sure. Its scores are
-        divided by one number, ``temperature_`` of the copy. Without labels that is the number
-        which suited the domains that `rehearse` left out, for heads as they are or adapted, as
-        this one. With some labels it is the one that suits the new domain, as far as they tell.
+        divided by one number, ``temperature_`` of the copy. With some labels it is the one that
+        suits the new domain, as far as they tell. Without, it is the number which suited the
+        domains that `rehearse` left out, for heads as they are or adapted, as this one: that mends
+        what is far too sure, and can make worse what was right.
 
         Adapt first, and calibrate last: a head that is adapted again has its scores as fitted.
         Class shares that differ from those in training are not corrected for.

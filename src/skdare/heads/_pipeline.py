@@ -302,7 +302,7 @@ class DomainAdjusted(Pipeline):
 
     @_of_adjusted_heads
     def calibrate(self, X: Any = None, y: Any = None) -> Self:
-        """A copy whose probabilities are as sure as they are right; predictions do not change.
+        """A copy with calibrated probabilities; predictions do not change.
 
         Parameters
         ----------
