@@ -303,7 +303,8 @@ FIELDS = {
     "inspect head.safetensors": (
         "file bytes kind format_version class options classes domains features feature_names "
         "target_name domain_name "
-        "preparation adaptable rehearsed adapted_rows labelled_rows declined choice versions"
+        "preparation adaptable rehearsed adapted_rows labelled_rows temperature declined choice "
+        "versions"
     ),
     "bench features.npz --heads erm,dare --l2 0.01 --jobs 1 --trials 2 --with none": (
         "folder trials failed advice statistics"
