@@ -83,7 +83,8 @@ def made(tmp_path_factory) -> Path:
         write("ward7.csv", new)
         write("ward7.npz", new)
         labels = "".join(f"{i},{label}\n" for i, label in enumerate(new.y[:20]))
-        Path("labelled.csv").write_text("id,label\n" + labels)
+        for name in ("labelled.csv", "checked.csv"):
+            Path(name).write_text("id,label\n" + labels)
         np.savez("new.npz", X=new.X)
         if _has("pyarrow"):
             write("new.parquet", new)

@@ -94,6 +94,36 @@ def test_headings_of_labels_may_be_capitals(folder):
     assert found["labelled"] == 40
 
 
+def test_a_class_that_the_head_does_not_know_is_a_miss(folder):
+    text = Path("labelled.csv").read_text()
+    Path("odd.csv").write_text(text.replace("ill", "dead"))
+    some = run_json("measure", "head.safetensors", "ward7.npz", "--labels", "odd.csv")
+    right = [
+        predicted == label == "well"
+        for predicted, label in zip(
+            load("head.safetensors").predict(DATA.X[NEW]), partly(), strict=True
+        )
+        if label is not None
+    ]
+    assert some["score"] == pytest.approx(np.mean(right))
+    result = run("measure", "head.safetensors", "ward7.npz", "--labels", "odd.csv")
+    assert "count as wrong" in result.stderr.replace("\n", " ")
+
+
+def test_a_cell_that_says_none_is_no_label(folder):
+    Path("none.csv").write_text(Path("labelled.csv").read_text() + "\n1,-1\n2,NaN\n4,None")
+    found = run_json("measure", "head.safetensors", "ward7.npz", "--labels", "none.csv")
+    assert found["labelled"] == 40
+
+
+def test_rows_that_were_suggested_are_told_not_to_be_random(folder):
+    lines = Path("labelled.csv").read_text().splitlines()
+    rows = ["id,prediction,label", *(line.replace(",", ",ill,") for line in lines[1:])]
+    Path("suggested.csv").write_text("\n".join(rows))
+    result = run_ok("measure", "head.safetensors", "ward7.npz", "--labels", "suggested.csv")
+    assert "not a random sample" in result.stderr
+
+
 def test_a_label_of_two_rows_is_refused(folder):
     np.savez("twice.npz", X=DATA.X[NEW], patient=["p0", "p0", *map(str, range(2, NEW.sum()))])
     labels = ("--labels", "named.csv", "--id", "patient")

@@ -158,6 +158,22 @@ def test_a_table_that_a_spreadsheet_saved_is_taken(folder, parts, separator):
     assert load("w.safetensors").labelled_rows_ == 20
 
 
+def test_a_stream_may_meet_a_new_class_later_and_be_given_its_own_options_again(folder, parts):
+    labels = ["dead", *parts[4][1:40]]
+    lines = ["id,label", *(f"{i},{label}" for i, label in enumerate(labels))]
+    Path("labels.csv").write_text("\n".join(lines))
+    adapt = ("adapt", "head.safetensors", "ward7.npz", "--state", "s.stream", "--prior-rows", "5")
+    run_ok(*adapt)
+    result = run_ok(*adapt, "--labels", "labels.csv", "--new-classes", "--out", "w.safetensors")
+    assert "new classes: 'dead' (1 label)" in result.stderr
+    run_ok(*adapt, "--out", "again.safetensors")
+    for path in ("w.safetensors", "again.safetensors"):
+        assert load(path).classes_.tolist() == ["dead", "ill", "well"]
+    refused = run("adapt", "w.safetensors", "ward7.npz", "--out", "x.safetensors")
+    assert "use the head that it was adapted from" in refused.stderr
+    assert "it only predicts" in run_ok("inspect", "w.safetensors").stdout
+
+
 def test_labels_of_new_classes_are_taken_where_that_is_asked_for(folder, parts):
     labels = ["dead", *parts[4][1:40]]
     lines = ["id,label", *(f"{i},{label}" for i, label in enumerate(labels))]

@@ -454,6 +454,14 @@ def test_only_numbers_of_labels_that_half_of_the_domains_gave_count():
     assert rehearsal_of(some, none, none).retrained() == {}
 
 
+def test_more_labels_do_not_seem_better_because_hard_domains_are_too_small_for_them():
+    large = replace(made(), retrained={50: 0.8, 200: 0.8})
+    small = replace(made(), retrained={50: 0.3})
+    smallest = replace(made(adapted=0.4), retrained={})
+    curve = rehearsal_of(large, large, small, smallest).retrained()
+    assert curve == {50: [0.8, 0.8, 0.3, 0.4], 200: [0.8, 0.8, 0.3, 0.4]}
+
+
 def test_where_a_rehearsal_is_too_good_as_many_labels_as_possible_are_asked_for():
     too_good = rehearsal_of(made(as_is=0.97, adapted=0.97, retrained=0.99))
     assert too_good.saturated

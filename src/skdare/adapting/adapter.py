@@ -164,23 +164,33 @@ class Adapter:
                 "adapting it again does not take; pass them too, with the rows that they are of"
             )
         self._prior_labels = prior_labels
-        self._new_classes = bool(new_classes)
-        classes = getattr(head, "classes_", None)
-        if new_classes and classes is None:
-            raise InputError(
-                f"new_classes is set, and a {type(head).__name__} predicts numbers",
-                "leave it out",
-                argument="new_classes",
-            )
         self._labels = StreamLabels(
-            head.n_features_in_, classes, forgetting, new_classes=self._new_classes
+            head.n_features_in_, getattr(head, "classes_", None), forgetting
         )
+        if new_classes:
+            self.take_new_classes()
         self._root: StaleRoot | None = None
         self.n_seen_ = 0
         self.n_refreshes_ = 0
 
     def __repr__(self) -> str:
         return f"Adapter({type(self._head).__name__}, {counted(self.n_seen_, 'row')} seen)"
+
+    def take_new_classes(self) -> Self:
+        """Let labels from now on name classes that the head was not fitted to.
+
+        Returns
+        -------
+        self
+        """
+        if self._labels.classes is None:
+            raise InputError(
+                f"new_classes is set, and a {type(self._head).__name__} predicts numbers",
+                "leave it out",
+                argument="new_classes",
+            )
+        self._labels.takes_new_classes = True
+        return self
 
     def partial_fit(self, X: Array, y: Any = None) -> Self:
         """Take more rows of the new domain.
@@ -414,7 +424,7 @@ class Adapter:
             "staleness": float(self._staleness),
             "force": self._force,
             "prior_labels": self._prior_labels,
-            "new_classes": self._new_classes,
+            "new_classes": self._labels.takes_new_classes,
         }
         numbers["squares"] = float(self._classes.squares)
         numbers |= {"n_seen": self.n_seen_, "n_refreshes": self.n_refreshes_}

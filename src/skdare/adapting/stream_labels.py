@@ -30,21 +30,19 @@ class StreamLabels:
     classes : array of shape (k,), or None
         Of a regressor None.
     forgetting : Forgetting
-    new_classes : bool
-        Whether labels may name other classes, whose numbers then follow.
 
     Attributes
     ----------
     classes : array, or None
         Those of the head, and the new ones behind them.
+    takes_new_classes : bool
+        Whether labels may name other classes, whose numbers then follow.
     """
 
-    def __init__(
-        self, d: int, classes: np.ndarray | None, forgetting: Forgetting, *, new_classes: bool
-    ) -> None:
+    def __init__(self, d: int, classes: np.ndarray | None, forgetting: Forgetting) -> None:
         self.classes = classes
         self._known_classes = 0 if classes is None else len(classes)
-        self._takes_new_classes = new_classes
+        self.takes_new_classes = False
         self._forgetting = forgetting
         self.X = np.empty((0, d))
         # Class numbers, or targets as they were given.
@@ -56,7 +54,7 @@ class StreamLabels:
 
     def read(self, y: Any, n: int) -> PartialLabels:
         """Labels as a caller passes them, one entry for each of n rows."""
-        return PartialLabels.of(self.classes, y, n, new_classes=self._takes_new_classes)
+        return PartialLabels.of(self.classes, y, n, new_classes=self.takes_new_classes)
 
     def add(self, X: Array, labels: PartialLabels, first: int) -> None:
         """Take the labelled ones of some rows, of which the first has this number."""
@@ -87,6 +85,13 @@ class StreamLabels:
         """Classes that the head was not fitted to, in the order of their numbers."""
         assert self.classes is not None
         return self.classes[self._known_classes :]
+
+    def counts_of_added_classes(self) -> str:
+        """How many labels each class has that the head was not fitted to."""
+        assert self.classes is not None
+        counts = np.bincount(self.codes, minlength=len(self.classes))[self._known_classes :]
+        pairs = zip(self.added_classes.tolist(), counts.tolist(), strict=True)
+        return ", ".join(f"{label!r} ({counted(count, 'label')})" for label, count in pairs)
 
     def forget(self, n_seen: int) -> None:
         """Drop the rows that all but count for nothing once n rows were seen."""

@@ -126,13 +126,17 @@ def adapt(
         with notes(), _turn(state, quiet):
             resumed = state is not None and Path(state).exists()
             if resumed:
-                _check_stream(str(state))
+                _check_stream(str(state), options)
             saved = SavedModel.read(head)
             _check_head(saved)
+            if saved.head.temperature_ != 1.0 and not quiet:
+                say(f"note: {head} is calibrated, which adapting undoes", err=True)
             stream = {name: options[name] for name in _STREAM}
             adapter = saved.head.resume(state) if resumed else saved.head.adapter(**stream)
+            if options["new_classes"]:
+                adapter.take_new_classes()
             before = adapter.n_seen_
-            label_file = _label_file(saved, labels, new_classes=adapter._new_classes)
+            label_file = _label_file(saved, labels, new_classes=adapter._labels.takes_new_classes)
             if label_file is None:
                 adapter._check_can_be_forced()
             beside = {"id": options["id_key"]} if options["id_key"] else {}
@@ -144,6 +148,8 @@ def adapt(
             if label_file is not None:
                 label_file.check()
                 adapter._check_labels()
+            if adapter._labels.has_added_classes and not quiet:
+                say(f"new classes: {adapter._labels.counts_of_added_classes()}", err=True)
             adapted_head = None if out is None else adapter.head_
             if out is not None:
                 skdare.save(saved.with_head(adapted_head), out)
@@ -199,8 +205,10 @@ def _check_head(saved: SavedModel) -> None:
     check_adaptable(saved, "adapt")
 
 
-def _check_stream(state: str) -> None:
-    """Refuse a file that is not the stream of one domain, and options that it has already."""
+def _check_stream(state: str, options: dict[str, Any]) -> None:
+    """Refuse a file that is not the stream of one domain, and options other than its own."""
+    from skdare import inspect_file
+
     kind = kind_of(state)
     if kind != "adapter":
         raise InputError(
@@ -208,8 +216,9 @@ def _check_stream(state: str) -> None:
             "of one domain",
             "name another file, or go on in Python with head.resume",
         )
+    begun_with = inspect_file(state)["options"]
     for name in _STREAM:
-        if is_given(name):
+        if is_given(name) and name != "new_classes" and options[name] != begun_with.get(name):
             option = "--" + name.replace("_", "-")
             raise InputError(
                 f"{option} is given, but the stream {state} was begun with its own",

@@ -37,7 +37,7 @@ def calibrate(
     \b
     Example:
       skdare calibrate head.safetensors --out calibrated.safetensors
-      skdare calibrate head.safetensors ward7.npz --labels labelled.csv --out ward7.safetensors
+      skdare calibrate head.safetensors ward7.npz --labels checked.csv --out ward7.safetensors
     """
     with mistakes():
         labels = options["labels"]

@@ -47,6 +47,10 @@ _IN_PYTHON = {
         *(None, "fit it with `skdare fit --rehearse`, and adapt after that", ""),
     ),
     "pass rows and labels": (None, "give ROWS and --labels", ""),
+    "see score_interval, by labels of other rows": (
+        *(None, "give labels of other rows with --labels", ""),
+    ),
+    "give labels of other rows to predict_set": (None, "use head.predict_set(X, y) in Python", ""),
 }
 _QUOTE = "'"
 # What Python writes around and between texts, and the command line does not.

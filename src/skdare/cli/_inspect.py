@@ -106,7 +106,7 @@ def _text(fields: dict[str, Any]) -> list[str]:
         "rehearsed": "yes" if fields["rehearsed"] else "no",
         "made with": ", ".join(f"{name} {version}" for name, version in fields["versions"].items()),
     }
-    if fields["adapted_rows"]:
+    if fields["adapted_rows"] and fields["adaptable"]:
         facts["adapts"] = f"was adapted to {counted(fields['adapted_rows'], 'row')}"
     elif fields["declined"]:
         facts["adapts"] = f"adapting was declined: {fields['declined']}"

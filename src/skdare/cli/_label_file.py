@@ -11,6 +11,8 @@ from skdare._input_error import InputError
 from skdare._safe_text import counted
 
 _COLUMNS = ("id", "label")
+# What stands for a row without a label, beside an empty cell, where it is no class.
+_NO_LABEL = ("-1", "-1.0", "nan", "NaN", "None", "NA")
 
 
 class LabelFile:
@@ -22,11 +24,18 @@ class LabelFile:
         CSV with the columns id and label; others are ignored, and so are rows without a label.
     classes : list, or None
         Classes of the head; None where it predicts numbers.
-    new_classes : bool, default=False
-        Whether to take classes that the head was not fitted to.
+    new_classes : bool, optional
+        Whether to take classes that the head was not fitted to; False says that one may.
+
+    Attributes
+    ----------
+    was_suggested : bool
+        Whether the file is a table of `skdare suggest`, whose rows are not random.
     """
 
-    def __init__(self, path: str, classes: list[Any] | None, *, new_classes: bool = False) -> None:
+    def __init__(
+        self, path: str, classes: list[Any] | None, *, new_classes: bool | None = None
+    ) -> None:
         self.path = path
         self._takes_new_classes = new_classes
         self._classes = None
@@ -45,6 +54,8 @@ class LabelFile:
                 self._read(csv.DictReader(file, delimiter=separator))
         except UnicodeDecodeError as error:
             raise InputError(f"{path} is not text in UTF-8", "save it as CSV in UTF-8") from error
+        except csv.Error as error:
+            raise InputError(f"{path} is not CSV ({error})", "save it as CSV in UTF-8") from error
         if not self.labels:
             raise InputError(f"{path} has no label", "fill in its column label")
 
@@ -58,9 +69,10 @@ class LabelFile:
                 f"{self.path} has no column {absent[0]!r}",
                 "give a CSV file with the columns id and label, as `skdare suggest` writes it",
             )
+        self.was_suggested = "prediction" in rows.fieldnames
         for row in rows:
             text = _plain((row["label"] or "").strip())
-            if not text:
+            if self._is_none(text):
                 continue
             name = _plain((row["id"] or "").strip())
             if name in self.labels:
@@ -69,6 +81,12 @@ class LabelFile:
                     "keep one of the two",
                 )
             self.labels[name] = self._label(text, rows.line_num)
+
+    def _is_none(self, text: str) -> bool:
+        """Whether a cell says that its row is not labelled."""
+        return not text or (
+            self._classes is not None and text in _NO_LABEL and text not in self._classes
+        )
 
     def _label(self, text: str, line: int) -> Any:
         if self._classes is None:
@@ -83,10 +101,11 @@ class LabelFile:
             return self._classes[text]
         known = list(dict.fromkeys(self._classes.values()))
         if not self._takes_new_classes:
+            offered = "" if self._takes_new_classes is None else "; --new-classes takes new ones"
             raise InputError(
                 f"line {line} of {self.path} has the label {text!r}, a class that the head was "
                 "not fitted to",
-                f"its classes are {', '.join(map(str, known))}; --new-classes takes new ones",
+                f"its classes are {', '.join(map(str, known))}{offered}",
             )
         return _like(text, known)
 
@@ -110,7 +129,8 @@ class LabelFile:
             raise InputError(
                 f"{self.path} labels row {lost[0]!r}, which is not among the rows "
                 f"({counted(len(lost), 'such label')})",
-                "name the column of ids with --id, or give the rows that were labelled",
+                "name the column of ids with --id, write ids as they are there (a spreadsheet "
+                "drops leading zeros), or give the rows that were labelled",
             )
 
 

@@ -10,6 +10,7 @@ import click
 
 from skdare._input_error import InputError
 from skdare.cli._label_file import LabelFile
+from skdare.cli._output import say
 from skdare.cli._saved_model import SavedModel
 
 if TYPE_CHECKING:
@@ -46,14 +47,17 @@ class LabelledRows:
         feature_key: str | None,
         labels: str | None,
         id_key: str | None,
+        new_classes: bool | None = None,
     ) -> LabelledRows:
-        """Rows of files, and labels by their ids from another."""
+        """Rows of files, and labels by their ids from another; new classes as of `LabelFile`."""
         import numpy as np
 
         if labels is None and id_key:
             raise InputError("--id is for --labels", "give it, or leave --id out")
         classes = saved.head.classes_.tolist()
-        label_file = None if labels is None else LabelFile(labels, classes)
+        label_file = None if labels is None else LabelFile(labels, classes, new_classes=new_classes)
+        if label_file is not None and label_file.was_suggested:
+            say(f"note: rows of {labels} were suggested, and are not a random sample", err=True)
         beside = {"id": id_key} if id_key else {}
         chunks = list(saved.chunks(saved.sources(places, feature_key, beside=beside)))
         X = np.concatenate([rows for _, rows in chunks])

@@ -41,13 +41,14 @@ def measure(
 
     \b
     Example:
-      skdare measure head.safetensors ward7.npz --labels labelled.csv
+      skdare measure head.safetensors ward7.npz --labels checked.csv
     """
     with mistakes():
         with notes():
             saved = SavedModel.read(head)
             check_adjusted_classifier(saved, "measured")
-            new = LabelledRows.read(saved, rows, **options)
+            # A row of a class that the head does not know is one that it gets wrong.
+            new = LabelledRows.read(saved, rows, **options, new_classes=True)
             answer: Any
             if new.y is None:
                 answer = saved.head.bound(new.X, confidence=confidence)

@@ -146,11 +146,17 @@ def check_adaptable(saved: SavedModel, command: str) -> None:
     """Refuse a head that was saved for predicting only."""
     from skdare.heads._adjusted import AdjustedHead
 
-    if isinstance(saved.head, AdjustedHead) and saved.head._domain_fit is None:
+    if not isinstance(saved.head, AdjustedHead) or saved.head._domain_fit is not None:
+        return
+    if saved.head.labelled_rows_ is not None:
         raise InputError(
-            f"{saved.path} only predicts, and lacks what {command} needs",
-            "fit it again without --not-adaptable",
+            f"{saved.path} took labels and only predicts, and lacks what {command} needs",
+            "use the head that it was adapted from",
         )
+    raise InputError(
+        f"{saved.path} only predicts, and lacks what {command} needs",
+        "fit it again without --not-adaptable",
+    )
 
 
 def is_saved(path: str) -> bool:

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_regressor
+from sklearn.utils.validation import check_is_fitted
 
 from skdare._safe_text import counted
 from skdare._validation import InputError, check_number
@@ -141,8 +142,7 @@ def bound(model: Any, X: Array, *, confidence: float = 0.95) -> Bound:
     """
     check_number("confidence", confidence, 0.5, 0.999)
     steps, head = steps_and_head(model)
-    _check_classifier(head)
-    head = head._uncalibrated()
+    check_is_fitted(head)
     if head.labelled_rows_ is not None:
         raise InputError(
             f"this head was adapted with {counted(head.labelled_rows_, 'label')}, and a bound is "
@@ -150,6 +150,8 @@ def bound(model: Any, X: Array, *, confidence: float = 0.95) -> Bound:
             "see score_interval, by labels of other rows",
             argument="model",
         )
+    _check_classifier(head)
+    head = head._uncalibrated()
     if head.rehearsal_ is None or head.rehearsal_.scores is None:
         raise InputError(
             "this head keeps no scores of domains that were left out",

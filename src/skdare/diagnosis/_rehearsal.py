@@ -53,6 +53,13 @@ class Rehearsed:
         """Score after adapting to all rows, where it could be."""
         return None if self.disagreement is None else self.adapted[self.rows]
 
+    def with_labels(self, labels: int) -> float:
+        """Score with at most this many labels, the most of which were tried; else without any."""
+        tried = [n for n in self.retrained if n <= labels]
+        if tried:
+            return self.retrained[max(tried)]
+        return self.as_is if self.adapted_by_all is None else self.adapted_by_all
+
     def gain(self, rows: int) -> float | None:
         """Gain of adapting by this many rows."""
         score = _read_off(self.adapted, rows)
@@ -112,8 +119,15 @@ class Rehearsal:
         return {one.domain: e for one in self.domains if (e := one.error(rows)) is not None}
 
     def retrained(self) -> dict[int, list[float]]:
-        """Scores after adapting with labels, by a number of them that half of the domains gave."""
-        tried = [one.retrained for one in self.domains]
-        numbers = sorted({n for scores in tried for n in scores})
-        by_number = {n: [scores[n] for scores in tried if n in scores] for n in numbers}
-        return {n: scores for n, scores in by_number.items() if 2 * len(scores) >= len(tried)}
+        """Scores after adapting with labels, by a number of them that half of the domains gave.
+
+        Every domain has its score for every number, so that they can be compared: one that is too
+        small for a number, that with the most labels it gave.
+        """
+        numbers = sorted({n for one in self.domains for n in one.retrained})
+        given = {n: sum(n in one.retrained for one in self.domains) for n in numbers}
+        return {
+            n: [one.with_labels(n) for one in self.domains]
+            for n in numbers
+            if 2 * given[n] >= len(self.domains)
+        }

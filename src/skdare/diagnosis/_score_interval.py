@@ -134,7 +134,7 @@ def score_interval(model: Any, X: Array, y: Any, *, coverage: float = 0.95) -> S
     X : array of shape (m, d)
         Rows of the new domain.
     y : sequence of m labels
-        None, NaN or -1 where a row has none.
+        None, NaN or -1 where a row has none. A class that the head was not fitted to is wrong.
     coverage : float, default=0.95
 
     Returns
@@ -152,7 +152,9 @@ def score_interval(model: Any, X: Array, y: Any, *, coverage: float = 0.95) -> S
         )
     check_is_fitted(head)
     rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    labels = PartialLabels.of(head.classes_, y, rows)
+    labels = PartialLabels.of(head.classes_, y, rows, new_classes=True)
+    if labels.added_classes:
+        _warn_of_unknown_classes(labels, head.classes_)
     if not len(labels.codes):
         raise InputError("y has no label", "label some rows that are drawn at random", argument="y")
     X = X if steps is None else steps.transform(X)
@@ -166,6 +168,23 @@ def score_interval(model: Any, X: Array, y: Any, *, coverage: float = 0.95) -> S
         float(right.mean()),
         exact_interval(right, coverage),
         powered_interval(right, P.max(axis=1), labels.known, coverage),
+    )
+
+
+def _warn_of_unknown_classes(labels: PartialLabels, classes: np.ndarray) -> None:
+    """Say that a class which the head was not fitted to is one that it gets wrong."""
+    count = int((labels.codes >= len(classes)).sum())
+    if count == len(labels.codes):
+        raise InputError(
+            f"y has the class {labels.added_classes[0]!r}, which the head was not fitted to, and "
+            "none that it was fitted to",
+            f"its classes are {', '.join(map(repr, classes[:10].tolist()))}",
+            argument="y",
+        )
+    named = ", ".join(map(repr, labels.added_classes))
+    warn(
+        f"{counted(count, 'label')} of classes that the head was not fitted to ({named}) count as "
+        "wrong"
     )
 
 

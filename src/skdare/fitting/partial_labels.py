@@ -35,7 +35,9 @@ class PartialLabels:
     added_classes: tuple[Any, ...] = ()
 
     @classmethod
-    def of(cls, classes: np.ndarray | None, y: Any, n: int, *, new_classes: bool = False) -> Self:
+    def of(
+        cls, classes: np.ndarray | None, y: Any, n: int, *, new_classes: bool | None = None
+    ) -> Self:
         """Labels as a caller passes them, one entry a row.
 
         A row is not labelled where its entry is None, NaN, NaT or pandas' NA. Where there are
@@ -49,8 +51,8 @@ class PartialLabels:
         y : sequence of n entries
         n : int
             How many rows there are.
-        new_classes : bool, default=False
-            Whether to take classes that the head was not fitted to.
+        new_classes : bool, optional
+            Whether to take classes that the head was not fitted to; False says that one may.
 
         Returns
         -------
@@ -68,7 +70,9 @@ class PartialLabels:
             for label in distinct:
                 if label not in number and not _stands_for_none(label):
                     number[_like(label, list(number))] = len(number)
-        codes = np.array([_code(value, number) for value in distinct], dtype=np.intp)[places]
+        offered = "" if new_classes is None else ", and new_classes=True takes new ones"
+        codes = [_code(value, number, offered) for value in distinct]
+        codes = np.array(codes, dtype=np.intp)[places]
         known = codes != _UNLABELLED
         return cls(known, codes[known], tuple(number)[len(classes) :])
 
@@ -141,15 +145,15 @@ def _like(label: Any, classes: list[Any]) -> Any:
     return label
 
 
-def _code(value: Any, number: dict[Any, int]) -> int:
+def _code(value: Any, number: dict[Any, int], offered: str) -> int:
     """Number of a class, or -1 for an entry without a label."""
     if not is_missing(value) and value in number:
         return number[value]
     if not _stands_for_none(value):
         raise InputError(
             f"y has the class {value!r}, which the head was not fitted to",
-            f"its classes are {_listed(list(number))}; None stands for a row without label, and "
-            "new_classes=True takes new ones",
+            f"its classes are {_listed(list(number))}; None stands for a row without "
+            f"label{offered}",
             argument="y",
         )
     return _UNLABELLED
