@@ -90,7 +90,7 @@ def publisher(monkeypatch) -> Iterator[Publisher]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), publisher.handler())
     publisher.address = f"http://127.0.0.1:{server.server_port}"
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.delenv("SKDARE_DATA", raising=False)
+    monkeypatch.delenv("SKDARE_DATA_HOME", raising=False)
     for name, source in SOURCES.items():
         path = f"/{name}/{source.name}"
         publisher.files[path] = ORIGINALS[name]
@@ -275,7 +275,9 @@ def test_a_file_is_downloaded_once(publisher, tmp_path):
 
 
 def test_the_environment_names_the_folder(publisher, tmp_path, monkeypatch):
-    monkeypatch.setenv("SKDARE_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("SKDARE_DATA_HOME", str(tmp_path / "data"))
+    # The folder of prepared arrays is another one.
+    monkeypatch.setenv("SKDARE_DATA", str(tmp_path / "prepared"))
     fetch_vowels()
     assert (tmp_path / "data" / "vowels" / "vowel-context.data").is_file()
 

@@ -54,7 +54,7 @@ def fetch_gas_drift(
         Which gas, or how much of it, in ppmv.
     data_home : path, optional
         The folder that holds data sets, one folder for each. Default: what the environment
-        variable ``SKDARE_DATA`` says, else ``~/skdare_data``.
+        variable ``SKDARE_DATA_HOME`` says, else ``~/skdare_data``.
     download_if_missing : bool
         Whether to download the file if it is not there; if False, that is a FileNotFoundError.
 

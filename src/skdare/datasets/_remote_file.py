@@ -20,14 +20,14 @@ from skdare._logger import tell
 from skdare.datasets._archive import is_archive, is_called_archive
 from skdare.persist import whole_file
 
-VARIABLE = "SKDARE_DATA"
+VARIABLE = "SKDARE_DATA_HOME"
 _DEFAULT_HOME = "~/skdare_data"
 # Seconds without a single byte.
 _TIMEOUT = 60.0
 
 
 def data_folder(data_home: str | PathLike[str] | None) -> Path:
-    """The folder that holds data sets: as given, else from SKDARE_DATA, else ~/skdare_data."""
+    """The folder that holds data sets: as given, else from SKDARE_DATA_HOME, else ~/skdare_data."""
     return Path(data_home or os.environ.get(VARIABLE) or _DEFAULT_HOME).expanduser()
 
 
