@@ -8,7 +8,7 @@ Each domain of a set is held out in turn (``--domains N``: N of them, evenly spr
 predicts its rows from all others. A method is one function, as `leaderboard_methods.py` says;
 ``--method FILE.py:FUNCTION`` adds one from any file, and changes nothing else. What was measured is
 kept in ``--records`` and not measured again, unless the function's code, skdare's version or the
-data changed. Progress goes to stderr, the table to stdout.
+data changed; what failed is tried again. Progress goes to stderr, the table to stdout.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import json
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--records", type=Path, help="JSONL file of scores, to go on from")
     options = parser.parse_args(argv)
     methods = [*METHODS, *map(load_method, options.method)]
+    check_names(methods)
     root = data_root(options.data)
     board = Board.read(options.records)
     warnings.simplefilter("ignore")  # label shift, and solvers that stop early: it is in the scores
@@ -66,6 +68,13 @@ def load_method(place: str) -> Method:
     if not callable(method):
         raise SystemExit(f"{file} has no function {name}")
     return method
+
+
+def check_names(methods: Sequence[Method]) -> None:
+    """Refuse two methods of one name: their scores could not be told apart."""
+    for name, times in Counter(method.__name__ for method in methods).items():
+        if times > 1:
+            raise SystemExit(f"{times} methods are called {name}; rename the one that you add")
 
 
 def chosen_folds(root: Root, names: Sequence[str], domains: int) -> Iterator[Fold]:
@@ -93,10 +102,10 @@ class Board:
 
     @classmethod
     def read(cls, file: Path | None) -> Board:
-        """The scores of a file, if there is one."""
+        """The scores of a file, if there is one; failures are left out, to be tried again."""
         lines = file.read_text(encoding="utf-8").splitlines() if file and file.exists() else []
         records = [json.loads(line) for line in lines]
-        return cls({record["key"]: record for record in records}, file)
+        return cls({record["key"]: record for record in records if "score" in record}, file)
 
     def record(self, method: Method, fold: Fold) -> dict:
         """The record of a method on a fold, measured if it is not known."""
@@ -116,7 +125,8 @@ def _key(method: Method, fold: Fold) -> str:
     digest.update(skdare.__version__.encode())
     for rows in (fold.train, fold.test):
         digest.update(np.ascontiguousarray(rows.X).data)
-        digest.update("\n".join(map(str, rows.y)).encode())
+        for labels in (rows.y, rows.domains):
+            digest.update("\n".join(map(str, labels)).encode())
     return f"{fold.name} {fold.held_out} {method.__name__} {digest.hexdigest()[:16]}"
 
 
@@ -124,10 +134,12 @@ def measured(method: Method, fold: Fold) -> dict:
     """Accuracy and seconds of a method on a fold, or why there is none."""
     record = {"set": fold.name, "held_out": fold.held_out, "method": method.__name__}
     train = fold.train
+    # A method may work in place, and the next one has the same fold.
+    arrays = [array.copy() for array in (train.X, train.y, train.domains, fold.test.X)]
     # Of the processor, with one thread: other work on the machine does not count.
     start = time.process_time()
     try:
-        labels = np.asarray(method(train.X, train.y, train.domains, fold.test.X.copy()))
+        labels = np.asarray(method(*arrays))
     except Exception as error:
         return record | {"failed": f"{type(error).__name__}: {error}"}
     seconds = time.process_time() - start

@@ -8,7 +8,7 @@ them.
 The files are not part of this repository. Point ``SKDARE_DATA`` at the folder that holds them;
 without it, ``../shared/data`` beside the repository is tried. Or let the publishers' own files be
 fetched, for the sets that have a fetcher: ``--data fetch``, or ``--data fetch:DIR`` to keep them in
-a folder, in any script that takes its sets from here.
+a folder (else below ``SKDARE_DATA_HOME``), in any script that takes its sets from here.
 """
 
 from __future__ import annotations

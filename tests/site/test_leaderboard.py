@@ -82,6 +82,59 @@ def test_what_is_known_is_not_measured_again_unless_the_function_changes(capsys,
     assert len(added) == 3
 
 
+def test_a_method_that_works_in_place_leaves_the_data_of_the_next_one(capsys, data, tmp_path):
+    spoil = """
+def spoil(X, y, domains, new_X):
+    X[:] = 0.0
+    y[:] = 1
+    domains[:] = "a"
+    return y[:1].repeat(len(new_X))
+"""
+    mine = written(tmp_path, MAJORITY + spoil)
+    rows = board(capsys, data, "--method", f"{mine}:spoil", "--method", f"{mine}:majority")
+    assert rows["spoil"] == ["40.0", "40.0"]
+    assert rows["majority"] == ["60.0", "60.0"]
+
+
+def test_a_method_with_the_name_of_another_is_refused_first(data, tmp_path):
+    import leaderboard
+
+    mine = written(tmp_path, MAJORITY.replace("majority", "dare"))
+    records = tmp_path / "scores.jsonl"
+    options = ["--data", str(data), "--records", str(records)]
+    with pytest.raises(SystemExit, match="2 methods are called dare"):
+        leaderboard.main([*options, "--method", f"{mine}:dare"])
+    assert not records.exists()
+
+
+def test_what_is_known_is_measured_again_if_rows_have_other_domains(capsys, data, tmp_path):
+    folder = data / "vowel"
+    with np.load(folder / "vowel.npz") as file:
+        arrays = dict(file)
+    mine = written(tmp_path, MAJORITY)
+    records = tmp_path / "scores.jsonl"
+    options = ("--records", str(records), "--domains", "1", "--method", f"{mine}:majority")
+    board(capsys, data, *options)
+    known = len(records.read_text().splitlines())
+    # The domain held out has the same rows as before.
+    arrays["domains"][arrays["domains"] == "c"] = np.tile(["c", "d"], 15)
+    np.savez(folder / "vowel.npz", **arrays)
+    board(capsys, data, *options)
+    assert len(records.read_text().splitlines()) == 2 * known
+
+
+def test_what_failed_is_tried_again_at_the_next_start(capsys, data, tmp_path):
+    needed = tmp_path / "needed"
+    body = f"    open({str(needed)!r}).close()\n    return [0] * len(new_X)\n"
+    mine = written(tmp_path, f"def lucky(X, y, domains, new_X):\n{body}")
+    options = ("--records", str(tmp_path / "scores.jsonl"), "--method", f"{mine}:lucky")
+    assert board(capsys, data, *options)["lucky"] == ["–", "–"]
+    needed.touch()
+    assert board(capsys, data, *options)["lucky"] == ["60.0", "60.0"]
+    needed.unlink()
+    assert board(capsys, data, *options)["lucky"] == ["60.0", "60.0"]
+
+
 @pytest.mark.parametrize(
     ("body", "problem"),
     [

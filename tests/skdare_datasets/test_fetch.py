@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import io
+import re
 import threading
+import tracemalloc
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,13 +28,14 @@ from skdare.datasets import (
     fetch_har,
     fetch_heart_disease,
     fetch_music_speech,
+    fetch_office_caltech,
     fetch_student_performance,
     fetch_support2,
     fetch_vowels,
     fetch_wisdm,
 )
 from skdare.datasets._public_sources import SOURCES
-from small_originals import ORIGINALS, STUDENTS, gas_line, zipped
+from small_originals import ORIGINALS, STUDENTS, gas_line, put_by_hand, zipped
 
 FETCHERS = {
     name.removeprefix("fetch_"): name for name in dir(datasets) if name.startswith("fetch_")
@@ -90,7 +95,7 @@ def publisher(monkeypatch) -> Iterator[Publisher]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), publisher.handler())
     publisher.address = f"http://127.0.0.1:{server.server_port}"
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.delenv("SKDARE_DATA", raising=False)
+    monkeypatch.delenv("SKDARE_DATA_HOME", raising=False)
     for name, source in SOURCES.items():
         path = f"/{name}/{source.name}"
         publisher.files[path] = ORIGINALS[name]
@@ -117,6 +122,51 @@ def pin(monkeypatch, name: str, sha256: str) -> None:
 def left(home: Path) -> list[str]:
     """Files below a folder."""
     return sorted(str(path.relative_to(home)) for path in home.rglob("*") if path.is_file())
+
+
+def unzipped(content: bytes) -> dict[str, bytes]:
+    """Files of a zip by name."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def nested(content: bytes, levels: int) -> bytes:
+    """A zip in a zip in a zip."""
+    for _ in range(levels):
+        content = zipped({"inner.zip": content})
+    return content
+
+
+def flagged(archive: bytes, local: int, central: int, value: int) -> bytes:
+    """A zip of one file, with a byte of its two headers changed."""
+    changed = bytearray(archive)
+    changed[changed.index(b"PK\x03\x04") + local] = value
+    changed[changed.index(b"PK\x01\x02") + central] = value
+    return bytes(changed)
+
+
+def vowel_line(*, speaker: object = 0, vowel: object = 0) -> bytes:
+    """One utterance."""
+    return f"0 {speaker} 0 {'0.1 ' * 10} {vowel}\n".encode()
+
+
+def crime_line(state: int) -> str:
+    """One community."""
+    return ",".join([str(state), "?", "?", "city", "1", *["0.1"] * 123])
+
+
+def saved(array: np.ndarray) -> bytes:
+    """The .npy file of an array."""
+    content = io.BytesIO()
+    np.save(content, array)
+    return content.getvalue()
+
+
+def har_with(file: str, text: str) -> bytes:
+    """The windows of `fetch_har` with one file replaced."""
+    files = unzipped(unzipped(ORIGINALS["har"])["UCI HAR Dataset.zip"])
+    (name,) = [name for name in files if name.endswith(f"/{file}")]
+    return zipped(files | {name: text.encode()})
 
 
 def test_every_source_has_a_fetcher_and_every_fetcher_a_source():
@@ -275,7 +325,9 @@ def test_a_file_is_downloaded_once(publisher, tmp_path):
 
 
 def test_the_environment_names_the_folder(publisher, tmp_path, monkeypatch):
-    monkeypatch.setenv("SKDARE_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("SKDARE_DATA_HOME", str(tmp_path / "data"))
+    # The folder of prepared arrays is another one.
+    monkeypatch.setenv("SKDARE_DATA", str(tmp_path / "prepared"))
     fetch_vowels()
     assert (tmp_path / "data" / "vowels" / "vowel-context.data").is_file()
 
@@ -361,12 +413,43 @@ def test_a_download_that_ends_early_leaves_nothing(publisher, tmp_path):
     assert left(tmp_path) == []
 
 
-def test_a_page_in_the_place_of_an_archive_is_refused(publisher, tmp_path):
-    path = f"/har/{SOURCES['har'].name}"
-    publisher.files[path] = b"<html>sign in to this network</html>"
+@pytest.mark.parametrize("name", ["har", "music_speech", "vowels"])
+def test_a_page_to_sign_in_is_refused_and_does_not_bar_the_file(name, publisher, tmp_path):
+    path = f"/{name}/{SOURCES[name].name}"
+    publisher.files[path] = b"\n<!DOCTYPE HTML><p>sign in to this network</p>"
+    with pytest.raises(ConnectionError, match="answered with a web page"):
+        fetch(name, tmp_path)
+    assert left(tmp_path) == []
+    publisher.files[path] = ORIGINALS[name]
+    assert len(fetch(name, tmp_path).y) == EXPECTED[name][0]
+
+
+def test_what_is_called_an_archive_and_is_none_is_refused(publisher, tmp_path):
+    publisher.files[f"/har/{SOURCES['har'].name}"] = b"try again later"
     with pytest.raises(ConnectionError, match="did not answer with an archive"):
         fetch_har(data_home=tmp_path)
     assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["gas_drift", "music_speech", "vowels"])
+def test_a_file_that_cannot_be_read_sets_no_checksum(name, publisher, tmp_path):
+    path = tmp_path / name / SOURCES[name].name
+    path.parent.mkdir()
+    path.write_bytes(ORIGINALS[name][:-20])
+    with pytest.raises(InputError, match=re.escape(f"delete {path}, and try again")):
+        fetch(name, tmp_path)
+    assert left(tmp_path) == [f"{name}/{path.name}"]
+    path.unlink()
+    assert len(fetch(name, tmp_path).y) == EXPECTED[name][0]
+
+
+def test_where_a_recorded_checksum_disagrees_both_files_are_to_be_deleted(publisher, tmp_path):
+    fetch_vowels(data_home=tmp_path)
+    path = tmp_path / "vowels" / "vowel-context.data"
+    record = path.with_name("vowel-context.data.sha256")
+    path.write_bytes(ORIGINALS["vowels"] * 2)
+    with pytest.raises(InputError, match=re.escape(f"delete {path} and {record}, and")):
+        fetch_vowels(data_home=tmp_path)
 
 
 def test_a_refusal_names_the_address_and_where_to_put_the_file(publisher, tmp_path):
@@ -417,9 +500,64 @@ def test_a_damaged_archive_is_named(name, publisher, tmp_path):
     path = tmp_path / name / SOURCES[name].name
     path.parent.mkdir()
     path.write_bytes(ORIGINALS[name][:-50])
-    with pytest.raises(InputError, match="is not a whole archive") as error:
+    with pytest.raises(InputError) as error:
         fetch(name, tmp_path)
-    assert str(path) in str(error.value)
+    assert f"{path} is damaged or not the published file" in str(error.value)
+
+
+def test_an_archive_in_an_archive_is_read_and_one_deeper_is_not(publisher, tmp_path):
+    path = f"/gas_drift/{SOURCES['gas_drift'].name}"
+    batch = zipped({"batch1.dat": gas_line(1, 10, 1.0)})
+    publisher.files[path] = nested(batch, 1)
+    assert fetch_gas_drift(data_home=tmp_path / "flat").domains.tolist() == ["batch1"]
+    for levels in (2, 1200):
+        publisher.files[path] = nested(batch, levels)
+        with pytest.raises(InputError, match="it holds no file called batch"):
+            fetch_gas_drift(data_home=tmp_path / str(levels))
+
+
+def bomb(name: str) -> bytearray:
+    """A small zip of a file of 257 MiB."""
+    content = io.BytesIO()
+    with (
+        zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open(name, "w") as file,
+    ):
+        for _ in range(257):
+            file.write(bytes(1 << 20))
+    return bytearray(content.getvalue())
+
+
+def refused_within_memory(archive: bytes, problem: str, home: Path) -> None:
+    """Fetch an archive that is refused before much of it is unpacked."""
+    put_by_hand(home, "gas_drift", archive)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=problem):
+            fetch_gas_drift(data_home=home)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 26
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["batch1.dat", "inner.zip"])
+def test_a_file_far_larger_than_any_of_a_public_set_is_not_unpacked(name, tmp_path):
+    refused_within_memory(bomb(name), f"{name} in it has {257 << 20} bytes", tmp_path)
+
+
+def test_a_file_that_unpacks_to_more_than_it_says_is_refused(tmp_path):
+    archive = bomb("batch1.dat")
+    size = archive.index(b"PK\x01\x02") + 24
+    archive[size : size + 4] = (100).to_bytes(4, "little")
+    refused_within_memory(archive, "Bad CRC-32", tmp_path)
+
+
+def test_what_a_system_leaves_in_an_archive_is_no_part_of_a_set(publisher, tmp_path):
+    files = unzipped(ORIGINALS["office_caltech"])
+    files |= {"__MACOSX/data/._amazon_SURF_L10.mat": b"\0", "data/.old_SURF_L10.mat": b"\0"}
+    publisher.files["/office_caltech/GFK_v1.zip"] = zipped(files)
+    objects = fetch_office_caltech(data_home=tmp_path)
+    assert np.unique(objects.domains).tolist() == EXPECTED["office_caltech"][2]
 
 
 @pytest.mark.parametrize(
@@ -428,12 +566,29 @@ def test_a_damaged_archive_is_named(name, publisher, tmp_path):
         ("gas_drift", zipped({"other.dat": ""}), "holds no file called batch"),
         ("gas_drift", zipped({"batch1.dat": "1 1:2.5\n"}), "a line that is not of a gas"),
         ("gas_drift", zipped({"batch1.dat": "1;10 129:2.5\n"}), "a line that is not of a gas"),
+        ("gas_drift", zipped({"batch1.dat": "1;10 1:2.5\n"}), "a line that is not of a gas"),
+        ("gas_drift", zipped({"batch1.dat": gas_line(0, 10, 1.0)}), "has a code '0'"),
+        ("gas_drift", zipped({"batch1.dat": gas_line(7, 10, 1.0)}), "has a code '7'"),
+        ("gas_drift", zipped({"batch1.dat": "é"}), "'ascii' codec can't decode"),
+        ("gas_drift", flagged(zipped({"batch1.dat": ""}), 6, 8, 1), "is encrypted"),
+        ("gas_drift", flagged(zipped({"batch1.dat": ""}), 8, 10, 99), "compression method"),
+        ("har", har_with("y_train.txt", "5\n9\n"), "has a code '9'"),
+        ("har", har_with("X_train.txt", "1 2 3\n4 5\n"), "number of columns changed"),
         ("gas_turbine", zipped({"gt_2011.csv": "AT,NOX\n1,2\n"}), "has no column AP"),
         ("gas_turbine", zipped({"gt_2011.csv": "AT,NOX\n1,2,3\n"}), "a row of 3 values"),
         ("gas_turbine", zipped({"gt_2011.csv": ""}), "has no rows"),
         ("vowels", b"0 0 0 a b c d e f g h i j 0\n", "column feature_0 of vowel-context.data"),
-        ("music_speech", b"<html>", "is not an array of 60 columns"),
-        ("music_speech", ORIGINALS["vowels"], "is not an array of 60 columns"),
+        ("vowels", vowel_line(speaker=-1), "vowel-context.data has a code '-1'"),
+        ("vowels", vowel_line(speaker=15), "vowel-context.data has a code '15'"),
+        ("vowels", vowel_line(vowel="a"), "vowel-context.data has a code 'a'"),
+        ("music_speech", ORIGINALS["vowels"], "the magic string is not correct"),
+        ("music_speech", b"", "EOF"),
+        ("music_speech", zipped({"X.npy": b""}), "the magic string is not correct"),
+        ("music_speech", saved(np.zeros((3, 59))), "has not 60 columns"),
+        ("music_speech", saved(np.full((3, 60), 5.0)), "MSD.npy has a code '5.0'"),
+        ("music_speech", saved(np.full((3, 60), 0.5)), "MSD.npy has a code '0.5'"),
+        ("communities_crime", zipped({"communities.data": crime_line(0)}), "has a code '0'"),
+        ("communities_crime", zipped({"communities.data": crime_line(3)}), "has a code '3'"),
         ("corn", zipped({"corn.mat": b"MATLAB"}), "corn.mat has no matrices m5spec"),
         (
             "office_caltech",
@@ -447,8 +602,11 @@ def test_a_file_of_another_form_is_refused_by_what_is_wrong(
     name, content, problem, publisher, tmp_path
 ):
     publisher.files[f"/{name}/{SOURCES[name].name}"] = content
-    with pytest.raises(InputError, match=problem):
+    with pytest.raises(InputError, match=problem) as error:
         fetch(name, tmp_path)
+    path = tmp_path / name / SOURCES[name].name
+    assert f"{path} is damaged or not the published file" in str(error.value)
+    assert left(tmp_path) == [f"{name}/{path.name}"]
 
 
 def test_an_unknown_target_is_refused_before_anything_is_asked(publisher, tmp_path):

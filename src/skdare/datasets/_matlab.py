@@ -29,6 +29,5 @@ def matlab_variables(file: str, content: bytes, names: Sequence[str]) -> list[np
     # A damaged file can raise almost anything there.
     except Exception as error:
         raise InputError(
-            f"{file} has no matrices {', '.join(names)} that can be read ({error})",
-            "it may have been replaced where it is published, or be damaged",
+            f"{file} has no matrices {', '.join(names)} that can be read: {error}"
         ) from error

@@ -51,22 +51,22 @@ def fetch_office_caltech(
     >>> from skdare.datasets import fetch_office_caltech
     >>> objects = fetch_office_caltech()  # doctest: +SKIP
     """
-    path = fetched("office_caltech", data_home, download_if_missing)
-    files = archived_files(path, f"*{_ENDING}")
-    X, y, domains = [], [], []
-    for name in sorted(files, key=str.lower):
-        histograms, labels = matlab_variables(name, files[name], ("fts", "labels"))
-        X.append(histograms.astype(np.float64))
-        y.append(labels.ravel().astype(np.int64))
-        # Caltech10 is the ten kinds of Caltech-256 that the others have too.
-        collection = name.removesuffix(_ENDING).lower().removesuffix("10")
-        domains.append(np.full(len(y[-1]), collection))
-    return DomainData(
-        np.concatenate(X),
-        np.concatenate(y),
-        np.concatenate(domains),
-        name="Office-Caltech",
-        made=origin("office_caltech"),
-        target_name="object",
-        domain_name="collection",
-    )
+    with fetched("office_caltech", data_home, download_if_missing) as path:
+        files = archived_files(path, f"*{_ENDING}")
+        X, y, domains = [], [], []
+        for name in sorted(files, key=str.lower):
+            histograms, labels = matlab_variables(name, files[name], ("fts", "labels"))
+            X.append(histograms.astype(np.float64))
+            y.append(labels.ravel().astype(np.int64))
+            # Caltech10 is the ten kinds of Caltech-256 that the others have too.
+            collection = name.removesuffix(_ENDING).lower().removesuffix("10")
+            domains.append(np.full(len(y[-1]), collection))
+        return DomainData(
+            np.concatenate(X),
+            np.concatenate(y),
+            np.concatenate(domains),
+            name="Office-Caltech",
+            made=origin("office_caltech"),
+            target_name="object",
+            domain_name="collection",
+        )

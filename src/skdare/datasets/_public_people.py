@@ -11,6 +11,7 @@ import numpy as np
 
 from skdare._validation import check_choice
 from skdare.datasets._archive import archived_files
+from skdare.datasets._codes import coded, numbered
 from skdare.datasets._domain_data import DomainData
 from skdare.datasets._public_sources import fetched, origin
 from skdare.datasets._text_columns import TextColumns, words
@@ -71,13 +72,16 @@ PctPolicHisp PctPolicAsian PctPolicMinor OfficAssgnDrugUnits NumKindsDrugsSeiz P
 LandArea PopDens PctUsePubTrans PolicCars PolicOperBudg LemasPctPolicOnPatr LemasGangUnitDeploy
 LemasPctOfficDrugUn PolicBudgPerPop
 """)
-# States by their federal numbers, from 1; "--" for numbers that no state has.
-_STATES = words("""
+# States by their federal numbers.
+_STATES = numbered(
+    """
 AL AK -- AZ AR CA -- CO CT DE DC FL GA -- HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH
 NJ NM NY NC ND OH OK OR PA -- RI SC SD TN TX UT VT VA -- WA WV WI WY
-""")
-_VOWELS = words("hid hId hEd hAd hYd had hOd hod hUd hud hed")
-_SPEAKERS = words("Andrew Bill David Mark Jo Kate Penny Rose Mike Nick Rich Tim Sarah Sue Wendy")
+""",
+    first=1,
+)
+_VOWELS = numbered("hid hId hEd hAd hYd had hOd hod hUd hud hed")
+_SPEAKERS = numbered("Andrew Bill David Mark Jo Kate Penny Rose Mike Nick Rich Tim Sarah Sue Wendy")
 _VOWEL_FEATURES = [f"feature_{i}" for i in range(10)]
 
 
@@ -124,23 +128,24 @@ def fetch_heart_disease(
     >>> patients = fetch_heart_disease()  # doctest: +SKIP
     """
     check_choice("target", target, ("disease", "grade"))
-    path = fetched("heart_disease", data_home, download_if_missing)
-    files = archived_files(path, "processed.*.data")
-    tables = {
-        name.split(".")[1]: TextColumns.read(name, files[name], (*_HEART, "grade"))
-        for name in sorted(files)
-    }
-    grades = np.concatenate([t.numbers(["grade"])[:, 0] for t in tables.values()]).astype(np.int64)
-    return DomainData(
-        np.concatenate([table.numbers(_HEART) for table in tables.values()]),
-        grades if target == "grade" else (grades > 0).astype(np.int64),
-        np.repeat(list(tables), [len(table) for table in tables.values()]),
-        name="heart disease",
-        feature_names=list(_HEART),
-        made=origin("heart_disease"),
-        target_name=target,
-        domain_name="hospital",
-    )
+    with fetched("heart_disease", data_home, download_if_missing) as path:
+        files = archived_files(path, "processed.*.data")
+        tables = {
+            name.split(".")[1]: TextColumns.read(name, files[name], (*_HEART, "grade"))
+            for name in sorted(files)
+        }
+        published = [table.numbers(["grade"])[:, 0] for table in tables.values()]
+        grades = np.concatenate(published).astype(np.int64)
+        return DomainData(
+            np.concatenate([table.numbers(_HEART) for table in tables.values()]),
+            grades if target == "grade" else (grades > 0).astype(np.int64),
+            np.repeat(list(tables), [len(table) for table in tables.values()]),
+            name="heart disease",
+            feature_names=list(_HEART),
+            made=origin("heart_disease"),
+            target_name=target,
+            domain_name="hospital",
+        )
 
 
 def fetch_support2(
@@ -178,21 +183,21 @@ def fetch_support2(
     >>> from skdare.datasets import fetch_support2
     >>> patients = fetch_support2()  # doctest: +SKIP
     """
-    path = fetched("support2", data_home, download_if_missing)
-    table = TextColumns.read(path.name, path.read_bytes())
-    cancer = table.text("ca")
-    flags = [table.text("sex") == "male", cancer == "yes", cancer == "metastatic"]
-    died, days = table.numbers(["death", "d.time"]).T
-    return DomainData(
-        np.column_stack([table.numbers(_SUPPORT_NUMBERS), *flags]),
-        ((died == 1) & (days <= 180)).astype(np.int64),
-        table.text("dzgroup"),
-        name="SUPPORT2",
-        feature_names=[*_SUPPORT_NUMBERS, "male", "ca_yes", "ca_metastatic"],
-        made=origin("support2"),
-        target_name="death within 180 days",
-        domain_name="dzgroup",
-    )
+    with fetched("support2", data_home, download_if_missing) as path:
+        table = TextColumns.read(path.name, path.read_bytes())
+        cancer = table.text("ca")
+        flags = [table.text("sex") == "male", cancer == "yes", cancer == "metastatic"]
+        died, days = table.numbers(["death", "d.time"]).T
+        return DomainData(
+            np.column_stack([table.numbers(_SUPPORT_NUMBERS), *flags]),
+            ((died == 1) & (days <= 180)).astype(np.int64),
+            table.text("dzgroup"),
+            name="SUPPORT2",
+            feature_names=[*_SUPPORT_NUMBERS, "male", "ca_yes", "ca_metastatic"],
+            made=origin("support2"),
+            target_name="death within 180 days",
+            domain_name="dzgroup",
+        )
 
 
 def fetch_student_performance(
@@ -231,37 +236,37 @@ def fetch_student_performance(
     >>> from skdare.datasets import fetch_student_performance
     >>> pupils = fetch_student_performance()  # doctest: +SKIP
     """
-    path = fetched("student_performance", data_home, download_if_missing)
-    names = [f"student-{subject}.csv" for subject in _SUBJECTS]
-    files = archived_files(path, *names)
-    X, y, domains = [], [], []
-    pupils: list[tuple[str, ...]] = []
-    for subject, name in zip(_SUBJECTS, names, strict=True):
-        table = TextColumns.read(name, files[name], delimiter=";")
-        choices = [
-            table.text(column) == choice
-            for column, known in _STUDENT_CHOICES.items()
-            for choice in known[1:]
-        ]
-        X.append(np.column_stack([table.numbers(_STUDENT_NUMBERS), *choices]))
-        y.append(table.numbers(["G3"])[:, 0])
-        domains += [f"{school}_{subject}" for school in table.text("school")]
-        pupils += zip(*(table.text(column).tolist() for column in _STUDENT_SAME), strict=True)
-    number = {pupil: i for i, pupil in enumerate(dict.fromkeys(pupils))}
-    return DomainData(
-        np.concatenate(X),
-        np.concatenate(y),
-        np.array(domains),
-        name="student performance",
-        feature_names=[
-            *_STUDENT_NUMBERS,
-            *(f"{column}_{c}" for column, known in _STUDENT_CHOICES.items() for c in known[1:]),
-        ],
-        made=origin("student_performance"),
-        target_name="G3",
-        domain_name="school and subject",
-        groups=np.array([number[pupil] for pupil in pupils]),
-    )
+    with fetched("student_performance", data_home, download_if_missing) as path:
+        names = [f"student-{subject}.csv" for subject in _SUBJECTS]
+        files = archived_files(path, *names)
+        X, y, domains = [], [], []
+        pupils: list[tuple[str, ...]] = []
+        for subject, name in zip(_SUBJECTS, names, strict=True):
+            table = TextColumns.read(name, files[name], delimiter=";")
+            choices = [
+                table.text(column) == choice
+                for column, known in _STUDENT_CHOICES.items()
+                for choice in known[1:]
+            ]
+            X.append(np.column_stack([table.numbers(_STUDENT_NUMBERS), *choices]))
+            y.append(table.numbers(["G3"])[:, 0])
+            domains += [f"{school}_{subject}" for school in table.text("school")]
+            pupils += zip(*(table.text(column).tolist() for column in _STUDENT_SAME), strict=True)
+        number = {pupil: i for i, pupil in enumerate(dict.fromkeys(pupils))}
+        return DomainData(
+            np.concatenate(X),
+            np.concatenate(y),
+            np.array(domains),
+            name="student performance",
+            feature_names=[
+                *_STUDENT_NUMBERS,
+                *(f"{column}_{c}" for column, known in _STUDENT_CHOICES.items() for c in known[1:]),
+            ],
+            made=origin("student_performance"),
+            target_name="G3",
+            domain_name="school and subject",
+            groups=np.array([number[pupil] for pupil in pupils]),
+        )
 
 
 def fetch_communities_crime(
@@ -299,19 +304,19 @@ def fetch_communities_crime(
     >>> from skdare.datasets import fetch_communities_crime
     >>> communities = fetch_communities_crime()  # doctest: +SKIP
     """
-    path = fetched("communities_crime", data_home, download_if_missing)
-    ((file, content),) = archived_files(path, "communities.data").items()
-    table = TextColumns.read(file, content, (*_CRIME_BEFORE, *_CRIME, _CRIME_TARGET))
-    return DomainData(
-        table.numbers(_CRIME),
-        table.numbers([_CRIME_TARGET])[:, 0],
-        np.array([_STATES[int(number) - 1] for number in table.text("state")]),
-        name="communities and crime",
-        feature_names=list(_CRIME),
-        made=origin("communities_crime"),
-        target_name=_CRIME_TARGET,
-        domain_name="state",
-    )
+    with fetched("communities_crime", data_home, download_if_missing) as path:
+        ((file, content),) = archived_files(path, "communities.data").items()
+        table = TextColumns.read(file, content, (*_CRIME_BEFORE, *_CRIME, _CRIME_TARGET))
+        return DomainData(
+            table.numbers(_CRIME),
+            table.numbers([_CRIME_TARGET])[:, 0],
+            coded(table.text("state"), _STATES, file),
+            name="communities and crime",
+            feature_names=list(_CRIME),
+            made=origin("communities_crime"),
+            target_name=_CRIME_TARGET,
+            domain_name="state",
+        )
 
 
 def fetch_vowels(
@@ -349,16 +354,16 @@ def fetch_vowels(
     >>> from skdare.datasets import fetch_vowels
     >>> utterances = fetch_vowels()  # doctest: +SKIP
     """
-    path = fetched("vowels", data_home, download_if_missing)
-    names = ("part", "speaker", "sex", *_VOWEL_FEATURES, "vowel")
-    table = TextColumns.read(path.name, path.read_bytes(), names, delimiter=None)
-    return DomainData(
-        table.numbers(_VOWEL_FEATURES),
-        np.array([_VOWELS[int(code)] for code in table.text("vowel")]),
-        np.array([_SPEAKERS[int(code)] for code in table.text("speaker")]),
-        name="vowels",
-        feature_names=list(_VOWEL_FEATURES),
-        made=origin("vowels"),
-        target_name="vowel",
-        domain_name="speaker",
-    )
+    with fetched("vowels", data_home, download_if_missing) as path:
+        names = ("part", "speaker", "sex", *_VOWEL_FEATURES, "vowel")
+        table = TextColumns.read(path.name, path.read_bytes(), names, delimiter=None)
+        return DomainData(
+            table.numbers(_VOWEL_FEATURES),
+            coded(table.text("vowel"), _VOWELS, path.name),
+            coded(table.text("speaker"), _SPEAKERS, path.name),
+            name="vowels",
+            feature_names=list(_VOWEL_FEATURES),
+            made=origin("vowels"),
+            target_name="vowel",
+            domain_name="speaker",
+        )

@@ -16,13 +16,14 @@ import numpy as np
 from skdare._input_error import InputError
 from skdare._validation import check_choice
 from skdare.datasets._archive import archived_files
+from skdare.datasets._codes import coded, numbered
 from skdare.datasets._domain_data import DomainData
 from skdare.datasets._matlab import matlab_variables
 from skdare.datasets._natural import natural
 from skdare.datasets._public_sources import fetched, origin
 from skdare.datasets._text_columns import TextColumns, words
 
-_GASES = ("ethanol", "ethylene", "ammonia", "acetaldehyde", "acetone", "toluene")
+_GASES = numbered("ethanol ethylene ammonia acetaldehyde acetone toluene", first=1)
 _GAS_FEATURES = 128
 _TURBINE = ("AT", "AP", "AH", "AFDP", "GTEP", "TIT", "TAT", "TEY", "CDP")
 _AIR_BEFORE_WIND = ("year", "month", "day", "hour", "TEMP", "PRES", "DEWP", "RAIN", "WSPM")
@@ -30,11 +31,11 @@ _AIR_AFTER_WIND = ("PM10", "SO2", "NO2", "CO", "O3")
 # Clockwise from north, in steps of a sixteenth of a turn.
 _WINDS = words("N NNE NE ENE E ESE SE SSE S SSW SW WSW W WNW NW NNW")
 _HAR_LISTS = ("activity_labels.txt", "features.txt")
-_HAR_PARTS = [(role, part) for role in ("X", "y", "subject") for part in ("train", "test")]
+_HAR_PARTS = [f"{role}_{part}.txt" for role in ("X", "y", "subject") for part in ("train", "test")]
 _SPECTROMETERS = ("m5", "mp5", "mp6")
 _CORN_TARGETS = ("moisture", "oil", "protein", "starch")
 _MUSIC_FEATURES = 58
-_NOISES = ("noiseless", "buccaneer2", "destroyerengine", "f16", "factory2")
+_NOISES = numbered("noiseless buccaneer2 destroyerengine f16 factory2")
 _ATTRIBUTE = re.compile(r'@attribute\s+"?([^"\s]+)"?', re.IGNORECASE)
 
 
@@ -54,7 +55,7 @@ def fetch_gas_drift(
         Which gas, or how much of it, in ppmv.
     data_home : path, optional
         The folder that holds data sets, one folder for each. Default: what the environment
-        variable ``SKDARE_DATA`` says, else ``~/skdare_data``.
+        variable ``SKDARE_DATA_HOME`` says, else ``~/skdare_data``.
     download_if_missing : bool
         Whether to download the file if it is not there; if False, that is a FileNotFoundError.
 
@@ -86,45 +87,45 @@ def fetch_gas_drift(
     (13910, 128)
     """
     check_choice("target", target, ("gas", "concentration"))
-    files = archived_files(fetched("gas_drift", data_home, download_if_missing), "batch*.dat")
-    X, gases, concentrations, domains = [], [], [], []
-    for name in sorted(files, key=natural):
-        for line in files[name].decode("ascii").splitlines():
-            if not line.strip():
-                continue
-            row, gas, concentration = _gas_row(name, line)
-            X.append(row)
-            gases.append(_GASES[gas - 1])
-            concentrations.append(concentration)
-            domains.append(name.removesuffix(".dat"))
-    return DomainData(
-        np.stack(X),
-        np.array(gases) if target == "gas" else np.array(concentrations),
-        np.array(domains),
-        name="gas drift",
-        made=origin("gas_drift"),
-        target_name=target,
-        domain_name="batch",
-    )
+    with fetched("gas_drift", data_home, download_if_missing) as path:
+        files = archived_files(path, "batch*.dat")
+        X, gases, concentrations, domains = [], [], [], []
+        for name in sorted(files, key=natural):
+            for line in files[name].decode("ascii").splitlines():
+                if not line.strip():
+                    continue
+                row, gas, concentration = _gas_row(name, line)
+                X.append(row)
+                gases.append(gas)
+                concentrations.append(concentration)
+                domains.append(name.removesuffix(".dat"))
+        names = coded(gases, _GASES, path.name)
+        return DomainData(
+            np.array(X),
+            names if target == "gas" else np.array(concentrations),
+            np.array(domains),
+            name="gas drift",
+            made=origin("gas_drift"),
+            target_name=target,
+            domain_name="batch",
+        )
 
 
-def _gas_row(file: str, line: str) -> tuple[np.ndarray, int, float]:
+def _gas_row(file: str, line: str) -> tuple[list[float], str, float]:
     """Features, gas and concentration of a line "GAS;CONCENTRATION 1:VALUE 2:VALUE …"."""
     label, *values = line.split()
-    row = np.full(_GAS_FEATURES, np.nan)
     try:
         gas, concentration = label.split(";")
-        for value in values:
-            column, number = value.split(":")
-            row[int(column) - 1] = float(number)
-        measurement = row, int(gas), float(concentration)
-    except (ValueError, IndexError):
+        numbers = dict(value.split(":") for value in values)
+        row = [float(numbers[str(column)]) for column in range(1, _GAS_FEATURES + 1)]
+        if len(values) != len(row):
+            raise ValueError
+        return row, gas, float(concentration)
+    except (ValueError, KeyError):
         raise InputError(
             f"{file} has a line that is not of a gas, its concentration and {_GAS_FEATURES} "
-            f"numbered values: {line[:40]!r}",
-            "it may have been replaced where it is published, or be damaged",
+            f"numbered values: {line[:40]!r}"
         ) from None
-    return measurement
 
 
 def fetch_gas_turbine(
@@ -161,19 +162,20 @@ def fetch_gas_turbine(
     >>> from skdare.datasets import fetch_gas_turbine
     >>> turbine = fetch_gas_turbine()  # doctest: +SKIP
     """
-    files = archived_files(fetched("gas_turbine", data_home, download_if_missing), "gt_*.csv")
-    tables = {name: TextColumns.read(name, files[name]) for name in sorted(files)}
-    years = [name.removeprefix("gt_").removesuffix(".csv") for name in tables]
-    return DomainData(
-        np.concatenate([table.numbers(_TURBINE) for table in tables.values()]),
-        np.concatenate([table.numbers(["NOX"])[:, 0] for table in tables.values()]),
-        np.repeat(years, [len(table) for table in tables.values()]),
-        name="gas turbine",
-        feature_names=list(_TURBINE),
-        made=origin("gas_turbine"),
-        target_name="NOX",
-        domain_name="year",
-    )
+    with fetched("gas_turbine", data_home, download_if_missing) as path:
+        files = archived_files(path, "gt_*.csv")
+        tables = {name: TextColumns.read(name, files[name]) for name in sorted(files)}
+        years = [name.removeprefix("gt_").removesuffix(".csv") for name in tables]
+        return DomainData(
+            np.concatenate([table.numbers(_TURBINE) for table in tables.values()]),
+            np.concatenate([table.numbers(["NOX"])[:, 0] for table in tables.values()]),
+            np.repeat(years, [len(table) for table in tables.values()]),
+            name="gas turbine",
+            feature_names=list(_TURBINE),
+            made=origin("gas_turbine"),
+            target_name="NOX",
+            domain_name="year",
+        )
 
 
 def fetch_beijing_air(
@@ -211,34 +213,33 @@ def fetch_beijing_air(
     >>> from skdare.datasets import fetch_beijing_air
     >>> air = fetch_beijing_air()  # doctest: +SKIP
     """
-    files = archived_files(
-        fetched("beijing_air", data_home, download_if_missing), "PRSA_Data_*.csv"
-    )
-    angle = {wind: 2 * np.pi * i / len(_WINDS) for i, wind in enumerate(_WINDS)}
-    X, y, domains = [], [], []
-    for name in sorted(files):
-        table = TextColumns.read(name, files[name])
-        dust = table.numbers(["PM2.5"])[:, 0]
-        winds = np.array([angle.get(wind, np.nan) for wind in table.text("wd")])
-        features = (
-            table.numbers(_AIR_BEFORE_WIND),
-            np.column_stack([np.sin(winds), np.cos(winds)]),
-            table.numbers(_AIR_AFTER_WIND),
+    with fetched("beijing_air", data_home, download_if_missing) as path:
+        files = archived_files(path, "PRSA_Data_*.csv")
+        angle = {wind: 2 * np.pi * i / len(_WINDS) for i, wind in enumerate(_WINDS)}
+        X, y, domains = [], [], []
+        for name in sorted(files):
+            table = TextColumns.read(name, files[name])
+            dust = table.numbers(["PM2.5"])[:, 0]
+            winds = np.array([angle.get(wind, np.nan) for wind in table.text("wd")])
+            features = (
+                table.numbers(_AIR_BEFORE_WIND),
+                np.column_stack([np.sin(winds), np.cos(winds)]),
+                table.numbers(_AIR_AFTER_WIND),
+            )
+            measured = np.isfinite(dust)
+            X.append(np.hstack(features)[measured])
+            y.append(dust[measured])
+            domains.append(table.text("station")[measured])
+        return DomainData(
+            np.concatenate(X),
+            np.concatenate(y),
+            np.concatenate(domains),
+            name="Beijing air",
+            feature_names=[*_AIR_BEFORE_WIND, "wd_sin", "wd_cos", *_AIR_AFTER_WIND],
+            made=origin("beijing_air"),
+            target_name="PM2.5",
+            domain_name="station",
         )
-        measured = np.isfinite(dust)
-        X.append(np.hstack(features)[measured])
-        y.append(dust[measured])
-        domains.append(table.text("station")[measured])
-    return DomainData(
-        np.concatenate(X),
-        np.concatenate(y),
-        np.concatenate(domains),
-        name="Beijing air",
-        feature_names=[*_AIR_BEFORE_WIND, "wd_sin", "wd_cos", *_AIR_AFTER_WIND],
-        made=origin("beijing_air"),
-        target_name="PM2.5",
-        domain_name="station",
-    )
 
 
 def fetch_har(
@@ -277,32 +278,33 @@ def fetch_har(
     >>> from skdare.datasets import fetch_har
     >>> windows = fetch_har()  # doctest: +SKIP
     """
-    path = fetched("har", data_home, download_if_missing)
-    files = archived_files(path, *_HAR_LISTS, *(f"{role}_{part}.txt" for role, part in _HAR_PARTS))
-    X = [np.loadtxt(BytesIO(files[f"X_{part}.txt"]), ndmin=2) for part in ("train", "test")]
-    codes, people = (
-        [
-            code
-            for part in ("train", "test")
-            for code in files[f"{role}_{part}.txt"].decode().split()
-        ]
-        for role in ("y", "subject")
-    )
-    activities, features = (
-        TextColumns.read(file, files[file], ("number", "name"), delimiter=None)
-        for file in _HAR_LISTS
-    )
-    activity = dict(zip(activities.text("number"), activities.text("name"), strict=True))
-    return DomainData(
-        np.concatenate(X),
-        np.array([activity[code] for code in codes]),
-        np.array([f"s{int(person):02d}" for person in people]),
-        name="activities, phone",
-        feature_names=_distinct(features.text("name").tolist()),
-        made=origin("har"),
-        target_name="activity",
-        domain_name="person",
-    )
+    with fetched("har", data_home, download_if_missing) as path:
+        files = archived_files(path, *_HAR_LISTS, *_HAR_PARTS)
+        X = [np.loadtxt(BytesIO(files[f"X_{part}.txt"]), ndmin=2) for part in ("train", "test")]
+        codes, people = (
+            [
+                code
+                for part in ("train", "test")
+                for code in files[f"{role}_{part}.txt"].decode().split()
+            ]
+            for role in ("y", "subject")
+        )
+        activities, features = (
+            TextColumns.read(file, files[file], ("number", "name"), delimiter=None)
+            for file in _HAR_LISTS
+        )
+        numbers = map(float, activities.text("number"))
+        activity = dict(zip(numbers, activities.text("name"), strict=True))
+        return DomainData(
+            np.concatenate(X),
+            coded(codes, activity, path.name),
+            np.array([f"s{int(person):02d}" for person in people]),
+            name="activities, phone",
+            feature_names=_distinct(features.text("name").tolist()),
+            made=origin("har"),
+            target_name="activity",
+            domain_name="person",
+        )
 
 
 def _distinct(names: list[str]) -> list[str]:
@@ -347,22 +349,22 @@ def fetch_wisdm(
     >>> from skdare.datasets import fetch_wisdm
     >>> windows = fetch_wisdm()  # doctest: +SKIP
     """
-    path = fetched("wisdm", data_home, download_if_missing)
-    ((file, content),) = archived_files(path, "WISDM_ar_*_transformed.arff").items()
-    header, _, body = content.partition(b"@data")
-    names = _ATTRIBUTE.findall(header.decode("utf-8"))
-    table = TextColumns.read(file, body, names)
-    features = [name for name in names if name not in ("UNIQUE_ID", "user", "class")]
-    return DomainData(
-        table.numbers(features),
-        table.text("class"),
-        np.array([f"user{int(user):02d}" for user in table.text("user")]),
-        name="activities, pocket",
-        feature_names=features,
-        made=origin("wisdm"),
-        target_name="activity",
-        domain_name="person",
-    )
+    with fetched("wisdm", data_home, download_if_missing) as path:
+        ((file, content),) = archived_files(path, "WISDM_ar_*_transformed.arff").items()
+        header, _, body = content.partition(b"@data")
+        names = _ATTRIBUTE.findall(header.decode("utf-8"))
+        table = TextColumns.read(file, body, names)
+        features = [name for name in names if name not in ("UNIQUE_ID", "user", "class")]
+        return DomainData(
+            table.numbers(features),
+            table.text("class"),
+            np.array([f"user{int(user):02d}" for user in table.text("user")]),
+            name="activities, pocket",
+            feature_names=features,
+            made=origin("wisdm"),
+            target_name="activity",
+            domain_name="person",
+        )
 
 
 def fetch_corn(
@@ -406,23 +408,23 @@ def fetch_corn(
     >>> spectra = fetch_corn()  # doctest: +SKIP
     """
     check_choice("target", target, _CORN_TARGETS)
-    path = fetched("corn", data_home, download_if_missing)
-    ((file, content),) = archived_files(path, "corn.mat").items()
-    names = [*(f"{instrument}spec" for instrument in _SPECTROMETERS), "propvals"]
-    *spectra, properties = matlab_variables(file, content, names)
-    values = properties[:, _CORN_TARGETS.index(target)].astype(np.float64)
-    samples = len(values)
-    return DomainData(
-        np.concatenate(spectra).astype(np.float64),
-        np.tile(values, len(spectra)),
-        np.repeat(_SPECTROMETERS, samples),
-        name="corn",
-        feature_names=[f"{1100 + 2 * band} nm" for band in range(spectra[0].shape[1])],
-        made=origin("corn"),
-        target_name=target,
-        domain_name="instrument",
-        groups=np.tile(np.arange(samples), len(spectra)),
-    )
+    with fetched("corn", data_home, download_if_missing) as path:
+        ((file, content),) = archived_files(path, "corn.mat").items()
+        names = [*(f"{instrument}spec" for instrument in _SPECTROMETERS), "propvals"]
+        *spectra, properties = matlab_variables(file, content, names)
+        values = properties[:, _CORN_TARGETS.index(target)].astype(np.float64)
+        samples = len(values)
+        return DomainData(
+            np.concatenate(spectra).astype(np.float64),
+            np.tile(values, len(spectra)),
+            np.repeat(_SPECTROMETERS, samples),
+            name="corn",
+            feature_names=[f"{1100 + 2 * band} nm" for band in range(spectra[0].shape[1])],
+            made=origin("corn"),
+            target_name=target,
+            domain_name="instrument",
+            groups=np.tile(np.arange(samples), len(spectra)),
+        )
 
 
 def fetch_music_speech(
@@ -462,36 +464,31 @@ def fetch_music_speech(
     >>> from skdare.datasets import fetch_music_speech
     >>> recordings = fetch_music_speech()  # doctest: +SKIP
     """
-    path = fetched("music_speech", data_home, download_if_missing)
-    table = _music_table(path)
-    *features, kinds, noises = table.T
-    # Every noise has the recordings in the same order.
-    recordings = np.empty(len(table), dtype=np.int64)
-    for noise in np.unique(noises):
-        rows = noises == noise
-        recordings[rows] = np.arange(rows.sum())
-    return DomainData(
-        np.column_stack(features).astype(np.float64),
-        kinds.astype(np.int64),
-        np.array(_NOISES)[noises.astype(np.int64)],
-        name="music or speech",
-        made=origin("music_speech"),
-        target_name="kind",
-        domain_name="noise",
-        groups=recordings,
-    )
+    with fetched("music_speech", data_home, download_if_missing) as path:
+        table = _music_table(path)
+        *features, kinds, noises = table.T
+        # Every noise has the recordings in the same order.
+        recordings = np.empty(len(table), dtype=np.int64)
+        for noise in np.unique(noises):
+            rows = noises == noise
+            recordings[rows] = np.arange(rows.sum())
+        return DomainData(
+            np.column_stack(features).astype(np.float64),
+            kinds.astype(np.int64),
+            coded(noises, _NOISES, path.name),
+            name="music or speech",
+            made=origin("music_speech"),
+            target_name="kind",
+            domain_name="noise",
+            groups=recordings,
+        )
 
 
 def _music_table(path: Path) -> np.ndarray:
     """Features, kind and noise of every row."""
-    try:
-        table = np.load(path, allow_pickle=False)
-        if table.shape[1:] == (_MUSIC_FEATURES + 2,):
-            return table
-        problem = f"an array of shape {table.shape}"
-    except ValueError as error:
-        problem = str(error)
-    raise InputError(
-        f"{path} is not an array of {_MUSIC_FEATURES + 2} columns ({problem})",
-        "delete it to download it again",
-    )
+    # np.load would take a zip for several arrays.
+    with path.open("rb") as file:
+        table = np.lib.format.read_array(file, allow_pickle=False)
+    if table.shape[1:] != (_MUSIC_FEATURES + 2,):
+        raise InputError(f"an array of shape {table.shape} has not {_MUSIC_FEATURES + 2} columns")
+    return table

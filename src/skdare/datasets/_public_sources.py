@@ -2,11 +2,12 @@
 
 No address could be tried when this was written. Checksums are those that public repositories state
 which downloaded the same address; a file without one was stated by nobody that was found, and its
-first download sets it.
+first download that can be read sets it.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
 
@@ -62,8 +63,13 @@ SOURCES: dict[str, RemoteFile] = {
 }
 
 
-def fetched(name: str, data_home: str | PathLike[str] | None, download_if_missing: bool) -> Path:
-    """The file of a data set, in the folder called like the set, downloaded if need be."""
+def fetched(
+    name: str, data_home: str | PathLike[str] | None, download_if_missing: bool
+) -> AbstractContextManager[Path]:
+    """The file of a data set, in the folder called like the set, downloaded if need be.
+
+    It is read within the context, which turns any failure into an InputError about the file.
+    """
     folder = data_folder(data_home) / name
     return SOURCES[name].local(folder, download_if_missing=download_if_missing)
 

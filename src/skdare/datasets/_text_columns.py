@@ -63,10 +63,7 @@ class TextColumns:
         wrong = next((row for row in rows if len(row) != len(names)), None)
         if wrong is not None or not rows:
             found = "no rows" if wrong is None else f"a row of {len(wrong)} values"
-            raise InputError(
-                f"{file} has {found}, and rows of {len(names)} are needed",
-                "it may have been replaced where it is published, or be damaged",
-            )
+            raise InputError(f"{file} has {found}, and rows of {len(names)} are needed")
         return cls(file, dict(zip(names, zip(*rows, strict=True), strict=True)))
 
     def __len__(self) -> int:
@@ -93,8 +90,5 @@ class TextColumns:
 
     def _column(self, name: str) -> Sequence[str]:
         if name not in self.columns:
-            raise InputError(
-                f"{self.file} has no column {name}",
-                f"it has {', '.join(self.columns)}, and may have been replaced",
-            )
+            raise InputError(f"{self.file} has no column {name}, but {', '.join(self.columns)}")
         return self.columns[name]

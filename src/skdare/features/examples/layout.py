@@ -13,9 +13,10 @@ from typing import Any
 
 from skdare._safe_text import counted
 from skdare._validation import InputError, warn
+from skdare.datasets._hidden_paths import is_ignored
 from skdare.datasets._natural import natural
 from skdare.features.examples.collection import Collection, Row, listed
-from skdare.features.examples.listing import Listing, folder_listing, is_ignored, zip_listing
+from skdare.features.examples.listing import Listing, folder_listing, zip_listing
 from skdare.features.examples.tables import read_listed_images
 from skdare.persist import check_shape, open_file
 

@@ -9,10 +9,9 @@ from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
 from skdare.datasets._contents import reading
+from skdare.datasets._hidden_paths import is_ignored
 from skdare.features.examples.collection import IMAGE_SUFFIXES, ImageFile
 from skdare.persist import open_file
-
-_SYSTEM_FILES = {"__macosx", "thumbs.db", "desktop.ini"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +89,3 @@ def zip_listing(path: Path) -> Listing:
             raise ValueError(f"{path} has two files called {place}; zip it again with one")
         listing.files[place] = ImageFile(str(path), info.file_size, info.filename, info.CRC)
     return listing
-
-
-def is_ignored(place: PurePosixPath) -> bool:
-    """Whether a path is hidden, or one that a system leaves behind."""
-    return any(part.startswith(".") or part.lower() in _SYSTEM_FILES for part in place.parts)
