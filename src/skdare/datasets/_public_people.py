@@ -172,7 +172,8 @@ def fetch_support2(
     https://archive.ics.uci.edu/static/public/880/data.csv
     Its SHA-256 is known from a public repository that downloaded it.
 
-    Licence: CC BY 4.0 as listed by the UCI repository.
+    Licence: CC BY 4.0 on the beta page of the UCI repository; its current page refers to the
+    original source.
 
     Please cite W. A. Knaus, F. E. Harrell, J. Lynn and others (1995), "The SUPPORT prognostic
     model: objective estimates of survival for seriously ill hospitalized adults", Annals of

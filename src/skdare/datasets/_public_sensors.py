@@ -396,8 +396,8 @@ def fetch_corn(
     ``https://eigenvector.com/wp-content/uploads/2019/06/corn.mat_.zip``
     Its SHA-256 is known from public repositories that downloaded it.
 
-    Licence: none is named; the publisher says that Cargill, where the data were taken, let it
-    distribute them.
+    Licence: none is named; the data were taken at Cargill, and the publisher thanks those who let
+    it distribute them.
 
     Please cite Eigenvector Research, "NIR of corn samples for standardization benchmarking",
     https://eigenvector.com/resources/data-sets/.
