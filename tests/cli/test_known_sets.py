@@ -213,9 +213,10 @@ def test_a_study_without_images_asks_for_its_folder(here):
 
 def test_images_that_lists_do_not_name_are_a_note(here):
     text = SMALL.replace("[data]", '[data]\nlists = ["{domain}.txt"]')
-    files = sorted((here / "PACS/photo").rglob("*.*"))
-    lines = [f"photo/{file.parent.name}/{file.name} 0" for file in files]
-    (here / "PACS/photo.txt").write_text("\n".join(lines[1:]))
+    for domain in PACS:
+        files = sorted((here / "PACS" / domain).rglob("*.*"))
+        lines = [f"{domain}/{file.parent.name}/{file.name} 0" for file in files]
+        (here / f"PACS/{domain}.txt").write_text("\n".join(lines[domain == "photo" :]))
     (here / "small.toml").write_text(text.replace("total = 56", "").replace("photo = 14", ""))
     result = run_ok(
         "reproduce", here / "small.toml", *BRIEF, "--held-out", "photo", "--no-ceilings"
