@@ -304,7 +304,7 @@ class Layout:
         tree = _Tree.of(path)
         for level in tree.levels():
             found = [tree.folder(place) / file for place in level]
-            # Not Path.is_file, which some releases of Python end at a folder that is closed.
+            # Not Path.is_file, which raises below a closed folder before Python 3.14.
             found = [table for table in found if os.path.isfile(table)]
             if len(found) > 1:
                 raise InputError(f"{found[0]} and {found[1]} are both there", "give one of them")
