@@ -59,7 +59,7 @@ BEST_RIVAL = "of these, the best by leaving out"
 SERVED = 100
 TRACED = "pacs"
 PACKAGES = ("scikit-learn", "skada", "POT", "numpy")
-# Quicker than this, a call is timed three times more and the median counts.
+# Quicker than this, the median of three calls counts; slower, one call is enough.
 SOON = 1.0
 MB = 1e6
 
@@ -74,13 +74,13 @@ class Cost:
 
 
 def cost_of(call: Callable[[], Any]) -> Cost:
-    """Run a call, and again without tracing of memory if that takes little time."""
+    """Run a call for its memory, and again for its time, which tracing of memory makes longer."""
     tracemalloc.start()
-    result, seconds = timed(call)
+    result, traced = timed(call)
     _, memory = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    if seconds < SOON:
-        seconds = statistics.median(timed(call)[1] for _ in range(3))
+    repeats = 3 if traced < SOON else 1
+    seconds = statistics.median(timed(call)[1] for _ in range(repeats))
     return Cost(result, seconds, memory)
 
 
@@ -109,14 +109,18 @@ class Place:
         return self.stored if method.prepares else self.prepared
 
     def learn(self, method: Method, l2: float) -> tuple[Any, float]:
-        """What a method learns, and in how many seconds; methods that learn the same share it."""
-        key = method.learn, l2
+        """What a method learns, and in how many seconds.
+
+        Methods that learn the same share it, and so do ridges that are used in `serve` only.
+        """
+        key = method.learn, None if method.keeps_rows else l2
         if key not in self.learnt:
             fold = self.rows(method)
             train = fold.train
             training = Training(train.X, train.y, train.domains, l2, fold.preparation)
             self.learnt[key] = timed(lambda: method.learn(training))
-        return self.learnt[key]
+        state, seconds = self.learnt[key]
+        return (replace(state, l2=l2) if method.keeps_rows else state), seconds
 
     def score(self, method: Method, labels: np.ndarray) -> float:
         """The share of right labels."""
@@ -138,7 +142,8 @@ def choose(method: Method, places: Sequence[Place]) -> Choice:
 
     The ridge first, with the default option, and then the option.
     """
-    seconds = sum(place.learn(method, l2)[1] for place in places for l2 in RIDGES)
+    learnt_for = RIDGES[:1] if method.keeps_rows else RIDGES
+    seconds = sum(place.learn(method, l2)[1] for place in places for l2 in learnt_for)
     best = best_of([Choice(l2, method.options[0]) for l2 in RIDGES], method, places)
     seconds += best.seconds
     others = [replace(best, option=option) for option in method.options[1:]]

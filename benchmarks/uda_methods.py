@@ -63,7 +63,8 @@ class Method:
     options : sequence
         Values of what there is to choose, the default first.
     keeps_rows : bool
-        Whether the training rows must be kept to serve.
+        Whether the training rows must be kept to serve: it fits again there, and the ridge,
+        ``l2`` of what was learnt, is used there only.
     ours : bool
     prepares : bool
         Whether it takes rows as they are stored, and prepares them itself.

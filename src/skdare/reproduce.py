@@ -123,9 +123,9 @@ class Reproduction:
     @cached_property
     def inputs(self) -> Inputs:
         """Backbone and decoded examples, made when they are first needed."""
-        network = self.pretrained
         # Before hours of decoding and training.
-        check_norm_stats(self.norm_stats, network, self.source.rows.domains)
+        self.check_backbone()
+        network = self.pretrained
         collection = self.source.collection
         total = 1 if collection is None else len(collection.ids)
         with self.watcher.meter("decoding", "images", total) as meter:
@@ -169,6 +169,10 @@ class Reproduction:
         folder = TrainingFolder(self.folder)
         return [job for job in self.planned if folder.record(job) is None]
 
+    def check_backbone(self) -> None:
+        """Refuse, before any work, a backbone that cannot be made, or not with these statistics."""
+        check_norm_stats(self.norm_stats, self.pretrained, self.source.rows.domains)
+
     def check_images(self, *, as_found: bool = False) -> None:
         """Refuse, before any work, a known set that is not as expected, and damaged images."""
         rows = sum(self.source.counts().values())
@@ -188,6 +192,7 @@ class Reproduction:
             classes=len(self.source.classes()),
             dtype=self.dtype,
             states=self.at_once or AT_ONCE[pick_device(self.device).type],
+            norm_stats=self.norm_stats,
             rate=rate,
         )
 

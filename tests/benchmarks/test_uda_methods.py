@@ -34,6 +34,45 @@ for adapter, ours in (
     head = uda.logistic(rows[:300], 0.01).fit(rows[:300], y)
     assert np.array_equal(head.predict(rows[300:]), ours)
 """
+# In processes of their own for the same reason: the benchmark imports its neighbours by name.
+TIMED = """
+import tracemalloc
+import uda
+
+traced = []
+for soon in (0.0, 60.0):
+    uda.SOON = soon
+    uda.cost_of(lambda: traced.append(tracemalloc.is_tracing()))
+assert traced == [True, False, True, False, False, False], traced
+"""
+SHARED = """
+from types import SimpleNamespace
+import numpy as np
+import uda
+
+rng = np.random.default_rng(0)
+rows = SimpleNamespace(X=rng.normal(size=(60, 3)), y=np.arange(60) % 2, domains=np.arange(60) % 3)
+fold = SimpleNamespace(train=rows, test=rows, preparation=None)
+calls = []
+
+
+def learn(training):
+    calls.append(training.l2)
+    return uda.Training(training.X, training.y, training.domains, training.l2)
+
+
+def serve(state, Z, option):
+    served.append(state.l2)
+    return np.zeros(len(Z))
+
+
+for keeps_rows, learnt in ((True, uda.RIDGES[:1]), (False, uda.RIDGES)):
+    calls.clear()
+    served = []
+    uda.choose(uda.Method("any", learn, serve, keeps_rows=keeps_rows), [uda.Place(fold, fold)])
+    assert tuple(calls) == learnt, calls
+    assert tuple(served) == uda.RIDGES, served
+"""
 
 
 @pytest.fixture(scope="module")
@@ -153,9 +192,21 @@ def test_confusion_counts_a_domain_by_heads_that_have_not_seen_it(uda, training)
     np.testing.assert_allclose(learnt.confusion.sum(axis=0), learnt.shares)
 
 
+def run_beside_benchmarks(program: str) -> None:
+    """Run a program that must end well, among the benchmark's files."""
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    done = subprocess.run(command, cwd=FOLDER, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+
+
 @pytest.mark.skipif(importlib.util.find_spec("skada") is None, reason="skada is not installed")
 def test_coral_and_subspace_alignment_label_as_those_of_skada():
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", BESIDE_SKADA], cwd=FOLDER, capture_output=True
-    )
-    assert done.returncode == 0, done.stderr.decode()
+    run_beside_benchmarks(BESIDE_SKADA)
+
+
+def test_memory_is_not_traced_while_a_call_is_timed():
+    run_beside_benchmarks(TIMED)
+
+
+def test_what_is_learnt_without_the_ridge_is_learnt_once_for_all_ridges():
+    run_beside_benchmarks(SHARED)

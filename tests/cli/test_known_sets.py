@@ -15,6 +15,7 @@ from command_line import run, run_json, run_ok
 from skdare.bench import Log
 from skdare.cli import main
 from skdare.datasets import read
+from small_networks import normed
 from small_sets import CLASSES, MINIATURES, PACS, old_vlcs, picture, write_domains
 
 TINY = ("--backbone", "tiny", "--size", "16", "--device", "cpu")
@@ -122,6 +123,13 @@ def test_a_dry_run_counts_what_is_left(here):
     assert facts["disk"]["features"] == 3 * 56 * 64 * 4  # photo and pretrained are there
 
 
+def test_a_dry_run_counts_the_passes_that_measure_statistics_of_domains(here, monkeypatch):
+    monkeypatch.setattr("skdare.reproduce.backbone", lambda name, **options: normed())
+    study = ("reproduce", here / "small.toml", "--dry-run")
+    more = run_json(*study, "--norm-stats", "domain")["passes"] - run_json(*study)["passes"]
+    assert more == 5 * 56  # one for each fold, one before fine-tuning
+
+
 def test_the_embedded_digits_have_a_dry_run(here):
     facts = run_json("reproduce", "digits", "--dry-run")
     assert (facts["images"], facts["networks"], facts["steps"]) == (1797, 15, 400)
@@ -168,6 +176,26 @@ def test_what_is_wrong_with_a_set_is_found_before_the_first_step(here, dry):
     assert "note:" in run_ok("reproduce", *study[:1], "--as-found", "--dry-run").stderr
 
 
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_backbone_that_will_not_do_is_named_before_images_are_looked_at(here, dry):
+    file = here / "PACS/photo/class_2/photo_1.jpg"
+    file.write_bytes(file.read_bytes()[:-9])
+    study = (here / "small.toml", *dry)
+    assert "there is no backbone 'small'" in refused(*study, "--backbone", "small")
+    text = refused(*study, "--norm-stats", "domain")
+    assert "--norm-stats is 'domain', but tiny has no batch norm" in text
+
+
+def test_shrinkage_without_the_protocol_that_has_it_is_refused(here):
+    default = (here / "small.toml", "--protocols", "default")
+    text = refused(*default, "--shrinkage", "0.2", "--dry-run")
+    assert "--shrinkage is that of the protocol paper, and --protocols is default" in text
+    assert text.endswith("hint: add paper to --protocols, or leave --shrinkage out\n")
+    # The study itself has one, for when it is needed.
+    run_ok("reproduce", *default, "--dry-run")
+    run_ok("reproduce", here / "small.toml", "--shrinkage", "0.2", "--dry-run")
+
+
 def test_a_miniature_is_not_taken_for_the_set(here):
     text = refused("office-home", "--source", MINIATURES["office-home"](here / "sets"), *TINY)
     assert "domain `Art` has 130 images, where 2,427 are usual" in text
@@ -185,9 +213,10 @@ def test_a_study_without_images_asks_for_its_folder(here):
 
 def test_images_that_lists_do_not_name_are_a_note(here):
     text = SMALL.replace("[data]", '[data]\nlists = ["{domain}.txt"]')
-    files = sorted((here / "PACS/photo").rglob("*.*"))
-    lines = [f"photo/{file.parent.name}/{file.name} 0" for file in files]
-    (here / "PACS/photo.txt").write_text("\n".join(lines[1:]))
+    for domain in PACS:
+        files = sorted((here / "PACS" / domain).rglob("*.*"))
+        lines = [f"{domain}/{file.parent.name}/{file.name} 0" for file in files]
+        (here / f"PACS/{domain}.txt").write_text("\n".join(lines[domain == "photo" :]))
     (here / "small.toml").write_text(text.replace("total = 56", "").replace("photo = 14", ""))
     result = run_ok(
         "reproduce", here / "small.toml", *BRIEF, "--held-out", "photo", "--no-ceilings"

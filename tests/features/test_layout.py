@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import tomllib
 from collections import Counter
@@ -140,6 +142,17 @@ def test_a_split_that_holds_others_is_not_read_twice(tmp_path):
     assert Counter(known.read(root).domains.tolist()) == dict.fromkeys(VLCS, 5 * 6)
 
 
+def test_spellings_of_splits_do_not_matter(tmp_path):
+    known = layout("vlcs")
+    root = old_vlcs(tmp_path)
+    usual = rows(known.read(root))
+    for domain in list(root.iterdir()):
+        for split in list(domain.iterdir()):
+            split.rename(domain / split.name.capitalize())
+    renamed = {(d, c, name.lower()) for d, c, name in rows(known.read(root))}
+    assert renamed == {(d, c, name.lower()) for d, c, name in usual}
+
+
 def test_splits_of_which_one_is_missing_are_refused(tmp_path):
     root = old_vlcs(tmp_path)
     for split in ("full", "test"):
@@ -157,6 +170,40 @@ def test_images_that_lists_do_not_name_are_left_out(tmp_path):
     for file in root.glob("*.txt"):
         file.unlink()
     assert len(layout("domainnet").read(root).ids) == 6 * 347
+
+
+@pytest.mark.parametrize(
+    ("there", "named"),
+    [
+        (["*_train.txt", "[!s]*_test.txt"], "no sketch_test.txt"),
+        (["[!s]*.txt"], "no sketch_train.txt, sketch_test.txt"),
+    ],
+)
+def test_a_list_that_is_missing_beside_others_is_named(tmp_path, there, named):
+    root = MINIATURES["domainnet"](tmp_path)
+    kept = {file for pattern in there for file in root.glob(pattern)}
+    for file in set(root.glob("*.txt")) - kept:
+        file.unlink()
+    with pytest.raises(ValueError, match=f"domain_net has lists of images, but {named}; add it"):
+        layout("domainnet").read(root)
+
+
+@pytest.mark.parametrize("inside", ["", "domain_net"])
+def test_lists_in_a_zip_are_read_as_those_in_a_folder_are(tmp_path, inside):
+    root = MINIATURES["domainnet"](tmp_path)
+    with pytest.warns(UserWarning, match="12 images of .* left out"):
+        unpacked = rows(layout("domainnet").read(root))
+    zip_folder(root, inside=inside)
+    with pytest.warns(UserWarning, match=r"12 images of .*domain_net\.zip left out"):
+        assert rows(layout("domainnet").read(root.with_suffix(".zip"))) == unpacked
+
+
+def test_spellings_of_lists_do_not_matter(tmp_path):
+    root = MINIATURES["domainnet"](tmp_path)
+    for file in list(root.glob("*.txt")):
+        file.rename(root / file.name.capitalize())
+    with pytest.warns(UserWarning, match="12 images of .* left out"):
+        assert len(layout("domainnet").read(root).ids) == 6 * 345
 
 
 def test_lists_of_another_set_are_refused(tmp_path):
@@ -186,6 +233,32 @@ def test_one_zip_of_all_is_read_as_its_folder_is(tmp_path):
     unpacked = rows(known.read(root))
     zip_folder(root, inside="OfficeHomeDataset_10072016")
     assert rows(known.read(root.with_suffix(".zip"))) == unpacked
+
+
+def closed(monkeypatch, folder: str) -> None:
+    """Let the system refuse what lies in folders of this name, also to root."""
+
+    def refusing(call, open_to_all):
+        def refused(path, *arguments, **options):
+            if folder in Path(path).parts[:open_to_all]:
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return call(path, *arguments, **options)
+
+        return refused
+
+    monkeypatch.setattr("os.scandir", refusing(os.scandir, None))
+    monkeypatch.setattr("os.stat", refusing(os.stat, -1))
+
+
+@pytest.mark.parametrize("study", ["pacs", "camelyon17"])
+def test_a_closed_folder_beside_a_set_is_passed_over(tmp_path, monkeypatch, study):
+    known = layout(study)
+    usual = rows(known.read(MINIATURES[study](tmp_path)))
+    (tmp_path / "lost+found").mkdir()
+    closed(monkeypatch, "lost+found")
+    assert rows(known.read(tmp_path)) == usual
+    with pytest.raises(PermissionError):
+        layout("pacs").read(tmp_path / "lost+found")
 
 
 # What is refused

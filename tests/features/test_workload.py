@@ -11,16 +11,15 @@ import pytest
 pytest.importorskip("torch", reason="networks are trained with torch")
 from skdare.features import Extractor, backbone, jobs
 from skdare.features.training.workload import Workload, workload
-from small_networks import FAST, images, trainer
+from small_networks import FAST, images, normed, trainer
 
 COUNTS = {"a": 30, "b": 30, "c": 30}
 
 
-def reckoned(planned, *, stores=0, recipe=FAST, dtype="float32", states=1, rate=None, network=None):
+def reckoned(planned, *, stores=0, recipe=FAST, network=None, **more):
     """Workload on the small images."""
-    network = network or backbone("tiny")
-    more = {"classes": 3, "dtype": dtype, "states": states, "rate": rate}
-    return workload(planned, stores, recipe, COUNTS, network, **more)
+    options = {"classes": 3, "dtype": "float32", "states": 1, **more}
+    return workload(planned, stores, recipe, COUNTS, network or backbone("tiny"), **options)
 
 
 def test_images_in_steps_are_those_that_the_trainer_counts(tmp_path):
@@ -57,6 +56,35 @@ def test_hours_are_known_for_networks_that_were_measured():
     assert reckoned(planned).hours is None
     assert reckoned(planned, rate=2.0).hours == (work.passes / 7200, work.passes / 7200)
     assert reckoned([], network=known).hours == (0, 0)
+
+
+def test_statistics_of_domains_take_one_more_pass_for_each_store(tmp_path):
+    read = []
+    network = normed()
+    extractor = Extractor(
+        images(), network, device="cpu", norm_stats="domain", progress=read.append
+    )
+    extractor.pretrained(tmp_path / "store")
+    work = reckoned([], stores=1, network=network, norm_stats="domain")
+    assert work.passes == sum(read) == 2 * 90
+
+
+@pytest.mark.parametrize(
+    ("name", "measured"),
+    [
+        ("torchvision:resnet50", True),
+        ("timm:hf-hub:timm/resnet50.a1_in1k", True),
+        ("hf:models/resnet50", True),
+        ("efficientnet-lite0", True),
+        ("timm:wide_resnet50_2.tv_in1k", False),
+        ("timm:cspresnet50.ra_in1k", False),
+        ("timm:resnet50d", False),
+        ("hf:resnet50/vit", False),
+    ],
+)
+def test_hours_of_a_network_are_not_those_of_one_whose_name_is_part_of_its_own(name, measured):
+    work = reckoned([], network=replace(backbone("tiny"), name=name))
+    assert (work.hours is not None) == measured
 
 
 def test_a_cache_on_another_disk_is_checked_there(tmp_path, monkeypatch):

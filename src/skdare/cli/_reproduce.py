@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from skdare._input_error import InputError
 from skdare.cli._bench_choices import DEFAULT_EXTRAS, PROTOCOLS
@@ -145,6 +146,8 @@ def reproduce(
         with notes():
             unfinished = dry_run or bool(run.waiting())
             if unfinished:
+                # What is soon known before the ends of all images are read.
+                run.check_backbone()
                 run.check_images(as_found=as_found)
         if unfinished:
             work = run.workload(rate)
@@ -208,6 +211,14 @@ def _check_bench(options: dict[str, Any]) -> None:
     from skdare.bench import bench_plan
     from skdare.datasets import make_latent_domains
 
+    # A study may say it for the runs that have the paper's protocol.
+    asked = click.get_current_context().get_parameter_source("shrinkage")
+    if asked is ParameterSource.COMMANDLINE and "paper" not in options["protocols"]:
+        raise InputError(
+            "--shrinkage is that of the protocol paper, and --protocols is "
+            f"{','.join(options['protocols'])}",
+            "add paper to --protocols, or leave --shrinkage out",
+        )
     stand_in = make_latent_domains(3, 20, random_state=0)
     for arguments in _benches(options):
         bench_plan(stand_in, **arguments)

@@ -13,12 +13,13 @@ from typing import Any
 
 from skdare._safe_text import counted
 from skdare._validation import InputError, warn
+from skdare.datasets._contents import reading
 from skdare.datasets._hidden_paths import is_ignored
 from skdare.datasets._natural import natural
-from skdare.features.examples.collection import Collection, Row, listed
+from skdare.features.examples.collection import Archives, Collection, ImageFile, Row, listed
 from skdare.features.examples.listing import Listing, folder_listing, zip_listing
 from skdare.features.examples.tables import read_listed_images
-from skdare.persist import check_shape, open_file
+from skdare.persist import check_shape
 
 # Folders around the domains: those of a download, of its archive, of all sets together.
 _FOLDERS_AROUND = 2
@@ -61,8 +62,8 @@ class Layout:
         Names of splits, where these lie between domain and class. All of the first sequence whose
         splits are all there are put together, and others left out.
     lists : sequence of str
-        Files beside the domains, with ``{domain}`` in their names, that list images. Where a
-        domain has them all, other images are left out.
+        Files beside the domains, with ``{domain}`` in their names, that list images. Where they
+        are there, and then those of all domains must be, other images are left out.
     table : mapping, optional
         ``file``, a CSV file with a row for each image; ``image``, its path with columns in braces;
         ``label`` and ``domain``, columns. Without it, folders say what an image is.
@@ -176,10 +177,30 @@ class Layout:
                 f"{listed([f'`{name}`' for name in names]) or 'no folders'}",
                 f"give the folder that holds {self._names}",
             )
+        lists = self._find_lists(tree, place)
         return [
-            _DomainFiles(domain, tree.folder(place), self._below(tree, place / spellings[domain]))
+            _DomainFiles(
+                domain, lists.get(domain, {}), self._below(tree, place / spellings[domain])
+            )
             for domain in self.domains
         ]
+
+    def _find_lists(self, tree: _Tree, place: PurePosixPath) -> dict[str, dict[str, ImageFile]]:
+        """The lists of each domain by their names; all of them, or nothing."""
+        if not self.lists:
+            return {}
+        files = {_plain(name): file for name, file in tree.files(place).items()}
+        names = {d: [name.replace("{domain}", d) for name in self.lists] for d in self.domains}
+        wanted = [name for of_domain in names.values() for name in of_domain]
+        missing = [name for name in wanted if _plain(name) not in files]
+        if len(missing) == len(wanted):
+            return {}
+        if missing:
+            raise InputError(
+                f"{tree.folder(place)} has lists of images, but no {listed(missing)}",
+                "add it, or move the lists away to take all images",
+            )
+        return {d: {name: files[_plain(name)] for name in names[d]} for d in self.domains}
 
     def _place_of_domains(self, tree: _Tree) -> PurePosixPath:
         """The folder that holds most domains; at least two, unless there is no such folder."""
@@ -233,8 +254,9 @@ class Layout:
         """Images of the splits that make up the domain, each image once."""
         there = {image.parts[0] for image in images}
         for splits in self.splits:
-            if there.issuperset(splits):
-                return [image for image in images if image.parts[0] in splits]
+            wanted = set(map(_plain, splits))
+            if wanted.issubset(map(_plain, there)):
+                return [image for image in images if _plain(image.parts[0]) in wanted]
         needed = " or ".join(" + ".join(splits) for splits in self.splits)
         raise InputError(
             f"{where} has {listed(sorted(there))} above its classes, and {needed} is needed",
@@ -243,15 +265,14 @@ class Layout:
 
     def _on_lists(self, domain: _DomainFiles, rows: list[Row]) -> list[Row]:
         """Rows that the domain's lists name, where it has them."""
-        files = [domain.beside / name.replace("{domain}", domain.name) for name in self.lists]
-        if not files or not all(file.is_file() for file in files):
+        if not domain.lists:
             return rows
-        named = {line for file in files for line in _listed_images(file)}
+        named = {line for file in domain.lists.values() for line in _listed_images(file)}
         on_lists = [row for row in rows if row.id.removeprefix(f"{domain.name}/") in named]
-        lists = " and ".join(file.name for file in files)
         if not on_lists:
             raise InputError(
-                f"{lists} in {domain.beside} name none of the images of domain `{domain.name}`",
+                f"{' and '.join(domain.lists)} beside {domain.listing.where} name none of the "
+                f"images of domain `{domain.name}`",
                 "move the lists away to take all images",
             )
         return on_lists
@@ -284,7 +305,8 @@ class Layout:
         tree = _Tree.of(path)
         for level in tree.levels():
             found = [tree.folder(place) / file for place in level]
-            found = [table for table in found if table.is_file()]
+            # Not Path.is_file, which raises below a closed folder before Python 3.14.
+            found = [table for table in found if os.path.isfile(table)]
             if len(found) > 1:
                 raise InputError(f"{found[0]} and {found[1]} are both there", "give one of them")
             if found:
@@ -336,26 +358,33 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class _DomainFiles:
-    """Files of one domain, and the folder that it lies in."""
+    """Files of one domain, and the lists of those that are meant, by name."""
 
     name: str
-    beside: Path
+    lists: dict[str, ImageFile]
     listing: Listing
 
 
 @dataclass(frozen=True, eq=False)
 class _Tree:
-    """Folders and zips below a folder, or folders in a zip, by their path from its top."""
+    """Folders and zips below a folder, or folders in a zip, by their path from its top.
+
+    ``names`` are those in a place, ``files`` other files there by name.
+    """
 
     top: Path
     names: Callable[[PurePosixPath], list[str]]
+    files: Callable[[PurePosixPath], dict[str, ImageFile]]
     listing: Callable[[PurePosixPath], Listing]
 
     @classmethod
     def of(cls, path: Path) -> _Tree:
         if path.is_dir():
             return cls(
-                path, lambda place: _folders_and_zips(path / place), lambda p: _listing(path / p)
+                path,
+                lambda place: _folders_and_zips(path, place),
+                lambda place: _files(path / place),
+                lambda place: _listing(path / place),
             )
         if not _is_zip(path.name):
             raise InputError(f"{path} is not a folder", "give the folder of the set, or its zip")
@@ -364,6 +393,7 @@ class _Tree:
         return cls(
             path,
             lambda place: sorted(f.name for f in folders if f.parent == place and f != place),
+            lambda place: {f.name: file for f, file in listing.files.items() if f.parent == place},
             listing.below,
         )
 
@@ -381,21 +411,34 @@ class _Tree:
         return self.top / place
 
 
-def _folders_and_zips(folder: Path) -> list[str]:
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if entry.is_dir() or _is_zip(entry.name)]
+def _folders_and_zips(top: Path, place: PurePosixPath) -> list[str]:
+    """Names in a folder; none in one below the top that is closed to us, such as lost+found."""
+    try:
+        with os.scandir(top / place) as entries:
+            names = [entry.name for entry in entries if entry.is_dir() or _is_zip(entry.name)]
+    except PermissionError:
+        if place == PurePosixPath():
+            raise
+        return []
     return sorted((name for name in names if not is_ignored(PurePosixPath(name))), key=natural)
+
+
+def _files(folder: Path) -> dict[str, ImageFile]:
+    with os.scandir(folder) as entries:
+        return {e.name: ImageFile(e.path, e.stat().st_size) for e in entries if e.is_file()}
 
 
 def _listing(path: Path) -> Listing:
     return folder_listing(path) if path.is_dir() else zip_listing(path)
 
 
-def _listed_images(file: Path) -> Iterator[str]:
+def _listed_images(file: ImageFile) -> Iterator[str]:
     """Images of a list, ``domain/class/image label`` in every line, without the domain."""
-    with open_file(file) as lines:
-        for line in lines:
-            yield line.decode("utf-8", "replace").strip().rpartition(" ")[0].partition("/")[2]
+    zips = [] if file.member is None else [file.file]
+    with reading(Path(file.file), "a list of images"), Archives(zips) as archives:
+        content = file.read(archives)
+    for line in content.splitlines():
+        yield line.decode("utf-8", "replace").strip().rpartition(" ")[0].partition("/")[2]
 
 
 def _is_zip(name: str) -> bool:

@@ -7,10 +7,11 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from skdare._validation import InputError
 from skdare.features.backbones.backbone import Backbone
+from skdare.features.norm_statistics import NETWORK, PASSES
 from skdare.features.training.recipe import Job, Recipe
 
 # Images a second on one H200 over a whole run, with compiling, checks and saving, and in steps
@@ -101,6 +102,7 @@ def workload(
     classes: int,
     dtype: str,
     states: int,
+    norm_stats: str = NETWORK,
     rate: float | None = None,
 ) -> Workload:
     """What is left of a run.
@@ -119,6 +121,8 @@ def workload(
         Of stored features.
     states : int
         Networks whose states are saved at the same time.
+    norm_stats : "network" or "domain"
+        Statistics of batch norms behind stored features; those of domains take a pass of their own.
     rate : float, optional
         Images a second; default: what was measured, where the network is known.
     """
@@ -127,7 +131,8 @@ def workload(
     weights += 4 * (backbone.dim + 1) * classes
     pixels = rows * backbone.size**2 * 3 if backbone.kind == "image" else 0
     saved = len(waiting) + _WEIGHTS_IN_A_STATE * min(states, len(waiting))
-    passes = sum(_passes(job, recipe, counts) for job in waiting) + stores * rows
+    passes = sum(_passes(job, recipe, counts) for job in waiting)
+    passes += stores * rows * PASSES[norm_stats]
     return Workload(
         networks=len(waiting),
         passes=passes,
@@ -149,8 +154,11 @@ def _passes(job: Job, recipe: Recipe, counts: Mapping[str, int]) -> int:
 
 
 def _rates(backbone: str) -> tuple[float, float] | None:
-    """Measured rates of a network by its name, such as ``timm:resnet50.tv_in1k``."""
-    return next((rates for name, rates in _RATES.items() if name in backbone), None)
+    """Measured rates of a network by its name, such as ``timm:resnet50.tv_in1k``.
+
+    The name of a folder counts, those of folders above do not.
+    """
+    return _RATES.get(PurePath(backbone.rpartition(":")[2]).name.partition(".")[0])
 
 
 def free_bytes(folder: Path) -> int:
