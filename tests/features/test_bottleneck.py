@@ -15,6 +15,7 @@ from skdare.features import Extractor, ImageBackbone, backbone, jobs  # noqa: E4
 from skdare.features.backbones.backbone import provenance  # noqa: E402
 from skdare.features.backbones.bottleneck import narrowed  # noqa: E402
 from skdare.features.backbones.fixed_norm import NormalisingConv2d  # noqa: E402
+from skdare.features.device import torch_tuned_for  # noqa: E402
 from skdare.features.network import Network  # noqa: E402
 from skdare.features.training.folder import TrainingFolder  # noqa: E402
 from skdare.features.training.recipe import Job  # noqa: E402
@@ -153,8 +154,9 @@ def test_the_bottleneck_has_the_gradient_of_the_product_of_two_layers():
 def test_a_training_with_a_bottleneck_taken_up_at_any_step_ends_with_the_same_weights(tmp_path):
     whole = trainer(tmp_path / "whole", network=narrow())([WITHOUT_A])
     other = trainer(tmp_path / "cut", network=narrow())
-    begun = other._start(WITHOUT_A)
-    begun.training.advance(3)
+    with torch_tuned_for(other.device, other.backbone.module):
+        begun = other._start(WITHOUT_A)
+        begun.training.advance(3)
     other.folder.save_state(WITHOUT_A, begun.training.state())
     assert trainer(tmp_path / "cut", network=narrow())([WITHOUT_A]) == whole
     assert same_weights(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
