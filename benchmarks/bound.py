@@ -12,17 +12,15 @@ the others are reported apart. A run goes on where an earlier one stopped.
 from __future__ import annotations
 
 import argparse
-import json
 import time
-import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from diagnose import folds, training_rows
 from evidence_choice import DECIDED_ON
 from real_data import LOADERS, Fold, data_root
+from resumed import resumed
 from skdare import DAREClassifierCV
 from skdare.diagnosis import MIN_ROWS
 
@@ -107,24 +105,14 @@ def main() -> None:
     parser.add_argument("--domains", type=int, default=10)
     parser.add_argument("--out", default="bound.jsonl")
     args = parser.parse_args()
-    out = Path(args.out)
-    done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    known = {(record["set"], record["held_out"]) for record in done}
-    with out.open("a", encoding="utf-8") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in args.sets.split(","):
-            for fold in folds(name, data_root(args.data), args.domains):
-                if (
-                    fold.task != "classification"
-                    or (fold.name, fold.held_out) in known
-                    or len(fold.test.y) < MIN_ROWS
-                ):
-                    continue
-                for record in measure(fold):
-                    done.append(record)
-                    file.write(json.dumps(record) + "\n")
-                file.flush()
-                print(f"{name} {fold.held_out}", flush=True)
+    root = data_root(args.data)
+    held_out = (
+        fold
+        for name in args.sets.split(",")
+        for fold in folds(name, root, args.domains)
+        if fold.task == "classification" and len(fold.test.y) >= MIN_ROWS
+    )
+    done = resumed(args.out, held_out, measure)
     for title, chosen in (("rules chosen on", True), ("not chosen on", False)):
         records = [record for record in done if (record["set"] in DECIDED_ON) == chosen]
         if records:

@@ -12,8 +12,6 @@ sets of `DECIDED_ON`; the others are reported apart. A run goes on where an earl
 from __future__ import annotations
 
 import argparse
-import json
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +19,7 @@ import numpy as np
 
 from evidence_choice import DECIDED_ON
 from real_data import LOADERS, Fold, Rows, data_root
+from resumed import resumed
 from skdare import DAREClassifierCV, DARERegressorCV
 from skdare.diagnosis._recommendation import ADAPT, DO_NOT_USE, LABEL, USE, WORTH
 
@@ -180,20 +179,9 @@ def main() -> None:
     parser.add_argument("--domains", type=int, default=10)
     parser.add_argument("--out", default="diagnose.jsonl")
     args = parser.parse_args()
-    out = Path(args.out)
-    done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    known = {(r["set"], r["held_out"]) for r in done}
-    with out.open("a", encoding="utf-8") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in args.sets.split(","):
-            for fold in folds(name, data_root(args.data), args.domains):
-                if (fold.name, fold.held_out) in known:
-                    continue
-                record = measure(fold)
-                done.append(record)
-                file.write(json.dumps(record) + "\n")
-                file.flush()
-                print(f"{name} {fold.held_out}: {record['action']}", flush=True)
+    root = data_root(args.data)
+    held_out = (fold for name in args.sets.split(",") for fold in folds(name, root, args.domains))
+    done = resumed(args.out, held_out, lambda fold: [measure(fold)])
     answered = [record for record in done if "true" in record]
     print(f"\n{len(done) - len(answered)} domains of fewer than 20 rows had no answer")
     for task in ("classification", "regression"):

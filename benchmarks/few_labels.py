@@ -14,11 +14,8 @@ one stopped.
 from __future__ import annotations
 
 import argparse
-import json
 import time
-import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +23,7 @@ import numpy as np
 from diagnose import folds, training_rows
 from evidence_choice import DECIDED_ON
 from real_data import LOADERS, Fold, Rows, data_root
+from resumed import resumed
 from skdare import DAREClassifierCV, DARERegressorCV
 from skdare._safe_text import typographic
 
@@ -148,20 +146,9 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=2)
     parser.add_argument("--out", default="few_labels.jsonl")
     args = parser.parse_args()
-    out = Path(args.out)
-    done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    known = {(r["set"], r["held_out"]) for r in done}
-    with out.open("a", encoding="utf-8") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in args.sets.split(","):
-            for fold in folds(name, data_root(args.data), args.domains):
-                if (fold.name, fold.held_out) in known:
-                    continue
-                records = list(measure(fold, args.draws))
-                done += records
-                file.writelines(json.dumps(record) + "\n" for record in records)
-                file.flush()
-                print(f"{name} {fold.held_out}", flush=True)
+    root = data_root(args.data)
+    held_out = (fold for name in args.sets.split(",") for fold in folds(name, root, args.domains))
+    done = resumed(args.out, held_out, lambda fold: measure(fold, args.draws))
     for task in ("classification", "regression"):
         for title, chosen in (("constants chosen on", True), ("not chosen on", False)):
             records = [r for r in done if r["task"] == task and (r["set"] in DECIDED_ON) == chosen]

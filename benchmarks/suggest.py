@@ -17,12 +17,9 @@ worth to a model that knows nothing of ours. A run goes on where an earlier one 
 from __future__ import annotations
 
 import argparse
-import json
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize
@@ -30,6 +27,7 @@ from scipy.optimize import minimize
 from diagnose import folds, training_rows
 from evidence_choice import DECIDED_ON
 from real_data import LOADERS, Fold, data_root
+from resumed import resumed
 from skdare import DAREClassifier, DAREClassifierCV, DARERegressorCV
 from skdare.objective.losses import softmax
 
@@ -214,21 +212,14 @@ def _cell(gain: np.ndarray | None) -> str:
 
 def scores_of(args: argparse.Namespace) -> None:
     """Measure, and print tables by half."""
-    out = Path(args.out)
-    done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    known = {(r["set"], r["held_out"]) for r in done}
-    with out.open("a", encoding="utf-8") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in args.sets.split(","):
-            for fold in folds(name, data_root(args.data), args.domains):
-                if (fold.name, str(fold.held_out)) in known:
-                    continue
-                record = {"set": fold.name, "held_out": str(fold.held_out), "task": fold.task}
-                record["scores"] = measure(fitted(fold), fold.test.X, fold.test.y, args)
-                file.write(json.dumps(record) + "\n")
-                file.flush()
-                print(f"{name} {fold.held_out}", flush=True)
-    done = [json.loads(line) for line in out.read_text().splitlines()]
+    root = data_root(args.data)
+    held_out = (fold for name in args.sets.split(",") for fold in folds(name, root, args.domains))
+
+    def of_fold(fold: Fold) -> list[dict]:
+        record = {"set": fold.name, "held_out": str(fold.held_out), "task": fold.task}
+        return [record | {"scores": measure(fitted(fold), fold.test.X, fold.test.y, args)}]
+
+    done = resumed(args.out, held_out, of_fold)
     print(
         "\nPoints of accuracy, or hundredths of R², that suggested rows gain over as many random "
         f"ones / over {FACTOR} times as many, after so many labels a class (of a regression, "

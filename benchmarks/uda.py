@@ -14,13 +14,10 @@ goes on where an earlier one stopped.
 from __future__ import annotations
 
 import argparse
-import json
 import pickle
 import statistics
-import sys
 import time
 import tracemalloc
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -31,6 +28,7 @@ import numpy as np
 
 from evidence_choice import DECIDED_ON
 from real_data import LOADERS, Fold, data_root
+from resumed import resumed
 from tables import average, percent, table, unique
 from uda_methods import ERM, Method, Training, available
 
@@ -376,20 +374,9 @@ def main() -> None:
     names = args.sets.split(",")
     if not set(names) <= set(SETS):
         parser.error(f"--sets takes some of {','.join(SETS)}, the sets with classes")
-    out = Path(args.out)
-    done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    known = {(r["set"], r["held_out"]) for r in done}
-    with out.open("a", encoding="utf-8") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in names:
-            for fold in held_out_folds(name, data_root(args.data), args.domains):
-                if (fold.name, fold.held_out) in known:
-                    continue
-                records = list(measure(fold))
-                done += records
-                file.writelines(json.dumps(record) + "\n" for record in records)
-                file.flush()
-                print(f"{name} {fold.held_out}", file=sys.stderr, flush=True)
+    root = data_root(args.data)
+    held_out = (fold for name in names for fold in held_out_folds(name, root, args.domains))
+    done = resumed(args.out, held_out, measure)
     report(sorted(done, key=lambda record: SETS.index(record["set"])))
 
 

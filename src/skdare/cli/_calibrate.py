@@ -8,9 +8,14 @@ import click
 
 from skdare._input_error import InputError
 from skdare.cli._errors import check_writable, mistakes, notes
-from skdare.cli._labelled_rows import ID, LABELS, LabelledRows, check_adjusted_classifier
 from skdare.cli._output import JSON, QUIET, as_object, say
-from skdare.cli._saved_model import SavedModel, check_free, size
+from skdare.cli._partly_labelled_rows import ID, LABELS, PartlyLabelledRows
+from skdare.cli._saved_model import (
+    SavedModel,
+    check_adjusted_classifier,
+    check_free,
+    size,
+)
 from skdare.cli._tables import FEATURE_KEY
 
 
@@ -54,7 +59,7 @@ def calibrate(
             saved = SavedModel.read(head)
             check_adjusted_classifier(saved, "calibrated")
             if rows:
-                new = LabelledRows.read(saved, rows, **options)
+                new = PartlyLabelledRows.read(saved, rows, **options)
                 calibrated = saved.head.calibrate(new.X, new.y)
             else:
                 calibrated = saved.head.calibrate()

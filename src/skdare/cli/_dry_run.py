@@ -66,7 +66,7 @@ def _facts(study: str, run: Reproduction, work: Workload) -> dict[str, Any]:
 
 
 def _networks(run: Reproduction, work: Workload, trained: int) -> str:
-    """How many networks there are to train, and why so many."""
+    """How many networks there are to train, and what that number is made of."""
     held_out = {job.held_out for job in run.planned} - {None}
     left_out = f"{counted(len(held_out), 'domain')} held out"
     reasons = [

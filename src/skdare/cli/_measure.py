@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from skdare.cli._errors import mistakes, notes
-from skdare.cli._labelled_rows import ID, LABELS, LabelledRows, check_adjusted_classifier
 from skdare.cli._output import JSON, as_object, say_all
-from skdare.cli._saved_model import SavedModel
+from skdare.cli._partly_labelled_rows import ID, LABELS, PartlyLabelledRows
+from skdare.cli._saved_model import SavedModel, check_adjusted_classifier
 from skdare.cli._tables import FEATURE_KEY
 
 
@@ -48,7 +48,7 @@ def measure(
             saved = SavedModel.read(head)
             check_adjusted_classifier(saved, "measured")
             # A row of a class that the head does not know is one that it gets wrong.
-            new = LabelledRows.read(saved, rows, **options, new_classes=True)
+            new = PartlyLabelledRows.read(saved, rows, **options, new_classes=True)
             answer: Any
             if new.y is None:
                 answer = saved.head.bound(new.X, confidence=confidence)

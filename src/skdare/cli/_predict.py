@@ -10,9 +10,8 @@ import click
 from skdare._input_error import InputError
 from skdare._safe_text import counted
 from skdare.cli._errors import mistakes, notes
-from skdare.cli._labelled_rows import check_adjusted_classifier
 from skdare.cli._output import QUIET, output, say
-from skdare.cli._saved_model import SavedModel, check_table
+from skdare.cli._saved_model import SavedModel, check_adjusted_classifier, check_table
 from skdare.cli._tables import FEATURE_KEY, SPREADSHEET_SAFE
 
 # What stands between the classes of a set.

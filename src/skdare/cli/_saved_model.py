@@ -159,6 +159,17 @@ def check_adaptable(saved: SavedModel, command: str) -> None:
     )
 
 
+def check_adjusted_classifier(saved: SavedModel, purpose: str) -> None:
+    """Refuse a head that keeps nothing of its domains, or that predicts numbers."""
+    from skdare.heads._adjusted import AdjustedHead
+
+    if not isinstance(saved.head, AdjustedHead) or not hasattr(saved.head, "classes_"):
+        raise InputError(
+            f"{saved.path} holds {type(saved.head).__name__}, which cannot be {purpose}",
+            "fit a classifier with --head dare-cv or dare",
+        )
+
+
 def is_saved(path: str) -> bool:
     """Whether skdare wrote this file, be it damaged or of a later version."""
     if not Path(path).is_file():

@@ -123,9 +123,10 @@ class Anchor:
         columns: int,
         prior_labels: float | None = None,
     ) -> CanonicalWeights:
-        """Weights for the new domain, of so many columns: more than before with new classes.
+        """Weights for the new domain.
 
-        Without ``prior_labels``, what the training domains count as, they are the average over what
+        Where there are new classes, they have more ``columns`` than the weights before. Without
+        ``prior_labels``, what the training domains count as, they are the average over what
         that may be, by the labels' own evidence.
         """
         if not loss.of_classes:

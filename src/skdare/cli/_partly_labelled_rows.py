@@ -25,7 +25,7 @@ ID = click.option("--id", "id_key", help="Key or column that names rows  [defaul
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledRows:
+class PartlyLabelledRows:
     """Prepared rows, and their labels.
 
     Parameters
@@ -48,7 +48,7 @@ class LabelledRows:
         labels: str | None,
         id_key: str | None,
         new_classes: bool | None = None,
-    ) -> LabelledRows:
+    ) -> PartlyLabelledRows:
         """Rows of files, and labels by their ids from another; new classes as of `LabelFile`."""
         import numpy as np
 
@@ -69,14 +69,3 @@ class LabelledRows:
         y = label_file.of(ids)
         label_file.check()
         return cls(X, y)
-
-
-def check_adjusted_classifier(saved: SavedModel, purpose: str) -> None:
-    """Refuse a head that keeps nothing of its domains, or that predicts numbers."""
-    from skdare.heads._adjusted import AdjustedHead
-
-    if not isinstance(saved.head, AdjustedHead) or not hasattr(saved.head, "classes_"):
-        raise InputError(
-            f"{saved.path} holds {type(saved.head).__name__}, which cannot be {purpose}",
-            "fit a classifier with --head dare-cv or dare",
-        )
