@@ -1,15 +1,17 @@
 """Fine-tuning and extraction beside a plain PyTorch loop, in images per second.
 
     python benchmarks/features.py PACS [--device cuda] [--backbone efficientnet-lite0]
+        [--precision auto] [--micro-batch 32]
 
 PACS is a folder of images or of zips, ``domain/class/image``. The plain loop is what one would
 script: a ``DataLoader`` with a worker for every core over JPEG files, torchvision's transforms
 (Pillow's resizing where torchvision does not load), the network of ``efficientnet_lite_pytorch``
-(install it) with batch norm in evaluation mode, float32, kernels launched one by one. Ours is
-`Trainer` and `Extractor`; their time is that of steps after the first block, or of a second pass,
-with the images already decoded: decoding happens once and its own rate is shown. The last columns
-relate ours to what the device can do: the bytes that every convolution, a pass of its own, must
-read and write at least, and its multiplications, over a measured copy and matrix product.
+(install it) or that of ``hf:FOLDER``, with batch norm in evaluation mode, float32, kernels launched
+one by one. Ours is `Trainer` and `Extractor`; their time is that of steps after the first block, or
+of a second pass, with the images already decoded: decoding happens once and its own rate is shown.
+On a GPU the last columns relate ours to what the device can do: the bytes that every convolution, a
+pass of its own, must read and write at least, and its multiplications, over a measured copy and
+matrix product.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ from skdare.features import (
     decode,
     read_collection,
 )
+from skdare.features.backbones.backbone import ImageBackbone
 from skdare.features.backbones.efficientnet_lite import FixedNormConv
+from skdare.features.device import pick_precision
 from skdare.features.examples.collection import Archives
 from skdare.features.inputs import place_inputs
 from skdare.features.network import Network
@@ -44,6 +48,8 @@ from skdare.features.reader import Reader
 from skdare.features.training.recipe import Job
 
 BATCH = 32
+# Steps of the plain loop before its time is taken, and between two looks at the clock.
+WARM_UPS = 5
 
 
 class Files(torch.utils.data.Dataset):
@@ -63,16 +69,19 @@ class Files(torch.utils.data.Dataset):
         return self.transform(Image.open(io.BytesIO(self.raw[i])).convert("RGB")), self.labels[i]
 
 
-def transforms(size: int, augment: bool):
+def transforms(ours: ImageBackbone, augment: bool):
     """torchvision's, or Pillow's resizing alone."""
 
     from PIL import Image
+
+    size = ours.size
+    mean, std = (torch.tensor(values)[:, None, None] for values in (ours.mean, ours.std))
 
     def bytes_to_network(image):
         pixels = torch.from_numpy(
             np.array(image.resize((size, size), Image.Resampling.BILINEAR))
         ).permute(2, 0, 1)
-        return (pixels.float() - 127) / 128
+        return (pixels.float() / 255 - mean) / std
 
     try:
         from torchvision import transforms as T
@@ -89,24 +98,38 @@ def transforms(size: int, augment: bool):
             T.ColorJitter(0.3, 0.3, 0.3, 0.3),
             T.RandomGrayscale(),
             T.ToTensor(),
-            T.Normalize([127 / 255] * 3, [128 / 255] * 3),
+            T.Normalize(ours.mean, ours.std),
         ]
     )
 
 
-def plain_network(name: str, device: torch.device) -> nn.Module:
-    """The package's own network, in evaluation mode, with seven classes."""
-    from efficientnet_lite_pytorch import EfficientNet
+class Packaged(nn.Module):
+    """A network as its package has it, in evaluation mode, with seven classes."""
 
-    from skdare.features.backbones.efficientnet_lite import weights_file
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        if name.startswith("efficientnet-lite"):
+            from efficientnet_lite_pytorch import EfficientNet
 
-    number = int(name[-1])
-    net = EfficientNet.from_pretrained(name, weights_path=str(weights_file(number)), num_classes=7)
-    return net.eval().to(device)
+            from skdare.features.backbones.efficientnet_lite import weights_file
+
+            path = str(weights_file(int(name[-1])))
+            net = EfficientNet.from_pretrained(name, weights_path=path)
+            self.features = lambda x: net.extract_features(x).mean((2, 3))
+        else:
+            net = backbone(name).module
+            self.features = net
+        self.net = net
+        self.last = nn.Linear(backbone(name).dim, 7)
+        self.eval()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scores of classes."""
+        return self.last(self.features(x))
 
 
 def plain_rate(
-    files: Files, net: nn.Module, device, seconds: float, batch: int, *, train: bool
+    files: Files, net: Packaged, device, seconds: float, batch: int, *, train: bool
 ) -> float:
     """Images per second of the plain loop."""
     # Endless, as DomainBed's: an epoch of a small set would drain the workers at its end.
@@ -129,13 +152,13 @@ def plain_rate(
             adam.step()
         else:
             with torch.no_grad():
-                net.extract_features(x).mean((2, 3)).cpu()
-        if step == 5:
+                net.features(x).cpu()
+        if step == WARM_UPS:
             _wait(device)
             begin = time.perf_counter()
-        elif step > 5:
+        elif step > WARM_UPS:
             done += len(x)
-            if step % 5 == 0:
+            if step % WARM_UPS == 0:
                 _wait(device)
                 if time.perf_counter() - begin > seconds:
                     return done / (time.perf_counter() - begin)
@@ -147,20 +170,35 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize()
 
 
-def our_rate(examples: Examples, name: str, device, seconds: float, at_once: int) -> float:
+def our_rate(
+    examples: Examples,
+    name: str,
+    device,
+    seconds: float,
+    at_once: int,
+    precision: str,
+    micro_batch: int | None,
+) -> float:
     """Images per second of so many trainings side by side."""
-    hyper = Hyperparameters(batch=BATCH)
-    recipe = Recipe(steps=10**6, augmentation=Augmentation(), hyperparameters=hyper)
+    recipe = Recipe(
+        steps=10**6,
+        augmentation=Augmentation(),
+        hyperparameters=Hyperparameters(batch=BATCH),
+        precision=precision,
+        micro_batch=micro_batch,
+    )
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(examples, backbone(name), recipe, folder, device=str(device))
         active = [trainer._start(Job(None, trial)) for trial in range(at_once)]
-        for one in active:  # compiled and captured here
-            one.training.advance(one.training.block)
+        # A block is compiled and captured at once on a GPU; elsewhere it may take minutes.
+        most = active[0].training.block if device.type == "cuda" else 1
+        for one in active:
+            one.training.advance(most)
             one.training.wait()
         begin, done = time.perf_counter(), 0
         while time.perf_counter() - begin < seconds:
             for one in active:
-                done += one.training.advance(one.training.block) * one.training.sampler.total
+                done += one.training.advance(most) * one.training.sampler.total
         for one in active:
             one.training.wait()
         return done / (time.perf_counter() - begin)
@@ -186,12 +224,12 @@ def floors(name: str) -> tuple[float, float]:
     """Numbers moved and operations of one image's convolutions, each a pass of its own, forward."""
     net, counted = backbone(name), [0.0, 0.0]
 
-    def count(layer: FixedNormConv, given, out) -> None:
+    def count(layer: FixedNormConv | nn.Conv2d, given, out) -> None:
         counted[0] += given[0].numel() + out.numel()
         counted[1] += 2 * out.numel() * layer.weight[0].numel()
 
     for layer in net.module.modules():
-        if isinstance(layer, FixedNormConv):
+        if isinstance(layer, FixedNormConv | nn.Conv2d):
             layer.register_forward_hook(count)
     with torch.no_grad():
         net.module(torch.zeros(1, 3, net.size, net.size))
@@ -224,21 +262,23 @@ def main() -> None:
     parser.add_argument("--backbone", default="efficientnet-lite0")
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--at-once", default="1,2,3,4,6")
+    parser.add_argument("--precision", default="auto", help="of fine-tuning and extraction")
+    parser.add_argument("--micro-batch", type=int)
     args = parser.parse_args()
     device, name = torch.device(args.device), args.backbone
-    size = backbone(name).size
+    ours = backbone(name)
     collection = read_collection(Path(args.images))
     begin = time.perf_counter()
-    examples = decode(collection, size)
+    examples = decode(collection, ours.size)
     rate = len(examples.labels) / (time.perf_counter() - begin)
     print(f"| decoding, once, all cores | {rate:,.0f} |", flush=True)
     domains = np.unique(examples.domains)
     per_step = BATCH * len(domains)
     print(f"{len(examples.labels):,} images of {len(domains)} domains, {per_step} a step of ours")
     limits = ceilings(device) if device.type == "cuda" else (0.0, 0.0)
-    net = plain_network(name, device)
+    net = Packaged(name).to(device)
     for train in (True, False):
-        files = Files(collection, transforms(size, train))
+        files = Files(collection, transforms(ours, train))
         plain = plain_rate(files, net, device, args.seconds, per_step, train=train)
         what = "fine-tuning" if train else "extraction"
         print(f"| {what}, plain loop | {plain:,.0f} |", flush=True)
@@ -247,20 +287,22 @@ def main() -> None:
             # Forward, and in the backward pass twice: for the input's gradient and the weight's.
             moved, done = 3 * moved, 3 * done
             rates = {
-                f"{k} at once": our_rate(examples, name, device, args.seconds, k)
+                f"{k} at once": our_rate(
+                    examples, name, device, args.seconds, k, args.precision, args.micro_batch
+                )
                 for k in map(int, args.at_once.split(","))
             }
         else:
-            kinds = [torch.float32] + [torch.bfloat16] * (device.type == "cuda")
+            kinds = dict.fromkeys([torch.float32, pick_precision(args.precision, device)])
             rates = {str(k): our_reading(examples, name, device, k) for k in kinds}
-        for kind, ours in rates.items():
-            line = f"| {what}, skdare, {kind} | {ours:,.0f} | {ours / plain:.1f} × |"
+        for kind, rate in rates.items():
+            line = f"| {what}, skdare, {kind} | {rate:,.0f} | {rate / plain:.1f} × |"
             if device.type == "cuda":
                 whole = kind == str(torch.float32)
-                of_copy = ours * moved * (4 if whole else 2) / limits[0]
+                of_copy = rate * moved * (4 if whole else 2) / limits[0]
                 line += f" {of_copy:.0%} of the copy's bytes |"
                 if not whole:
-                    line += f" {ours * done / limits[1]:.1%} of the product's operations |"
+                    line += f" {rate * done / limits[1]:.1%} of the product's operations |"
             print(line, flush=True)
 
 
