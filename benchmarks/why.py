@@ -140,6 +140,10 @@ EXPERIMENTS = [
     ),
     Experiment("means", "means subtracted, and estimated", ("estimated-mean",)),
     Experiment(
+        "means", "solved, mean and covariance of the new rows", ("erm", "adapted"), SOLVED,
+        {"adapted": {**WHITENING, "adaptation": "centered", "centered": True}},
+    ),
+    Experiment(
         "guess", "solved, root of the mean covariance", settings=SOLVED,
         options={"dare": {**WHITENING, "guess": "covariance"}},
     ),

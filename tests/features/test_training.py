@@ -256,6 +256,31 @@ def test_places_for_a_block_take_the_steps_that_capturing_runs(tmp_path, monkeyp
         training._take_step()
 
 
+@pytest.mark.parametrize(
+    ("seconds", "turns"), [(10.0, [1, 1, 1, 1]), (1.0, [1, 2, 2, 2]), (1e-3, [1, 2, 4, 3])]
+)
+def test_slow_steps_are_taken_one_by_one_so_that_a_stop_loses_little(
+    tmp_path, monkeypatch, seconds, turns
+):
+    recipe = replace(FAST, steps=10, check_every=10)
+    begun = trainer(tmp_path, recipe=recipe)._start(WITHOUT_A)
+    now = [0.0]
+    taken = []
+
+    def advance(most):
+        taken.append(most)
+        now[0] += seconds * most
+        begun.training.step += most
+        return most
+
+    monkeypatch.setattr(begun.training, "advance", advance)
+    monkeypatch.setattr(begun.training, "check", lambda: None)
+    monkeypatch.setattr("skdare.features.training.trainer.time.monotonic", lambda: now[0])
+    for _ in turns:
+        begun.advance()
+    assert taken == turns
+
+
 def test_what_is_drawn_for_one_purpose_is_not_drawn_for_another():
     purposes = ("hyperparameters", "last layer", "steps")
     seeds = [Job("a", 0).seed(purpose) for purpose in purposes]
