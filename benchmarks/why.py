@@ -1,7 +1,7 @@
 """Why DARE on PACS is not where the paper has it: one experiment for each suspected cause.
 
     python benchmarks/why.py pacs.run/features --out why
-        [--only scale,stopping,…] [--rehearse] [--jobs 2]
+        [--only scale,stopping,…] [--rehearse] [--trials 3] [--jobs 2]
 
 Features are the stores that `skdare extract` writes for the networks of a run, or a folder of one
 file for each held-out domain, or one store, of a network that was not fine-tuned. Every experiment
@@ -77,24 +77,55 @@ class Experiment:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     components: int | None = None
 
-    def plan(self, data: Tables) -> Plan:
-        """Trials of the experiment."""
-        plan = bench_plan(
-            data, heads=self.heads, extras=(), settings=self.settings, options=self.options
-        )
-        if self.components is None:
-            return plan
-        projection = Projection("pca", self.components)
-        return replace(
-            plan, trials=[replace(trial, projection=projection) for trial in plan.trials]
-        )
 
-    def run(self, data: Tables, out: Path, jobs: int) -> list[Record]:
-        """All records, of which those on file are not made again."""
-        log = Log(out / folder_name(self.change))
-        for _ in run(self.plan(data), log, jobs=jobs):
+@dataclass(frozen=True, eq=False)
+class Laboratory:
+    """Features, and how experiments on them are run.
+
+    Parameters
+    ----------
+    data : mapping from held-out domain, or from it and trial, to DomainData
+    out : Path
+        Folder of the records.
+    trials : int, optional
+    jobs : int
+    """
+
+    data: Tables
+    out: Path
+    trials: int | None = None
+    jobs: int = 1
+
+    def plan(self, experiment: Experiment) -> Plan:
+        """Trials of an experiment."""
+        plan = bench_plan(
+            self.data,
+            heads=experiment.heads,
+            extras=(),
+            settings=experiment.settings,
+            options=experiment.options,
+            trials=self.trials,
+        )
+        if experiment.components is None:
+            return plan
+        projection = Projection("pca", experiment.components)
+        projected = [replace(trial, projection=projection) for trial in plan.trials]
+        return replace(plan, trials=projected)
+
+    def records(self, experiment: Experiment) -> list[Record]:
+        """All records of an experiment, of which those on file are not made again."""
+        log = Log(self.out / folder_name(experiment.change))
+        for _ in run(self.plan(experiment), log, jobs=self.jobs):
             pass
         return log.read()
+
+    def folds(self, experiment: Experiment) -> Iterator[tuple[Trial, Fold]]:
+        """Each trial of an experiment with its fold, which is dropped afterwards."""
+        plan = self.plan(experiment)
+        folds = Folds(plan.feature_sets, plan.settings)
+        for trial in plan.trials:
+            yield trial, folds.fold(trial)
+            folds.forget(trial, ())
 
 
 def folder_name(change: str) -> str:
@@ -175,10 +206,10 @@ def chosen(candidates: Mapping[float, Scores], by: Mapping[float, Scores]) -> Sc
     return {place: candidates[value][place] for place, value in best.items()}
 
 
-def rehearsed(data: Tables, out: Path, jobs: int) -> dict[float, Scores]:
+def rehearsed(laboratory: Laboratory) -> dict[float, Scores]:
     """What each ρ scores, on average over training domains left out, by trial and domain."""
     scores: dict[float, Scores] = {rho: {} for rho in RHOS}
-    for place, everything in data.items():
+    for place, everything in laboratory.data.items():
         held_out, trial = place if isinstance(place, tuple) else (place, None)
         rows = everything.domains != held_out
         left = replace(
@@ -191,26 +222,20 @@ def rehearsed(data: Tables, out: Path, jobs: int) -> dict[float, Scores]:
         )
         names = np.unique(left.domains).tolist()
         tables = {name if trial is None else (name, trial): left for name in names}
+        folder = laboratory.out / f"without-{held_out}-{trial or 0}"
+        rehearsal = replace(laboratory, data=tables, out=folder)
         for rho, experiment in SWEEP.items():
-            records = experiment.run(tables, out / f"without-{held_out}-{trial or 0}", jobs)
+            records = rehearsal.records(experiment)
             for number in {record.trial for record in records}:
                 own = [r.score for r in records if r.trial == number]
                 scores[rho][number, held_out] = float(np.mean(own))
     return scores
 
 
-def folds_of(plan: Plan) -> Iterator[tuple[Trial, Fold]]:
-    """Each trial with its fold, which is dropped afterwards."""
-    folds = Folds(plan.feature_sets, plan.settings)
-    for trial in plan.trials:
-        yield trial, folds.fold(trial)
-        folds.forget(trial, ())
-
-
-def t3a(data: Tables) -> Scores:
+def t3a(laboratory: Laboratory) -> Scores:
     """T3A on the last layer of ERM, with all unlabelled rows of the held-out domain."""
     scores: Scores = {}
-    for trial, fold in folds_of(Experiment("ours", "T3A", ("erm",), SOLVED).plan(data)):
+    for trial, fold in laboratory.folds(Experiment("ours", "T3A", ("erm",), SOLVED)):
         train = fold.train
         head = learn_erm(Training(train.X, train.y, train.domains, T3A_L2))
         right = serve_t3a(head, fold.test.X, T3A_KEPT) == fold.test.y
@@ -218,10 +243,10 @@ def t3a(data: Tables) -> Scores:
     return scores
 
 
-def adjustment_errors(data: Tables) -> dict[float, Scores]:
+def adjustment_errors(laboratory: Laboratory) -> dict[float, Scores]:
     """Normalised error of the averaged adjustment, by ρ."""
     errors: dict[float, Scores] = {rho: {} for rho in RHOS}
-    for trial, fold in folds_of(Experiment("scale", "error", ("erm",)).plan(data)):
+    for trial, fold in laboratory.folds(Experiment("scale", "error", ("erm",))):
         for rho in RHOS:
             measured = measure_adjustment(fold, GUESSES[0], {"shrinkage": rho}, PAPER)
             errors[rho][trial.number, trial.held_out] = measured.score
@@ -267,9 +292,7 @@ def line(
     ]
 
 
-def lines(
-    data: Tables, out: Path, only: Sequence[str], jobs: int, *, rehearse: bool
-) -> Iterator[list[str]]:
+def lines(laboratory: Laboratory, only: Sequence[str], *, rehearse: bool) -> Iterator[list[str]]:
     """Rows of the table, as experiments are done."""
     # ERM as the paper has it, and solved, by whether it is stopped early.
     usual: dict[bool, Scores] = {}
@@ -279,7 +302,7 @@ def lines(
         if only and experiment not in (UNCHANGED, *SWEEP.values()) and experiment.cause not in only:
             continue
         print(f"{experiment.cause}: {experiment.change}", file=sys.stderr, flush=True)
-        records = experiment.run(data, out, jobs)
+        records = laboratory.records(experiment)
         stopped = experiment.settings.protocol == "paper"
         # Some changes do not concern ERM.
         erm = scores_of(records, "erm") or usual[stopped]
@@ -295,12 +318,12 @@ def lines(
             yield line(experiment.cause, experiment.change, label(head), scores, erm, valid)
     rules = {"validation accuracy": valid_of}
     if rehearse:
-        rules["training domains left out"] = rehearsed(data, out, jobs)
+        rules["training domains left out"] = rehearsed(laboratory)
     rules["labels of the held-out domain†"] = candidates
     for rule, numbers in rules.items():
         yield line("choice", f"ρ by {rule}", "DARE", chosen(candidates, numbers), usual[True])
     if False in usual:
-        yield line("ours", "T3A on ERM", "T3A", t3a(data), usual[False])
+        yield line("ours", "T3A on ERM", "T3A", t3a(laboratory), usual[False])
 
 
 def read_tables(folder: Path) -> Tables:
@@ -321,17 +344,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("why"))
     parser.add_argument("--only", default="", help="causes beside ρ, by commas")
     parser.add_argument("--rehearse", action="store_true")
+    parser.add_argument("--trials", type=int, help="splits, where one network serves all")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
-    data = read_tables(args.features)
+    laboratory = Laboratory(read_tables(args.features), args.out, args.trials, args.jobs)
     only = [cause for cause in args.only.split(",") if cause]
     unknown = set(only) - {experiment.cause for experiment in EXPERIMENTS}
     if unknown:
         parser.error(f"there is no cause {unknown.pop()!r}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rows = list(lines(data, args.out, only, args.jobs, rehearse=args.rehearse))
-        errors = adjustment_errors(data)
+        rows = list(lines(laboratory, only, rehearse=args.rehearse))
+        errors = adjustment_errors(laboratory)
     domains = sorted({domain for _, domain in errors[RHOS[0]]})
     header = ["cause", "change", "head", *domains, "average", "over ERM", "validation"]
     print(table(header, rows))
