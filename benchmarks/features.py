@@ -11,7 +11,7 @@ one by one. Ours is `Trainer` and `Extractor`; their time is that of steps after
 of a second pass, with the images already decoded: decoding happens once and its own rate is shown.
 On a GPU the last columns relate ours to what the device can do: the bytes that every convolution, a
 pass of its own, must read and write at least, and its multiplications, over a measured copy and
-matrix product.
+matrix product; other layers, such as attention, are not counted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from skdare.features import (
     read_collection,
 )
 from skdare.features.backbones.backbone import ImageBackbone
-from skdare.features.backbones.efficientnet_lite import FixedNormConv
+from skdare.features.backbones.efficientnet_lite import FixedNormConv, weights_file
 from skdare.features.device import pick_precision
 from skdare.features.examples.collection import Archives
 from skdare.features.inputs import place_inputs
@@ -104,24 +104,24 @@ def transforms(ours: ImageBackbone, augment: bool):
 
 
 class Packaged(nn.Module):
-    """A network as its package has it, in evaluation mode, with seven classes."""
+    """A network as its package has it, in evaluation mode, with one linear layer on top."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, ours: ImageBackbone, classes: int) -> None:
         super().__init__()
-        if name.startswith("efficientnet-lite"):
+        self.net = ours.module
+        self.last = nn.Linear(ours.dim, classes)
+        if ours.name.startswith("efficientnet-lite"):
             from efficientnet_lite_pytorch import EfficientNet
 
-            from skdare.features.backbones.efficientnet_lite import weights_file
-
-            path = str(weights_file(int(name[-1])))
-            net = EfficientNet.from_pretrained(name, weights_path=path)
-            self.features = lambda x: net.extract_features(x).mean((2, 3))
-        else:
-            net = backbone(name).module
-            self.features = net
-        self.net = net
-        self.last = nn.Linear(backbone(name).dim, 7)
+            path = str(weights_file(int(ours.name[-1])))
+            self.net = EfficientNet.from_pretrained(ours.name, weights_path=path)
         self.eval()
+
+    def features(self, x: torch.Tensor) -> torch.Tensor:
+        """Pooled features."""
+        if hasattr(self.net, "extract_features"):
+            return self.net.extract_features(x).mean((2, 3))
+        return self.net(x)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Scores of classes."""
@@ -171,22 +171,9 @@ def _wait(device: torch.device) -> None:
 
 
 def our_rate(
-    examples: Examples,
-    name: str,
-    device,
-    seconds: float,
-    at_once: int,
-    precision: str,
-    micro_batch: int | None,
+    examples: Examples, name: str, device, seconds: float, at_once: int, recipe: Recipe
 ) -> float:
     """Images per second of so many trainings side by side."""
-    recipe = Recipe(
-        steps=10**6,
-        augmentation=Augmentation(),
-        hyperparameters=Hyperparameters(batch=BATCH),
-        precision=precision,
-        micro_batch=micro_batch,
-    )
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(examples, backbone(name), recipe, folder, device=str(device))
         active = [trainer._start(Job(None, trial)) for trial in range(at_once)]
@@ -275,8 +262,16 @@ def main() -> None:
     domains = np.unique(examples.domains)
     per_step = BATCH * len(domains)
     print(f"{len(examples.labels):,} images of {len(domains)} domains, {per_step} a step of ours")
+    recipe = Recipe(
+        steps=10**6,
+        augmentation=Augmentation(),
+        hyperparameters=Hyperparameters(batch=BATCH),
+        precision=args.precision,
+        micro_batch=args.micro_batch,
+    )
+    precision = pick_precision(args.precision, device)
     limits = ceilings(device) if device.type == "cuda" else (0.0, 0.0)
-    net = Packaged(name).to(device)
+    net = Packaged(backbone(name), len(examples.classes)).to(device)
     for train in (True, False):
         files = Files(collection, transforms(ours, train))
         plain = plain_rate(files, net, device, args.seconds, per_step, train=train)
@@ -287,18 +282,16 @@ def main() -> None:
             # Forward, and in the backward pass twice: for the input's gradient and the weight's.
             moved, done = 3 * moved, 3 * done
             rates = {
-                f"{k} at once": our_rate(
-                    examples, name, device, args.seconds, k, args.precision, args.micro_batch
-                )
+                f"{k} at once": our_rate(examples, name, device, args.seconds, k, recipe)
                 for k in map(int, args.at_once.split(","))
             }
         else:
-            kinds = dict.fromkeys([torch.float32, pick_precision(args.precision, device)])
+            kinds = dict.fromkeys([torch.float32, precision])
             rates = {str(k): our_reading(examples, name, device, k) for k in kinds}
         for kind, rate in rates.items():
             line = f"| {what}, skdare, {kind} | {rate:,.0f} | {rate / plain:.1f} × |"
             if device.type == "cuda":
-                whole = kind == str(torch.float32)
+                whole = str(torch.float32) in (kind, str(precision) if train else "")
                 of_copy = rate * moved * (4 if whole else 2) / limits[0]
                 line += f" {of_copy:.0%} of the copy's bytes |"
                 if not whole:

@@ -30,6 +30,7 @@ from skdare.features.training.folder import (  # noqa: E402
     best_draws,
     ceiling_scores,
 )
+from skdare.features.training.processes import Processes  # noqa: E402
 from skdare.features.training.recipe import Job  # noqa: E402
 from skdare.features.training.sampler import RowSplit, Sampler  # noqa: E402
 from small_networks import (  # noqa: E402
@@ -257,10 +258,10 @@ def test_places_for_a_block_take_the_steps_that_capturing_runs(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("seconds", "turns"), [(10.0, [1, 1, 1, 1]), (1.0, [1, 2, 2, 2]), (1e-3, [1, 2, 4, 3])]
+    ("seconds", "counts"), [(10.0, [1, 1, 1, 1]), (1.0, [1, 2, 2, 2]), (1e-3, [1, 2, 4, 3])]
 )
-def test_slow_steps_are_taken_one_by_one_so_that_a_stop_loses_little(
-    tmp_path, monkeypatch, seconds, turns
+def test_steps_on_a_cpu_are_taken_about_two_seconds_at_a_time(
+    tmp_path, monkeypatch, seconds, counts
 ):
     recipe = replace(FAST, steps=10, check_every=10)
     begun = trainer(tmp_path, recipe=recipe)._start(WITHOUT_A)
@@ -276,9 +277,26 @@ def test_slow_steps_are_taken_one_by_one_so_that_a_stop_loses_little(
     monkeypatch.setattr(begun.training, "advance", advance)
     monkeypatch.setattr(begun.training, "check", lambda: None)
     monkeypatch.setattr("skdare.features.training.trainer.time.monotonic", lambda: now[0])
-    for _ in turns:
+    for _ in counts:
         begun.advance()
-    assert taken == turns
+    assert taken == counts
+
+
+def test_processes_of_different_speed_take_as_many_steps_at_once(tmp_path, monkeypatch):
+    class InPairs(Processes):
+        def mean(self, value):
+            return 1.0
+
+    recipe = replace(FAST, steps=10, check_every=10)
+    taken = []
+    for seconds in (10.0, 1e-3):
+        begun = trainer(tmp_path / str(seconds), recipe=recipe)._start(WITHOUT_A)
+        begun.training.processes = InPairs()
+        clock = iter(np.arange(100) * seconds).__next__
+        monkeypatch.setattr("skdare.features.training.trainer.time.monotonic", clock)
+        begun._next_save = np.inf
+        taken.append([begun.advance() // begun.training.sampler.total for _ in range(3)])
+    assert taken == [[1, 2, 2], [1, 2, 2]]
 
 
 def test_what_is_drawn_for_one_purpose_is_not_drawn_for_another():

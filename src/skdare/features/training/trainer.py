@@ -30,8 +30,8 @@ AT_ONCE = {"cuda": 4, "cpu": 1}
 # Seconds between saved states; longer where saving takes more than this share of the time.
 SAVE_EVERY = 30.0
 _SAVE_SHARE = 0.05
-# Seconds between two looks at the clock where steps are not queued, as they are on a GPU: a block
-# of a large network takes minutes there, of which a stop would lose all.
+# Seconds of steps at once on a CPU. There a block of a large network takes minutes, and a stop
+# would lose all of it.
 _TURN = 2.0
 
 
@@ -235,7 +235,7 @@ class ActiveTraining:
         self._folder = folder
         self._made = made
         self._next_save = time.monotonic() + SAVE_EVERY
-        # Steps between two looks at the clock; the first few show how long one takes.
+        # Most steps at once; on a CPU the first few show how long one takes.
         self._turn = training.block if training.stream is not None else 1
 
     @property
@@ -244,14 +244,18 @@ class ActiveTraining:
         return self.training.step >= self._recipe.steps
 
     def advance(self) -> int:
-        """Take steps up to the next checkpoint, at most a turn; return the number of rows."""
+        """Take steps up to the next checkpoint; return the number of rows.
+
+        At most a block on a GPU, and on a CPU as many as take about two seconds.
+        """
         training = self.training
         start = time.monotonic()
         every = self._recipe.check_every
         checkpoint = min(self._recipe.steps, (training.step // every + 1) * every)
         steps = training.advance(min(checkpoint - training.step, self._turn))
         if training.stream is None:
-            pace = (time.monotonic() - start) / steps
+            # The same in all processes: what they exchange is matched by order.
+            pace = training.processes.mean((time.monotonic() - start) / steps)
             self._turn = max(1, min(training.block, 2 * self._turn, int(_TURN / max(pace, 1e-9))))
         if training.step == checkpoint:
             training.check()
