@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from skdare.bench import NetworkScore, Plan, Settings, bench_plan
+from skdare.bench import NetworkScore, Plan, Settings, ablation_plan, bench_plan
 from skdare.datasets import DomainData, read, read_fine_tuned, store_info
 from skdare.datasets._manifest import MANIFEST
 from skdare.features import Examples, Extractor, Recipe, Trainer, backbone, jobs
@@ -320,6 +320,19 @@ class Reproduction:
             settings=settings,
             networks={place: score for place, score in networks.items() if place in tables},
             end_to_end={place: score for place, score in end_to_end.items() if place in tables},
+            **options,
+        )
+
+    def ablation(self, ablation: str, settings: Settings, **options: Any) -> Plan:
+        """Plan an ablation on the stores of this run.
+
+        Other options are those of `skdare.bench.ablation_plan`.
+        """
+        return ablation_plan(
+            ablation,
+            self.tables.fine_tuned,
+            pretrained=self.tables.pretrained,
+            settings=settings,
             **options,
         )
 

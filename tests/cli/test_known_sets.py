@@ -15,6 +15,7 @@ from command_line import run, run_json, run_ok
 from skdare.bench import Log
 from skdare.cli import main
 from skdare.datasets import read
+from skdare.report import Published
 from small_networks import normed
 from small_sets import CLASSES, MINIATURES, PACS, old_vlcs, picture, write_domains
 
@@ -38,6 +39,13 @@ total = 56
 
 [data.images]
 photo = 14
+"""
+# What others measured on it.
+PUBLISHED = """
+[published]
+source = "an earlier study"
+main.erm = { photo = 50.0 }
+main.dare = { photo = 61.5 }
 """
 Usage = namedtuple("Usage", "total used free")
 
@@ -75,6 +83,27 @@ def test_a_study_has_the_settings_of_the_paper(study):
     settings = {name: options[name] for name in ("trials", "steps", "draws", "lr", "batch")}
     assert settings == {"trials": 3, "steps": 5001, "draws": 5, "lr": 5e-5, "batch": 32}
     assert "resnet50" in options["backbone"]
+
+
+@pytest.mark.parametrize("study", MINIATURES)
+def test_a_study_has_the_figures_of_the_paper_where_the_paper_has_it(study):
+    options = options_of(study)
+    data, published = options["study"].data, options["study"].published
+    if study in {"camelyon17", "terra-incognita"}:
+        assert not published
+        assert options["ablations"] == []
+        return
+    figures = Published.of(published)
+    assert list(figures.main) == ["erm", "reweighted", "groupdro", "irm", "dare"]
+    for lines in (figures.main, figures.adjustment, figures.alignment):
+        assert all(list(line) == data["domains"] for line in lines.values())
+    # The averages that the paper's text and ours speak of.
+    gains = {"office-home": 3.2, "pacs": 1.0, "vlcs": -0.2, "domainnet": 2.3}
+    means = {head: np.mean(list(figures.main[head].values())) for head in ("erm", "dare")}
+    np.testing.assert_allclose(means["dare"] - means["erm"], gains[study], atol=0.05)
+    small = study == "domainnet"
+    assert bool(figures.adjustment) != small
+    assert options["ablations"] == ([] if small else ["whitening", "mean", "lambda"])
 
 
 def test_digits_are_as_they_were():
@@ -174,6 +203,29 @@ def test_what_is_wrong_with_a_set_is_found_before_the_first_step(here, dry):
         (photo / "class_0" / f"more_{i}.png").write_bytes(picture(0, i))
     assert "domain `photo` has 23 images, where 14 are usual" in refused(*study)
     assert "note:" in run_ok("reproduce", *study[:1], "--as-found", "--dry-run").stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("main.dare", "main2.dare", "`published` in {} has an unknown key `main2`"),
+        ("61.5", '"61.5"', "`published` in {} "),
+        ("[published]\n", "published = 1\n[other]\n", "must be a table"),
+        ("source", "ablations = 3\nsource", "`published` in {} has an unknown key `ablations`"),
+    ],
+)
+def test_a_mistake_in_published_figures_is_named(here, old, new, message):
+    file = here / "small.toml"
+    text = SMALL + PUBLISHED.replace(old, new)
+    if "[other]" in new:
+        text = "published = 1\n" + SMALL
+    file.write_text(text)
+    assert message.format(file) in refused(file)
+
+
+def test_an_ablation_that_there_is_not_is_refused(here):
+    text = refused(here / "small.toml", "--ablations", "whitening,lamda")
+    assert "'whitening,lamda' is not among whitening, constraint, mean, lambda" in text
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
@@ -302,3 +354,35 @@ def test_shrinkage_is_that_of_the_papers_protocol_alone(here):
         if record.head == "dare"
     }
     assert shrinkage == {"paper": 0.01, "default": 0.9}
+
+
+def test_published_figures_and_ablations_are_in_the_report_of_a_run(here):
+    file = here / "small.toml"
+    file.write_text(SMALL.replace("[data]", 'ablations = "whitening"\n[data]', 1) + PUBLISHED)
+    study = ("reproduce", file, *BRIEF, "--held-out", "photo", "--no-ceilings")
+    printed = run_ok(*study).stdout
+    records = Log("small.run/bench").read()
+    ablated = {record.protocol for record in records if record.study == "ablation:whitening"}
+    assert ablated == {"paper"}
+    # The ablation has the shrinkage of the study.
+    assert {
+        record.values["option:shrinkage"]
+        for record in records
+        if record.study == "ablation:whitening" and record.head == "dare"
+    } == {0.01}
+    assert "Accuracy (%) on the held-out domain; in brackets an earlier study" in printed
+    assert "(+11.5)" in printed
+    page = Path("small.run/bench/report.html").read_text()
+    assert page.count("an earlier study</span>") == 1  # under the paper's protocol alone
+    # It is kept for reports that are written later.
+    Path("small.run/bench/report.html").unlink()
+    run_ok("report", "small.run/bench")
+    assert Path("small.run/bench/report.html").read_text() == page
+
+
+def test_ablations_go_with_the_first_protocol_where_the_papers_is_not_asked_for(here):
+    default = ("--protocols", "default", "--ablations", "whitening", "--with", "none")
+    study = (here / "small.toml", "--heads", "erm,dare", *default)
+    run_ok("reproduce", *study, "--held-out", "photo", "--no-ceilings")
+    ablated = [r for r in Log("small.run/bench").read() if r.study == "ablation:whitening"]
+    assert {record.protocol for record in ablated} == {"default"}

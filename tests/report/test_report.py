@@ -23,12 +23,13 @@ from interrupts import PATIENCE
 from made_records import air, failed, main_study, pacs, people, record, run_folder
 from skdare._scale import SCALES, scale_of
 from skdare.bench import Log, Record
-from skdare.report import FORMATS, summarise, text, tidy, write_report
+from skdare.report import FORMATS, Published, summarise, text, tidy, write_report
 from skdare.report._latex import escape
 from skdare.report._main_study import gains_plot
 from skdare.report._names import Naming
 from skdare.report._numbers import duration, number, p_value
 from skdare.report._plot import Gains, spaced
+from skdare.report._sections import document
 from skdare.report._strip import strips
 from skdare.report._verdict import evidence, remarks, verdict
 
@@ -673,3 +674,89 @@ def test_text_in_figures_stands_out_from_the_page(browser, mixed_report, scheme)
     )
     page, ink = colours
     assert (page > 600 > 200 > ink) if scheme == "light" else (page < 200 < 500 < ink)
+
+
+# Beside published figures
+
+FIGURES = {
+    "source": "an earlier study",
+    "main": {"dare": {"art": 85.0, "photo": 95.0}, "irm": {"art": 1.0}, "erm": {"art": 80.0}},
+    "alignment": {"with adjustment": {"art": 0.9, "photo": 0.8}},
+}
+
+
+def beside(published=FIGURES, protocol="paper", scores=None) -> dict[str, list[list[str]]]:
+    """Rows of the tables that have published figures, by caption."""
+    scores = scores or {"erm": [[0.812], [0.95]], "dare": [[0.834], [0.94]]}
+    records = [
+        *main_study(scores, ("art", "photo")),
+        record("with adjustment", "art", study="alignment", metric="cosine", score=0.712),
+    ]
+    records = [replace(r, protocol=protocol) for r in records]
+    shown = document(summarise(records, published=Published.of(published)))
+    parts = [p for s in shown.sections for p in s.parts if p.heading == "Beside published figures"]
+    return {
+        table.caption: [list(table.columns), *([cell.text for cell in row] for row in table.rows)]
+        for part in parts
+        for table in part.tables
+    }
+
+
+def test_published_figures_stand_in_brackets_with_the_gain_and_averages():
+    assert beside() == {
+        "Accuracy (%) on the held-out domain; in brackets an earlier study": [
+            ["held out", "ERM", "DARE", "DARE − ERM"],
+            ["art", "81.2 (80.0)", "83.4 (85.0)", "+2.2 (+5.0)"],
+            ["photo", "95.0 (–)", "94.0 (95.0)", "−1.0 (–)"],
+            ["average", "88.1 (–)", "88.7 (90.0)", "+0.6 (–)"],
+        ],
+        "Mean cosine similarity of single-domain classifiers; in brackets an earlier study": [
+            ["held out", "With adjustment"],
+            ["art", "0.712 (0.900)"],
+            ["average", "0.712 (0.900)"],
+        ],
+    }
+
+
+def test_without_both_heads_no_gain_stands_beside_published_figures():
+    [rows] = [
+        rows for name, rows in beside(scores={"erm": [[0.8], [0.9]]}).items() if "Acc" in name
+    ]
+    assert rows[0] == ["held out", "ERM"]
+
+
+def test_published_figures_are_not_shown_beside_another_protocol_or_other_heads():
+    assert beside(protocol="default") == {}
+    assert beside({"source": "another study", "main": {"irm": {"art": 80.0}}}) == {}
+
+
+def test_published_figures_are_kept_with_a_run_and_read_for_its_report(tmp_path):
+    records = [record(head, protocol="paper") for head in ("erm", "dare")]
+    folder = run_folder(records, tmp_path)
+    assert Published.read(folder) is None
+    before = write_report(folder, formats=("md",))[0].read_text()
+    assert "an earlier study" not in before
+    published = Published.of(FIGURES)
+    published.write(folder)
+    assert Published.read(folder) == published
+    assert "80.0 (85.0)" in write_report(folder, formats=("md",))[0].read_text()
+    file = folder / "published.json"
+    file.write_text(file.read_text().replace("85.0", '"high"'))
+    with pytest.raises(ValueError, match=r"published.json .*; remove it, or run the study again"):
+        write_report(folder, formats=("md",))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mean": {}}, "has an unknown key `mean`; keys are source, main, adjustment, alignment"),
+        ({"main": {"erm": {"art": "80"}}}, "main"),
+        ({"main": {"erm": 80.0}}, "main"),
+        ({"source": 3}, "source"),
+    ],
+)
+def test_published_figures_that_are_none_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        Published.of({**FIGURES, **change})
+    with pytest.raises(ValueError, match="source"):
+        Published.of({name: FIGURES[name] for name in ("main", "alignment")})

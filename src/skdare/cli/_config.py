@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from reprlib import repr as short
@@ -35,11 +36,14 @@ CONFIG = click.option(
 
 
 def load_config(
-    context: click.Context, parameter: click.Parameter, path: str, apart: str | None = None
-) -> dict[str, Any]:
+    context: click.Context,
+    parameter: click.Parameter,
+    path: str,
+    tables: Sequence[str] = (),
+) -> dict[str, dict[str, Any]]:
     """Make the values in the file the defaults of this command; `parameter` named the file.
 
-    The table called ``apart`` is no option: it is returned as it is, and empty where it is missing.
+    Tables of these names are no options: they are returned as they are, and empty where missing.
     """
     from skdare.persist import open_file
 
@@ -52,9 +56,10 @@ def load_config(
     except (ValueError, RecursionError) as error:
         cause = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise click.BadParameter(f"{path} cannot be read as TOML: {cause}") from error
-    table = content.pop(apart, {}) if apart is not None else {}
-    if not isinstance(table, dict):
-        raise click.BadParameter(f"{path} has `{apart}` {short(table)}; it must be a table")
+    apart = {name: content.pop(name, {}) for name in tables}
+    for name, table in apart.items():
+        if not isinstance(table, dict):
+            raise click.BadParameter(f"{path} has `{name}` {short(table)}; it must be a table")
     parameters = {_key(p): p for p in context.command.params if p is not parameter}
     defaults: dict[str, Any] = {}
     for key, value in content.items():
@@ -69,7 +74,7 @@ def load_config(
         except _WrongValue as error:
             raise click.BadParameter(f"{path} has `{name}` {error}") from None
     context.default_map = {**(context.default_map or {}), **defaults}
-    return table
+    return apart
 
 
 def _key(parameter: click.Parameter) -> str:

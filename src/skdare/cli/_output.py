@@ -14,6 +14,7 @@ from skdare._safe_text import terminal_safe
 
 if TYPE_CHECKING:
     from skdare.bench import Record
+    from skdare.report import Published
 
 _WIDTH = 100
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -70,12 +71,14 @@ def as_object(fields: dict[str, Any]) -> None:
     click.echo(json.dumps(fields, ensure_ascii=False, default=str))
 
 
-def show(records: Sequence[Record], *, details: bool = False) -> None:
-    """Print what these records advise, as wide as the terminal."""
+def show(
+    records: Sequence[Record], published: Published | None = None, *, details: bool = False
+) -> None:
+    """Print what these records advise, beside published figures, as wide as the terminal."""
     from skdare.report import summarise, text
 
     width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
-    say_all(text(summarise(records), width, details=details))
+    say_all(text(summarise(records, published=published), width, details=details))
 
 
 def statistics(records: Sequence[Record]) -> dict[str, Any]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from skdare._input_error import InputError
-from skdare.cli._bench_choices import DEFAULT_EXTRAS, PROTOCOLS
+from skdare.cli._bench_choices import ABLATIONS, DEFAULT_EXTRAS, PROTOCOLS
 from skdare.cli._config import load_config
 from skdare.cli._dry_run import show_work
 from skdare.cli._errors import notes
@@ -26,21 +26,26 @@ from skdare.cli._session import learning, refuse_processes, watching
 from skdare.cli._study import DTYPE, NORM_STATS, SOURCE, TRAINING, reproduction_of
 
 if TYPE_CHECKING:
-    from skdare.bench import Log, Record
+    from skdare.bench import Log, Plan, Record
     from skdare.features.examples.layout import Layout
+    from skdare.report import Published
     from skdare.reproduce import Reproduction
 
+Table = TypeVar("Table")
+
 DIGITS = "digits"
-# The table of a study that says what its images are like on disk.
+# Tables of a study: what its images are like on disk, and what others measured on them.
 LAYOUT = "data"
+PUBLISHED = "published"
 
 
 @dataclass(frozen=True)
 class StudyFile:
-    """A study by its name, and the layout of its images where its file has one."""
+    """A study by its name, and the tables of its file, empty where it has none."""
 
     name: str
-    data: dict[str, Any]
+    data: Mapping[str, Any]
+    published: Mapping[str, Any]
 
     @property
     def stem(self) -> str:
@@ -61,18 +66,27 @@ def _study(context: click.Context, parameter: click.Parameter, value: str) -> St
             f"there is no file {value!r}, and the embedded studies are "
             f"{', '.join(sorted(embedded))}"
         )
-    data = load_config(context, parameter, embedded.get(value, value), apart=LAYOUT)
+    tables = load_config(context, parameter, embedded.get(value, value), tables=(LAYOUT, PUBLISHED))
     defaults = context.default_map or {}
     # A file may name the embedded images too, unless a file or folder of that name is beside it.
     if defaults.get("source") == str(Path(value).parent / DIGITS):
         defaults["source"] = defaults["source"] if Path(defaults["source"]).exists() else DIGITS
-    return StudyFile(value, data)
+    return StudyFile(value, tables[LAYOUT], tables[PUBLISHED])
 
 
 def _protocols(context: click.Context, parameter: click.Parameter, value: str) -> list[str]:
     chosen = names(context, parameter, value)
     if not chosen or not set(chosen) <= set(PROTOCOLS):
         raise click.BadParameter(f"{value!r} is not among {', '.join(PROTOCOLS)}")
+    return chosen
+
+
+def _ablations(context: click.Context, parameter: click.Parameter, value: str) -> list[str]:
+    chosen = names(context, parameter, value)
+    if chosen == ["none"]:
+        return []
+    if not chosen or not set(chosen) <= set(ABLATIONS):
+        raise click.BadParameter(f"{value!r} is not among {', '.join(ABLATIONS)}, or none")
     return chosen
 
 
@@ -96,6 +110,13 @@ def _protocols(context: click.Context, parameter: click.Parameter, value: str) -
     default=",".join((*DEFAULT_EXTRAS, "sgd")),
     show_default=True,
     help="What to run beside the heads, by commas, or none.",
+)
+@click.option(
+    "--ablations",
+    callback=_ablations,
+    default="none",
+    show_default=True,
+    help="Ablations after the bench, by commas; with the protocol paper if it is asked for.",
 )
 @click.option("--shrinkage", type=float, help="paper: shrinkage of covariances  [default: 0.1]")
 @click.option("--as-found", is_flag=True, help="Take a known set though its numbers differ.")
@@ -141,6 +162,7 @@ def reproduce(
         from skdare.report import write_report
 
         refuse_processes("reproduce")
+        published = _published(study)
         run = _run_of(study, source, out or f"{study.stem}{'-quick' * quick}.run", options)
         # Where all networks are trained, their images have been checked.
         with notes():
@@ -161,8 +183,10 @@ def reproduce(
             say(*table(trained))
         run.extract()
         log, records = _bench(run, study.stem, options)
+        if published is not None:
+            published.write(log.folder)
         if not as_json:
-            show(records)
+            show(records, published)
         files = [*write_report(log.folder), *_figure(log, study.stem, options["quiet"])]
         if as_json:
             as_object(
@@ -197,18 +221,35 @@ def _layout(study: StudyFile) -> Layout | None:
     """What the study says of its images on disk."""
     from skdare.features.examples.layout import Layout
 
-    if not study.data:
+    return _table_of(study, LAYOUT, study.data, Layout.of)
+
+
+def _published(study: StudyFile) -> Published | None:
+    """Figures that the study puts beside its own."""
+    from skdare.report import Published
+
+    return _table_of(study, PUBLISHED, study.published, Published.of)
+
+
+def _table_of(
+    study: StudyFile,
+    name: str,
+    table: Mapping[str, Any],
+    parse: Callable[[Mapping[str, Any]], Table],
+) -> Table | None:
+    """What a table of the study says; None where it has none."""
+    if not table:
         return None
     try:
-        return Layout.of(study.data)
+        return parse(table)
     except ValueError as error:
         what, _, remedy = str(error).partition("; ")
-        raise InputError(f"`{LAYOUT}` in {study.name} {what}", remedy) from error
+        raise InputError(f"`{name}` in {study.name} {what}", remedy) from error
 
 
 def _check_bench(options: dict[str, Any]) -> None:
     """Refuse options of the bench and the report before any network is trained."""
-    from skdare.bench import bench_plan
+    from skdare.bench import ablation_plan, bench_plan
     from skdare.datasets import make_latent_domains
 
     # A study may say it for the runs that have the paper's protocol.
@@ -222,6 +263,8 @@ def _check_bench(options: dict[str, Any]) -> None:
     stand_in = make_latent_domains(3, 20, random_state=0)
     for arguments in _benches(options):
         bench_plan(stand_in, **arguments)
+    for ablation, arguments in _ablation_studies(options):
+        ablation_plan(ablation, stand_in, **arguments)
     missing = [name for name in ("matplotlib", "jinja2") if find_spec(name) is None]
     if missing:
         raise InputError(
@@ -231,22 +274,30 @@ def _check_bench(options: dict[str, Any]) -> None:
 
 def _benches(options: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Arguments of the plan under each protocol."""
-    from skdare.bench import Settings
-
     for protocol in options["protocols"]:
         extras = [] if options["extras"] == ["none"] else list(options["extras"])
         # The paper's descent is the same fit under both protocols.
         if protocol != "paper" and "paper" in options["protocols"] and "sgd" in extras:
             extras.remove("sgd")
-        of_heads = {}
-        if protocol == "paper" and options["shrinkage"] is not None:
-            of_heads = {"dare": {"shrinkage": options["shrinkage"]}}
-        yield {
-            "settings": Settings(protocol=protocol, aside=options["aside"]),
-            "heads": options["heads"],
-            "extras": extras,
-            "options": of_heads,
-        }
+        yield {**_under(protocol, options), "heads": options["heads"], "extras": extras}
+
+
+def _ablation_studies(options: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Names of the ablations, and arguments of their plans."""
+    protocols = options["protocols"]
+    protocol = "paper" if "paper" in protocols else protocols[0]
+    for ablation in options["ablations"]:
+        yield ablation, _under(protocol, options)
+
+
+def _under(protocol: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Arguments that all plans under a protocol share."""
+    from skdare.bench import Settings
+
+    of_heads = {}
+    if protocol == "paper" and options["shrinkage"] is not None:
+        of_heads = {"dare": {"shrinkage": options["shrinkage"]}}
+    return {"settings": Settings(protocol=protocol, aside=options["aside"]), "options": of_heads}
 
 
 def _bench(run: Reproduction, name: str, options: dict[str, Any]) -> tuple[Log, list[Record]]:
@@ -256,11 +307,18 @@ def _bench(run: Reproduction, name: str, options: dict[str, Any]) -> tuple[Log, 
 
     log = Log(run.folder / BENCH)
     keys = set()
-    for arguments in _benches(options):
-        plan = run.plan(**arguments, name=name)
+    for plan in _plans(run, name, options):
         follow(plan, log, jobs=options["jobs"], retry_failed=False, quiet=options["quiet"])
         keys |= {plan.key(trial) for trial in plan.trials}
     return log, [record for record in log.read() if record.key in keys]
+
+
+def _plans(run: Reproduction, name: str, options: dict[str, Any]) -> Iterator[Plan]:
+    """Plans of the bench under each protocol, and of the ablations."""
+    for arguments in _benches(options):
+        yield run.plan(**arguments, name=name)
+    for ablation, arguments in _ablation_studies(options):
+        yield run.ablation(ablation, **arguments, name=name)
 
 
 def _figure(log: Log, name: str, quiet: bool) -> list[Path]:

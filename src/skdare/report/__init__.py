@@ -17,11 +17,13 @@ from skdare.report._figure_one import FigureOne, figure_one
 from skdare.report._page import page
 from skdare.report._sections import document
 from skdare.report._theory import theory_page
+from skdare.report.summary.published import Published
 from skdare.report.summary.summary import Summary, SummaryGroup, summarise
 from skdare.theory import Chapter
 
 __all__ = [
     "FigureOne",
+    "Published",
     "Summary",
     "SummaryGroup",
     "figure_one",
@@ -64,6 +66,9 @@ def write_report(
 ) -> list[Path]:
     """Write the report of a run, and return the files.
 
+    Where figures that were published for its study are kept with the run, they stand beside its
+    own.
+
     Everything is rendered before the first file is written, and each file appears whole or not
     at all. The same records give the same bytes.
 
@@ -86,7 +91,7 @@ def write_report(
     for name in formats:
         check_choice("format", name, FORMATS)
     records = read_records(run_folder)
-    summary = summarise(records, Log(run_folder).unfinished())
+    summary = summarise(records, Log(run_folder).unfinished(), Published.read(run_folder))
     contents: list[tuple[str, str]] = []
     for name in formats:
         if name == "csv":

@@ -17,6 +17,7 @@ from skdare.report._main_study import (
 from skdare.report._method import method_notes
 from skdare.report._names import Naming
 from skdare.report._numbers import scale_of_grid
+from skdare.report._published import published_parts
 from skdare.report._studies import (
     ablation_parts,
     ceiling_part,
@@ -26,6 +27,7 @@ from skdare.report._studies import (
 )
 from skdare.report._table import Table, row
 from skdare.report._verdict import remarks, verdict
+from skdare.report.summary.published import Published
 from skdare.report.summary.summary import Summary, SummaryGroup
 
 
@@ -34,7 +36,9 @@ def document(summary: Summary) -> Document:
     groups = summary.groups
     own = {head: before for group in groups for head, before in group.own_names.items()}
     label = Naming(own)
-    sections = tuple(_section(group, label, f"g{i}") for i, group in enumerate(groups, 1))
+    sections = tuple(
+        _section(group, summary.published, label, f"g{i}") for i, group in enumerate(groups, 1)
+    )
     overview = _overview(summary, label) if len(groups) > 1 else None
     lead = "Linear heads on frozen features, each domain held out in turn."
     return Document(_title(groups), overview, sections, method_notes(summary), lead)
@@ -48,7 +52,9 @@ def _title(groups: tuple[SummaryGroup, ...]) -> str:
     return ", ".join(data) if len(data) < 4 else f"{len(data)} data sets"
 
 
-def _section(group: SummaryGroup, label: Naming, prefix: str) -> Section:
+def _section(
+    group: SummaryGroup, published: Published | None, label: Naming, prefix: str
+) -> Section:
     parts: list[SectionPart] = []
     first = first_figure(group, f"{prefix}-first") if belongs_in_report(group) else None
     # The paper's figure shows what the plot of levels would, and more.
@@ -59,6 +65,7 @@ def _section(group: SummaryGroup, label: Naming, prefix: str) -> Section:
         parts.append(scores_part(group, group.main, label))
         if group.main.further:
             parts.append(further_part(group.main, label))
+    parts += published_parts(group, published, label)
     if ceilings and (first or not group.main):
         shown = (first.plot,) if first else plots
         parts.append(ceiling_part(group, label, shown, folded=False))

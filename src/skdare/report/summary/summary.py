@@ -11,6 +11,7 @@ from skdare.bench._record import ABLATION, LABELS, NETWORK
 from skdare.report.summary.conditions import Conditions, conditions, occurring
 from skdare.report.summary.grid import Grid, LineOf, Sweep, gather, sweep
 from skdare.report.summary.main_study import MainStudy, main_study
+from skdare.report.summary.published import Published
 
 STUDIES = ("main", "ceiling", NETWORK, "curve", "adjustment", "alignment")
 
@@ -81,13 +82,23 @@ class SummaryGroup:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Everything that the records of a run say, in groups of one data set and protocol each."""
+    """Everything that the records of a run say, in groups of one data set and protocol each.
+
+    Parameters
+    ----------
+    groups : tuple of SummaryGroup
+    published : Published or None
+        Figures to show beside those of the run.
+    """
 
     groups: tuple[SummaryGroup, ...]
+    published: Published | None = None
 
 
 def summarise(
-    records: Sequence[Record], unfinished: Mapping[tuple[str, str], int] | None = None
+    records: Sequence[Record],
+    unfinished: Mapping[tuple[str, str], int] | None = None,
+    published: Published | None = None,
 ) -> Summary:
     """Summary of the records of any data sets, protocols and studies.
 
@@ -97,12 +108,15 @@ def summarise(
         Groups are in order of appearance.
     unfinished : mapping from (data, protocol) to int, optional
         How many planned trials are not among the records, as `Log.unfinished` counts them.
+    published : Published, optional
+        Figures to show beside those of the run.
     """
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         groups.setdefault((record.data, record.protocol), []).append(record)
     missing = unfinished or {}
-    return Summary(tuple(_group(group, missing.get(key)) for key, group in groups.items()))
+    summarised = tuple(_group(group, missing.get(key)) for key, group in groups.items())
+    return Summary(summarised, published)
 
 
 def _group(records: Sequence[Record], unfinished: int | None) -> SummaryGroup:
