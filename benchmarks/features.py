@@ -50,6 +50,7 @@ from skdare.features.training.recipe import Job
 BATCH = 32
 # Steps of the plain loop before its time is taken, and between two looks at the clock.
 WARM_UPS = 5
+BETWEEN_LOOKS = 5
 
 
 class Files(torch.utils.data.Dataset):
@@ -103,7 +104,7 @@ def transforms(ours: ImageBackbone, augment: bool):
     )
 
 
-class Packaged(nn.Module):
+class PlainNetwork(nn.Module):
     """A network as its package has it, in evaluation mode, with one linear layer on top."""
 
     def __init__(self, ours: ImageBackbone, classes: int) -> None:
@@ -129,7 +130,7 @@ class Packaged(nn.Module):
 
 
 def plain_rate(
-    files: Files, net: Packaged, device, seconds: float, batch: int, *, train: bool
+    files: Files, net: PlainNetwork, device, seconds: float, batch: int, *, train: bool
 ) -> float:
     """Images per second of the plain loop."""
     # Endless, as DomainBed's: an epoch of a small set would drain the workers at its end.
@@ -158,7 +159,7 @@ def plain_rate(
             begin = time.perf_counter()
         elif step > WARM_UPS:
             done += len(x)
-            if step % WARM_UPS == 0:
+            if step % BETWEEN_LOOKS == 0:
                 _wait(device)
                 if time.perf_counter() - begin > seconds:
                     return done / (time.perf_counter() - begin)
@@ -271,7 +272,7 @@ def main() -> None:
     )
     precision = pick_precision(args.precision, device)
     limits = ceilings(device) if device.type == "cuda" else (0.0, 0.0)
-    net = Packaged(backbone(name), len(examples.classes)).to(device)
+    net = PlainNetwork(backbone(name), len(examples.classes)).to(device)
     for train in (True, False):
         files = Files(collection, transforms(ours, train))
         plain = plain_rate(files, net, device, args.seconds, per_step, train=train)
@@ -291,7 +292,7 @@ def main() -> None:
         for kind, rate in rates.items():
             line = f"| {what}, skdare, {kind} | {rate:,.0f} | {rate / plain:.1f} × |"
             if device.type == "cuda":
-                whole = str(torch.float32) in (kind, str(precision) if train else "")
+                whole = (str(precision) if train else kind) == str(torch.float32)
                 of_copy = rate * moved * (4 if whole else 2) / limits[0]
                 line += f" {of_copy:.0%} of the copy's bytes |"
                 if not whole:

@@ -13,7 +13,8 @@ over ERM under the same change, with its t 90 % interval over trials.
 Rows of the cause "choice" take, in every fold, the ρ that is best by accuracy on rows that the
 training domains set aside; with ``--rehearse`` by training domains left out, which a fine-tuned
 network has seen all the same; and by the labels that score it, which no rule can surpass. The
-second table is the paper's Table 2, by ρ. Fits that are on file are not made again.
+second table is the paper's Table 2, by ρ. Fits that are on file are not made again, but for
+rehearsals and T3A.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import t
 
+from skdare._scale import SCALES
 from skdare.bench import Log, Plan, Record, Settings, ablation_plan, bench_plan, run
 from skdare.bench._default_protocol import common_ridge
-from skdare.bench._fold import Fold, Folds, Once
+from skdare.bench._fold import Fold, Folds, Once, rows_of
 from skdare.bench._paper_protocol import fit_paper
 from skdare.bench._preparation import Projection
 from skdare.bench._trial import Trial
@@ -39,6 +40,8 @@ from skdare.datasets import DomainData, read, read_fine_tuned
 from skdare.datasets._manifest import MANIFEST
 from skdare.heads._dare import AS_IN_PAPER
 from skdare.report._names import label
+from skdare.report._numbers import spread
+from skdare.report.summary.statistics import t_interval
 from tables import percent, table
 from uda_methods import Training, learn_erm, serve_t3a
 
@@ -88,6 +91,11 @@ class Experiment:
     settings: Settings = PAPER
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     components: int | None = None
+
+    @property
+    def of_erm(self) -> tuple[Any, ...]:
+        """What decides how ERM is fitted."""
+        return self.settings, dict(self.options.get("erm", {})), self.components
 
 
 UNCHANGED = Experiment(
@@ -226,6 +234,11 @@ class Bench:
         projected = [replace(trial, projection=projection) for trial in plan.trials]
         return replace(plan, trials=projected)
 
+    def has_room(self, experiment: Experiment) -> bool:
+        """Whether the features are more than the components that an experiment leaves."""
+        table = self.data if isinstance(self.data, DomainData) else next(iter(self.data.values()))
+        return experiment.components is None or experiment.components < table.X.shape[1]
+
     def records(self, name: str, plan: Plan) -> list[Record]:
         """Records of a plan, of which those on file are not made again."""
         print(name, file=sys.stderr, flush=True)
@@ -305,30 +318,18 @@ class Bench:
 
 def without(fold: Fold, domain: str) -> Fold:
     """The fold without its held-out domain, with a training domain held out in its place."""
-    valid = fold.valid
-    others = valid.domains != domain
-    parts = (fold.training_rows(domain), some(valid, ~others))
-    test = DomainData(*(np.concatenate(pair) for pair in zip(*map(arrays, parts), strict=True)))
+    others = fold.valid.domains != domain
+    test = rows_of(fold.valid, ~others)
     return replace(
         fold,
         held_out=domain,
         training_domains=[name for name in fold.training_domains if name != domain],
         train=fold.without(domain),
-        valid=some(valid, others),
+        valid=rows_of(fold.valid, others),
         test=test,
-        reserved=np.arange(len(test.y)) >= len(parts[0].y),
+        reserved=np.ones(len(test.y), dtype=bool),
         once=Once(),
     )
-
-
-def arrays(data: DomainData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features, targets and domains."""
-    return data.X, data.y, data.domains
-
-
-def some(data: DomainData, rows: np.ndarray) -> DomainData:
-    """Some of the rows."""
-    return DomainData(*(values[rows] for values in arrays(data)))
 
 
 def accuracy(fold: Fold, rho: float) -> float:
@@ -365,32 +366,26 @@ def by_domain(scores: Scores) -> list[float]:
     ]
 
 
-def interval(gains: Sequence[float]) -> str:
-    """Mean and half of the t 90 % interval, in points."""
-    values = 100 * np.asarray(gains)
-    if len(values) < 2:
-        # Adding zero takes the sign from a zero.
-        return f"{values.mean().round(1) + 0.0:+.1f}"
-    half = t.ppf(0.95, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
-    return f"{values.mean().round(1) + 0.0:+.1f} ± {half:.1f}"
-
-
 def line(
     cause: str, change: str, name: str, scores: Scores, erm: Scores, valid: Scores | None = None
 ) -> list[str]:
     """A row of the table: means by domain, the gain over ERM, and validation accuracy."""
     means = by_domain(scores)
-    gains = [
-        float(np.mean([scores[place] - erm[place] for place in scores if place[0] == trial]))
-        for trial in sorted({trial for trial, _ in scores})
-    ]
+    scale = SCALES["accuracy"]
+    gain = t_interval(
+        [
+            float(np.mean([scores[place] - erm[place] for place in scores if place[0] == trial]))
+            for trial in sorted({trial for trial, _ in scores})
+        ]
+    )
+    over_erm = f"{scale.gain(gain.mean)} {spread(scale, gain.half_width)}".strip()
     return [
         cause,
         change,
         name,
         *map(percent, means),
         percent(float(np.mean(means))),
-        "" if scores is erm else interval(gains),
+        "" if scores is erm else over_erm,
         percent(float(np.mean(list(valid.values())))) if valid else "",
     ]
 
@@ -399,22 +394,23 @@ def lines(bench: Bench, causes: Sequence[str], *, rehearse: bool) -> Iterator[li
     """Rows of the table, as experiments are done."""
     # ERM as the paper has it and solved, for changes that do not concern it.
     usual: dict[str, Scores] = {}
-    shown: list[tuple[str, Scores]] = []
-    for experiment in EXPERIMENTS:
-        if experiment is not UNCHANGED and experiment.cause not in causes:
-            continue
-        records = bench.records(experiment.name, bench.plan(experiment))
+    shown: list[tuple[Any, ...]] = []
+    wanted = [e for e in EXPERIMENTS if e is UNCHANGED or e.cause in causes]
+    # All are planned before the first is run, so that a mistake in one is found at once.
+    plans = [(e, bench.plan(e)) for e in wanted if bench.has_room(e)]
+    for experiment, plan in plans:
+        records = bench.records(experiment.name, plan)
         protocol = experiment.settings.protocol
         erm = scores_of(records, "erm") if "erm" in experiment.heads else usual[protocol]
         if experiment in (UNCHANGED, OURS):
             usual[protocol] = erm
         for head in experiment.heads:
             scores = erm if head == "erm" else scores_of(records, head)
-            if head == "erm" and (protocol, erm) in shown:
+            if head == "erm" and experiment.of_erm in shown:
                 continue  # the same ERM, in a row above
             valid = validation_of(records, head)
             yield line(experiment.cause, experiment.change, label(head), scores, erm, valid)
-        shown.append((protocol, erm))
+        shown.append(experiment.of_erm)
         if experiment is UNCHANGED:
             yield from swept_lines(bench, erm, rehearse=rehearse)
     if "ours" in causes:

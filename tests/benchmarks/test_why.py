@@ -56,6 +56,8 @@ def test_gains_are_paired_by_trial(why):
     assert row[3:6] == ["75.0", "75.0", "75.0"]
     # 0 and 10 points in the two trials: a standard error of 5, and t is 6.31.
     assert row[6] == "+5.0 ± 31.6"
+    alone = {place: value for place, value in scores.items() if place[0] == 0}
+    assert why.line("cause", "change", "DARE", alone, erm)[6] == "0.0"
     assert why.line("cause", "change", "ERM", erm, erm)[6] == ""
 
 
@@ -86,7 +88,7 @@ def test_a_failed_fit_ends_the_table_in_words(why, data, tmp_path, monkeypatch):
 
     monkeypatch.setattr("skdare.bench._run.TrialRunner._measure", fail)
     bench = why.Bench(data, tmp_path, 1)
-    with pytest.raises(SystemExit, match=r"one: ERM|one: erm on .* failed: .*it diverged"):
+    with pytest.raises(SystemExit, match=r"one: erm on .*, trial 0 failed: .*it diverged"):
         bench.records("one", bench.plan(why.Experiment("one", "–", "–", ("erm",))))
 
 
@@ -101,6 +103,24 @@ def test_a_rehearsal_sees_no_row_of_the_held_out_domain(why, data, tmp_path):
             assert held_out not in {*seen, domain}
             own = fold.valid.domains == domain
             np.testing.assert_array_equal(inner.test.X[inner.reserved], fold.valid.X[own])
+
+
+def test_every_experiment_can_be_planned_and_asks_for_fewer_components_than_features(why, data):
+    bench = why.Bench(data, None, 1)
+    for experiment in why.EXPERIMENTS:
+        assert bench.plan(experiment).trials
+        assert bench.has_room(experiment) == (experiment.components is None)
+    assert bench.has_room(why.Experiment("", "", "", components=4))
+
+
+def test_t3a_is_scored_on_the_rows_that_were_set_aside(why, data):
+    bench = why.Bench(data, None, 2)
+    scores = bench.t3a()
+    assert set(scores) == {(trial, str(i)) for trial in (0, 1) for i in range(4)}
+    for place, fold in bench.folds(why.SOLVED):
+        hits = scores[place] * fold.reserved.sum()
+        np.testing.assert_allclose(hits, round(hits), atol=1e-6)
+    assert np.mean(list(scores.values())) > 0.7
 
 
 def test_the_table_has_a_row_for_every_head_and_every_rule(

@@ -209,23 +209,21 @@ def test_what_is_wrong_with_a_set_is_found_before_the_first_step(here, dry):
     ("old", "new", "message"),
     [
         ("main.dare", "main2.dare", "`published` in {} has an unknown key `main2`"),
-        ("61.5", '"61.5"', "`published` in {} "),
-        ("[published]\n", "published = 1\n[other]\n", "must be a table"),
+        ("61.5", '"61.5"', "`published` in {} has main.dare.photo '61.5', and a number is needed"),
+        ("61.5", "nan", "`published` in {} has main.dare.photo nan"),
+        ("photo = 50", "foto = 50", "`published` in {} has figures of `foto`, which is no domain"),
         ("source", "ablations = 3\nsource", "`published` in {} has an unknown key `ablations`"),
     ],
 )
 def test_a_mistake_in_published_figures_is_named(here, old, new, message):
     file = here / "small.toml"
-    text = SMALL + PUBLISHED.replace(old, new)
-    if "[other]" in new:
-        text = "published = 1\n" + SMALL
-    file.write_text(text)
+    file.write_text(SMALL + PUBLISHED.replace(old, new))
     assert message.format(file) in refused(file)
 
 
 def test_an_ablation_that_there_is_not_is_refused(here):
     text = refused(here / "small.toml", "--ablations", "whitening,lamda")
-    assert "'whitening,lamda' is not among whitening, constraint, mean, lambda" in text
+    assert "no ablation is called `lamda`\n\nhint: did you mean `lambda`?" in text
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
@@ -378,6 +376,10 @@ def test_published_figures_and_ablations_are_in_the_report_of_a_run(here):
     Path("small.run/bench/report.html").unlink()
     run_ok("report", "small.run/bench")
     assert Path("small.run/bench/report.html").read_text() == page
+    # Unless the study has them no more.
+    file.write_text(SMALL)
+    assert "an earlier study" not in run_ok(*study).stdout
+    assert "an earlier study" not in Path("small.run/bench/report.html").read_text()
 
 
 def test_ablations_go_with_the_first_protocol_where_the_papers_is_not_asked_for(here):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -31,7 +32,9 @@ from skdare.report._numbers import duration, number, p_value
 from skdare.report._plot import Gains, spaced
 from skdare.report._sections import document
 from skdare.report._strip import strips
+from skdare.report._studies import CAPTIONS
 from skdare.report._verdict import evidence, remarks, verdict
+from skdare.report.summary.published import keep
 
 # In one process where tests run side by side: each would write the long report anew.
 pytestmark = pytest.mark.xdist_group("report")
@@ -710,7 +713,7 @@ def test_published_figures_stand_in_brackets_with_the_gain_and_averages():
             ["photo", "95.0 (–)", "94.0 (95.0)", "−1.0 (–)"],
             ["average", "88.1 (–)", "88.7 (90.0)", "+0.6 (–)"],
         ],
-        "Mean cosine similarity of single-domain classifiers; in brackets an earlier study": [
+        f"{CAPTIONS['alignment']}; in brackets an earlier study": [
             ["held out", "With adjustment"],
             ["art", "0.712 (0.900)"],
             ["average", "0.712 (0.900)"],
@@ -737,26 +740,31 @@ def test_published_figures_are_kept_with_a_run_and_read_for_its_report(tmp_path)
     before = write_report(folder, formats=("md",))[0].read_text()
     assert "an earlier study" not in before
     published = Published.of(FIGURES)
-    published.write(folder)
+    keep(published, folder)
     assert Published.read(folder) == published
     assert "80.0 (85.0)" in write_report(folder, formats=("md",))[0].read_text()
     file = folder / "published.json"
     file.write_text(file.read_text().replace("85.0", '"high"'))
     with pytest.raises(ValueError, match=r"published.json .*; remove it, or run the study again"):
         write_report(folder, formats=("md",))
+    keep(None, folder)
+    assert write_report(folder, formats=("md",))[0].read_text() == before
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"mean": {}}, "has an unknown key `mean`; keys are source, main, adjustment, alignment"),
-        ({"main": {"erm": {"art": "80"}}}, "main"),
-        ({"main": {"erm": 80.0}}, "main"),
-        ({"source": 3}, "source"),
+        ({"main": {"erm": {"art": "80"}}}, "has main.erm.art '80', and a number is needed"),
+        ({"main": {"erm": 80.0}}, "has main.erm 80.0, and an object is needed"),
+        ({"main": {"erm": {"art": math.nan}}}, "has main.erm.art nan; leave out what is not"),
+        ({"main": {"irn": {"art": 80.0}}}, "has an unknown key `main.irn`; keys are erm,"),
+        ({"adjustment": {"average": {}}}, "unknown key `adjustment.average`; keys are averaged"),
+        ({"source": 3}, "has source 3"),
     ],
 )
-def test_published_figures_that_are_none_are_refused(change, message):
+def test_what_is_no_published_figure_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         Published.of({**FIGURES, **change})
-    with pytest.raises(ValueError, match="source"):
+    with pytest.raises(ValueError, match="lacks source"):
         Published.of({name: FIGURES[name] for name in ("main", "alignment")})

@@ -97,13 +97,13 @@ class Fold:
         if groups is not None:
             apart = others & ~np.isin(groups, groups[~others])
             others = apart if apart.any() else others
-        return _rows(self.train, others)
+        return rows_of(self.train, others)
 
     def training_rows(self, domain: str) -> DomainData:
         """The rows of one domain that were not set aside, the held-out domain included."""
         if domain == self.held_out:
-            return _rows(self.test, ~self.reserved)
-        return _rows(self.train, self.train.domains == domain)
+            return rows_of(self.test, ~self.reserved)
+        return rows_of(self.train, self.train.domains == domain)
 
     def train_with_held_out(self) -> DomainData:
         """Training rows of all domains, the held-out one included: for ceilings only."""
@@ -175,9 +175,9 @@ class Folds:
             feature_set.task,
             held_out,
             training_domains,
-            train=_rows(prepared, order),
-            valid=_rows(prepared, valid),
-            test=_rows(prepared, in_test),
+            train=rows_of(prepared, order),
+            valid=rows_of(prepared, valid),
+            test=rows_of(prepared, in_test),
             reserved=aside[in_test],
             split=split,
             left_out_rows=int(np.sum(in_training_domain & ~aside & tied)),
@@ -268,7 +268,7 @@ def _domain_caches(table: DomainData, unused: np.ndarray) -> dict[Hashable, Doma
     return caches
 
 
-def _rows(data: DomainData, chosen: np.ndarray) -> DomainData:
+def rows_of(data: DomainData, chosen: np.ndarray) -> DomainData:
     """Chosen rows, a copy."""
     groups = None if data.groups is None else data.groups[chosen]
     return DomainData(data.X[chosen], data.y[chosen], data.domains[chosen], groups=groups)

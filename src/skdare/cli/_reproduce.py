@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from skdare.report import Published
     from skdare.reproduce import Reproduction
 
-Table = TypeVar("Table")
+Parsed = TypeVar("Parsed")
 
 DIGITS = "digits"
 # Tables of a study: what its images are like on disk, and what others measured on them.
@@ -83,11 +83,7 @@ def _protocols(context: click.Context, parameter: click.Parameter, value: str) -
 
 def _ablations(context: click.Context, parameter: click.Parameter, value: str) -> list[str]:
     chosen = names(context, parameter, value)
-    if chosen == ["none"]:
-        return []
-    if not chosen or not set(chosen) <= set(ABLATIONS):
-        raise click.BadParameter(f"{value!r} is not among {', '.join(ABLATIONS)}, or none")
-    return chosen
+    return [] if chosen == ["none"] else chosen
 
 
 @click.command()
@@ -116,7 +112,8 @@ def _ablations(context: click.Context, parameter: click.Parameter, value: str) -
     callback=_ablations,
     default="none",
     show_default=True,
-    help="Ablations after the bench, by commas; with the protocol paper if it is asked for.",
+    help=f"Ablations of the protocol paper if that is run, else of the first, by commas: "
+    f"{', '.join(ABLATIONS)}.",
 )
 @click.option("--shrinkage", type=float, help="paper: shrinkage of covariances  [default: 0.1]")
 @click.option("--as-found", is_flag=True, help="Take a known set though its numbers differ.")
@@ -160,10 +157,12 @@ def reproduce(
         options["check_every"] = min(options["check_every"], options["steps"])
     with learning():
         from skdare.report import write_report
+        from skdare.report.summary.published import keep
+        from skdare.reproduce import BENCH
 
         refuse_processes("reproduce")
-        published = _published(study)
         run = _run_of(study, source, out or f"{study.stem}{'-quick' * quick}.run", options)
+        published = _published(study, run)
         # Where all networks are trained, their images have been checked.
         with notes():
             unfinished = dry_run or bool(run.waiting())
@@ -182,9 +181,8 @@ def reproduce(
         if not as_json:
             say(*table(trained))
         run.extract()
+        keep(published, run.folder / BENCH)
         log, records = _bench(run, study.stem, options)
-        if published is not None:
-            published.write(log.folder)
         if not as_json:
             show(records, published)
         files = [*write_report(log.folder), *_figure(log, study.stem, options["quiet"])]
@@ -224,24 +222,32 @@ def _layout(study: StudyFile) -> Layout | None:
     return _table_of(study, LAYOUT, study.data, Layout.of)
 
 
-def _published(study: StudyFile) -> Published | None:
+def _published(study: StudyFile, run: Reproduction) -> Published | None:
     """Figures that the study puts beside its own."""
     from skdare.report import Published
 
-    return _table_of(study, PUBLISHED, study.published, Published.of)
+    published = _table_of(study, PUBLISHED, study.published, Published.of)
+    domains = list(run.source.counts())
+    strange = [name for name in published.domains if name not in domains] if published else []
+    if strange:
+        raise InputError(
+            f"`{PUBLISHED}` in {study.name} has figures of `{strange[0]}`, which is no domain",
+            f"domains are {', '.join(domains)}",
+        )
+    return published
 
 
 def _table_of(
     study: StudyFile,
     name: str,
-    table: Mapping[str, Any],
-    parse: Callable[[Mapping[str, Any]], Table],
-) -> Table | None:
+    settings: Mapping[str, Any],
+    parse: Callable[[Mapping[str, Any]], Parsed],
+) -> Parsed | None:
     """What a table of the study says; None where it has none."""
-    if not table:
+    if not settings:
         return None
     try:
-        return parse(table)
+        return parse(settings)
     except ValueError as error:
         what, _, remedy = str(error).partition("; ")
         raise InputError(f"`{name}` in {study.name} {what}", remedy) from error

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from skdare._scale import NONE
 from skdare.report._document import SectionPart
 from skdare.report._names import Naming
 from skdare.report._numbers import scale_of_grid
+from skdare.report._studies import CAPTIONS
 from skdare.report._table import Table, row
 from skdare.report.summary.grid import Grid
-from skdare.report.summary.published import STUDIES, Published
+from skdare.report.summary.main_study import BASELINE
+from skdare.report.summary.published import Figures, Published
 from skdare.report.summary.summary import SummaryGroup
 
 # The protocol that published figures were made by.
 PROTOCOL = "paper"
-# The two heads whose difference is what the paper is about.
-BASELINE = "erm"
+# What it gains over the baseline is what the paper is about.
 HEAD = "dare"
-_CAPTIONS = {
-    "main": "{} on the held-out domain",
-    "adjustment": "Error of the guessed adjustment",
-    "alignment": "Mean cosine similarity of single-domain classifiers",
-}
 
 
 def published_parts(
@@ -38,11 +34,10 @@ def published_parts(
         "alignment": group.alignment,
     }
     tables = []
-    for study in STUDIES:
-        grid = grids[study]
+    for study, grid in grids.items():
         figures = getattr(published, study)
         if grid is not None and any(line in figures for line in grid.lines):
-            caption = _CAPTIONS[study].format(scale_of_grid(grid).title)
+            caption = CAPTIONS.get(study) or f"{scale_of_grid(grid).title} on the held-out domain"
             caption += f"; in brackets {published.source}"
             tables.append(_table(f"published-{study}", caption, grid, figures, label))
     if tables:
@@ -54,7 +49,7 @@ def _table(
     name: str,
     caption: str,
     grid: Grid,
-    figures: Mapping[str, Mapping[str, float]],
+    figures: Figures,
     label: Naming,
 ) -> Table:
     """A row for each held-out domain and for their average; what DARE gains beside heads."""

@@ -105,27 +105,31 @@ def curve_part(group: SummaryGroup, curve: Sweep, label: Naming, name: str) -> S
     return SectionPart(heading, _CURVE, (plot,), (table,))
 
 
+CAPTIONS = {
+    "adjustment": "Error of the guessed adjustment, ‖Ŵ − W‖²/‖W‖²",
+    "alignment": "Mean cosine similarity of the optimal classifiers of single domains",
+}
+
+
 def diagnostic_parts(group: SummaryGroup, label: Naming) -> Iterator[SectionPart]:
     """The paper's Tables 2 and 3."""
     studies = (
         (
             "adjustment",
             group.adjustment,
-            "Error of the guessed adjustment, ‖Ŵ − W‖²/‖W‖²",
             "As in the paper's Table 2: zero is a perfect guess of the held-out domain's whitener. "
             "A scalar amounts to no whitening: shrinkage makes both errors small. ",
         ),
         (
             "alignment",
             group.alignment,
-            "Mean cosine similarity of the optimal classifiers of single domains",
             "As in the paper's Table 3: one means the same classifier in every domain. A stronger "
             "ridge makes any two alike. ",
         ),
     )
     tables = tuple(
-        _diagnostic(name, grid, label, caption, note + _options(group, name))
-        for name, grid, caption, note in studies
+        _diagnostic(name, grid, label, note + _options(group, name))
+        for name, grid, note in studies
         if grid
     )
     if tables:
@@ -140,9 +144,9 @@ def _options(group: SummaryGroup, study: str) -> str:
     return ", ".join(f"{name} {' and '.join(values)}" for name, values in options.items())
 
 
-def _diagnostic(name: str, grid: Grid, label: Naming, caption: str, note: str) -> Table:
+def _diagnostic(name: str, grid: Grid, label: Naming, note: str) -> Table:
     names = ("normalised error",) if len(grid.lines) == 1 else tuple(map(label, grid.lines))
-    return domain_table(name, caption, grid.columns, names, [note], scale_of_grid(grid))
+    return domain_table(name, CAPTIONS[name], grid.columns, names, [note], scale_of_grid(grid))
 
 
 def ablation_parts(group: SummaryGroup, label: Naming, prefix: str) -> Iterator[SectionPart]:

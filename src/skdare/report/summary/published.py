@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from skdare.bench._diagnostics import ALIGNMENTS, GUESSES
+from skdare.bench._heads import HEADS
 from skdare.persist import check_shape, read_json, whole_file
 
-# Studies of a run that may have published figures.
-STUDIES = ("main", "adjustment", "alignment")
+# What each study of a run may have figures of.
+_LINES = {"main": tuple(HEADS), "adjustment": GUESSES, "alignment": ALIGNMENTS}
 _FILE = "published.json"
-_LINES = {str: {str: float}}
+
+Figures = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -25,15 +29,18 @@ class Published:
     ----------
     source : str
         Who published them.
-    main, adjustment, alignment : mapping from line to held-out domain to number
-        Means over trials as they are printed, so accuracies in percent. A line is a head, a guess
-        of the adjustment, or "with adjustment" and "without adjustment".
+    main : mapping from head to held-out domain to number
+        Means over trials as they are printed, so accuracies in percent.
+    adjustment : mapping, the same for "averaged adjustment" and "averaged scalar"
+        Errors of the guessed adjustment.
+    alignment : mapping, the same for "with adjustment" and "without adjustment"
+        Cosines of the classifiers of single domains.
     """
 
     source: str
-    main: Mapping[str, Mapping[str, float]]
-    adjustment: Mapping[str, Mapping[str, float]]
-    alignment: Mapping[str, Mapping[str, float]]
+    main: Figures = field(default_factory=dict)
+    adjustment: Figures = field(default_factory=dict)
+    alignment: Figures = field(default_factory=dict)
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Published:
@@ -42,9 +49,26 @@ class Published:
         unknown = [name for name in settings if name not in names]
         if unknown:
             raise ValueError(f"has an unknown key `{unknown[0]}`; keys are {', '.join(names)}")
-        complete = {**{study: {} for study in STUDIES}, **settings}
-        check_shape(complete, {"source": str, **dict.fromkeys(STUDIES, _LINES)})
-        return cls(**complete)
+        studies = {study: {str: {str: float}} for study in _LINES if study in settings}
+        check_shape(settings, {"source": str, **studies})
+        for study in studies:
+            for line, figures in settings[study].items():
+                if line not in _LINES[study]:
+                    known = ", ".join(_LINES[study])
+                    raise ValueError(f"has an unknown key `{study}.{line}`; keys are {known}")
+                for domain, value in figures.items():
+                    if not math.isfinite(value):
+                        raise ValueError(
+                            f"has {study}.{line}.{domain} {value}; leave out what is not known"
+                        )
+        return cls(**settings)
+
+    @property
+    def domains(self) -> list[str]:
+        """Held-out domains that have figures."""
+        studies = (self.main, self.adjustment, self.alignment)
+        lines = [figures for study in studies for figures in study.values()]
+        return list(dict.fromkeys(domain for figures in lines for domain in figures))
 
     @classmethod
     def read(cls, run_folder: str | os.PathLike[str]) -> Published | None:
@@ -60,10 +84,14 @@ class Published:
             what = str(error).partition("; ")[0]
             raise ValueError(f"{path} {what}; {remedy}") from error
 
-    def write(self, run_folder: str | os.PathLike[str]) -> None:
-        """Keep the figures with the records of a run, where its report finds them."""
-        folder = Path(run_folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}
-        with whole_file(folder / _FILE) as file:
-            file.write(json.dumps(settings, ensure_ascii=False, indent=1).encode())
+
+def keep(published: Published | None, run_folder: str | os.PathLike[str]) -> None:
+    """Keep the figures, or that there are none, with the records of a run for its report."""
+    path = Path(run_folder) / _FILE
+    if published is None:
+        path.unlink(missing_ok=True)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    settings = {field.name: getattr(published, field.name) for field in fields(published)}
+    with whole_file(path) as file:
+        file.write(json.dumps(settings, ensure_ascii=False, indent=1).encode())
