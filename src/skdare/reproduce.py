@@ -14,6 +14,7 @@ from skdare.datasets import DomainData, read, read_fine_tuned, store_info
 from skdare.datasets._manifest import MANIFEST
 from skdare.features import Examples, Extractor, Recipe, Trainer, backbone, jobs
 from skdare.features.backbones.backbone import Backbone
+from skdare.features.backbones.by_name import recorded_name
 from skdare.features.device import pick_device
 from skdare.features.examples.source import ExampleSource
 from skdare.features.norm_statistics import NETWORK, PASSES, check_norm_stats
@@ -207,7 +208,7 @@ class Reproduction:
         if begun_with:
             folder.check_settings(
                 {
-                    "backbone": self.backbone,
+                    "backbone": recorded_name(self.backbone),
                     "bottleneck": self.options.get("bottleneck"),
                     "recipe": self.recipe.settings(),
                 }

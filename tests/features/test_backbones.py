@@ -17,6 +17,7 @@ from torch import nn  # noqa: E402
 from skdare.features import Examples, backbone  # noqa: E402
 from skdare.features.backbones import efficientnet_lite, hugging_face  # noqa: E402
 from skdare.features.backbones.backbone import weights_hash  # noqa: E402
+from skdare.features.backbones.by_name import recorded_name  # noqa: E402
 
 VISION = ("resnet", "convnext", "vit", "dinov2", "clip")
 SENTENCES = [
@@ -379,6 +380,21 @@ def test_a_bottleneck_is_a_product_with_the_features_of_any_network(folder, kind
     fewer, _ = all_features(narrow, inputs)
     assert fewer.shape == (len(inputs), narrow.dim) == (len(inputs), 3)
     same(fewer, features @ narrow.module.projection.detach().T)
+
+
+@pytest.mark.parametrize("kind", ["resnet", "bert"])
+def test_records_do_not_say_where_the_folder_of_a_network_lies(folder, monkeypatch, kind):
+    path = folder(kind)
+    monkeypatch.chdir(path.parent)
+    names = {backbone(f"hf:{place}").name for place in (path, kind, f"./{kind}")}
+    assert names == {recorded_name(f"hf:{path}")} == {f"hf:{kind}"}
+    path.rename(path.parent / "elsewhere")
+    assert recorded_name(f"hf:{path}") == f"hf:{kind}"
+
+
+@pytest.mark.parametrize("name", ["tiny", "hf:facebook/dinov2-small", "timm:resnet50.tv_in1k"])
+def test_records_have_other_names_of_networks_as_they_were_given(name):
+    assert recorded_name(name) == name
 
 
 def test_many_texts_that_are_cut_are_a_warning(folder):

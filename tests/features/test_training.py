@@ -299,6 +299,22 @@ def test_processes_of_different_speed_take_as_many_steps_at_once(tmp_path, monke
     assert taken == [[1, 2, 2], [1, 2, 2]]
 
 
+@pytest.mark.parametrize(("at_once", "pause"), [(1, 40.0), (4, 160.0)])
+def test_saving_takes_a_twentieth_of_the_time_of_all_networks_together(
+    tmp_path, monkeypatch, at_once, pause
+):
+    begun = trainer(tmp_path, at_once=at_once)._start(WITHOUT_A)
+    now = [0.0]
+
+    def save(job, state):
+        now[0] += 2.0
+
+    monkeypatch.setattr(begun._folder, "save_state", save)
+    monkeypatch.setattr("skdare.features.training.trainer.time.monotonic", lambda: now[0])
+    begun._save()
+    assert begun._next_save - now[0] == pause
+
+
 def test_what_is_drawn_for_one_purpose_is_not_drawn_for_another():
     purposes = ("hyperparameters", "last layer", "steps")
     seeds = [Job("a", 0).seed(purpose) for purpose in purposes]

@@ -9,7 +9,7 @@ from typing import Any
 from skdare.features.backbones.backbone import Backbone
 from skdare.features.backbones.bottleneck import narrowed
 from skdare.features.backbones.efficientnet_lite import load_efficientnet
-from skdare.features.backbones.hugging_face import load_minilm, load_transformers
+from skdare.features.backbones.hugging_face import load_minilm, load_transformers, without_path
 from skdare.features.backbones.model_zoos import load_timm, load_torchvision
 from skdare.features.backbones.tiny import make_tiny
 
@@ -51,6 +51,12 @@ def backbone(
     """
     network = _load(name, seed, options)
     return network if bottleneck is None else narrowed(network, bottleneck, seed)
+
+
+def recorded_name(name: str) -> str:
+    """Name of a backbone in records, which do not say where a folder lies."""
+    family, _, rest = name.partition(":")
+    return f"hf:{without_path(rest)}" if family == "hf" else name
 
 
 def _load(name: str, seed: int, options: dict[str, Any]) -> Backbone:

@@ -62,14 +62,24 @@ def load_transformers(
     folder = Path(name).expanduser()
     repository = Repository(str(folder) if folder.is_dir() else name)
     config = repository.config()
+    recorded = f"hf:{without_path(name)}"
     if hasattr(config, "vision_config") or hasattr(config, "num_channels"):
-        return load_image_encoder(f"hf:{name}", repository, config, size, pooling)
+        return load_image_encoder(recorded, repository, config, size, pooling)
     if hasattr(config, "vocab_size"):
-        return load_text_encoder(f"hf:{name}", repository, config, size, pooling)
+        return load_text_encoder(recorded, repository, config, size, pooling)
     raise ValueError(
         f"{name} is a {config.model_type}, which takes neither images nor text; "
         "pass another network"
     )
+
+
+def without_path(name: str) -> str:
+    """Name on the hub, or of a folder without the path to it.
+
+    A folder may lie elsewhere when a run goes on; its weights are told by their hash.
+    """
+    folder = Path(name).expanduser()
+    return folder.resolve().name if folder.is_dir() or folder.is_absolute() else name
 
 
 def load_minilm(*, size: int = TOKENS) -> TextBackbone:

@@ -27,7 +27,8 @@ from skdare.features.training.training import Training
 
 # Networks in training at the same time.
 AT_ONCE = {"cuda": 4, "cpu": 1}
-# Seconds between saved states; longer where saving takes more than this share of the time.
+# Seconds between saved states of a network; longer where saving all that train side by side takes
+# more than this share of the time.
 SAVE_EVERY = 30.0
 _SAVE_SHARE = 0.05
 # Seconds of steps at once on a CPU. There a block of a large network takes minutes, and a stop
@@ -165,7 +166,9 @@ class Trainer:
         state = self.folder.state(job)
         if state is not None:
             training.restore(state)
-        return ActiveTraining(job, training, self.recipe, self.folder, self._made())
+        return ActiveTraining(
+            job, training, self.recipe, self.folder, self._made(), at_once=self.at_once
+        )
 
     def _training(self, job: Job) -> Training:
         recipe = self.recipe
@@ -228,12 +231,15 @@ class ActiveTraining:
         recipe: Recipe,
         folder: TrainingFolder,
         made: Mapping[str, Any],
+        *,
+        at_once: int = 1,
     ) -> None:
         self.job = job
         self.training = training
         self._recipe = recipe
         self._folder = folder
         self._made = made
+        self._at_once = at_once
         self._next_save = time.monotonic() + SAVE_EVERY
         # Most steps at once; on a CPU the first few show how long one takes.
         self._turn = training.block if training.stream is not None else 1
@@ -269,7 +275,7 @@ class ActiveTraining:
         if self.training.processes.first:
             self._folder.save_state(self.job, state)
         now = time.monotonic()
-        self._next_save = now + max(SAVE_EVERY, (now - start) / _SAVE_SHARE)
+        self._next_save = now + max(SAVE_EVERY, self._at_once * (now - start) / _SAVE_SHARE)
 
     def finish(self) -> None:
         """Write the record and the kept weights."""
