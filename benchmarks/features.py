@@ -7,8 +7,9 @@ PACS is a folder of images or of zips, ``domain/class/image``. The plain loop is
 script: a ``DataLoader`` with a worker for every core over JPEG files, torchvision's transforms
 (Pillow's resizing where torchvision does not load), the network of ``efficientnet_lite_pytorch``
 (install it) or that of ``hf:FOLDER``, with batch norm in evaluation mode, float32, kernels launched
-one by one. Ours is `Trainer` and `Extractor`; their time is that of steps after the first block, or
-of a second pass, with the images already decoded: decoding happens once and its own rate is shown.
+one by one. Ours is `Trainer` and `Extractor`; their time is that of steps after the first block (on
+a CPU after the first step), or of a second pass, with the images already decoded: decoding happens
+once and its own rate is shown.
 On a GPU the last columns relate ours to what the device can do: the bytes that every convolution, a
 pass of its own, must read and write at least, and its multiplications, over a measured copy and
 matrix product; other layers, such as attention, are not counted.
@@ -194,7 +195,7 @@ def our_rate(
 
 def our_reading(examples: Examples, name: str, device, dtype: torch.dtype) -> float:
     """Images per second of extraction, from the pixels on the device to arrays on the host."""
-    net = Network(backbone(name), 7).placed(device)
+    net = Network(backbone(name), len(examples.classes)).placed(device)
     inputs = place_inputs(examples.inputs, examples.labels, device)
     stream = torch.cuda.Stream() if device.type == "cuda" else None
     reader = Reader(net, inputs, dtype, stream)

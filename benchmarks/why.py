@@ -12,9 +12,9 @@ over ERM under the same change, with its t 90 % interval over trials.
 
 Rows of the cause "choice" take, in every fold, the ρ that is best by accuracy on rows that the
 training domains set aside; with ``--rehearse`` by training domains left out, which a fine-tuned
-network has seen all the same; and by the labels that score it, which no rule can surpass. The
-second table is the paper's Table 2, by ρ. Fits that are on file are not made again, but for
-rehearsals and T3A.
+network has seen all the same; and by the labels that score it, which no rule can surpass; of
+equally good ones the strongest shrinkage. The second table is the paper's Table 2, by ρ. Fits on
+file are not repeated; rehearsals and T3A keep no records and are.
 """
 
 from __future__ import annotations
@@ -43,13 +43,11 @@ from skdare.report._names import label
 from skdare.report._numbers import spread
 from skdare.report.summary.statistics import t_interval
 from tables import percent, table
-from uda_methods import Training, learn_erm, serve_t3a
+from uda_methods import METHODS, Training
 
 RHOS = (0.01, 0.1, 0.3, 0.5, 0.9, 1.0)
 GUESS_RHOS = (0.1, 0.3, 0.9)
 COMPONENTS = (16, 64, 256, 1024)
-# What T3A keeps of each class by default.
-T3A_KEPT = 100
 PAPER = Settings(protocol="paper")
 SOLVED = Settings(test_on="reserved")
 # As patient as epochs of many iterations are.
@@ -58,6 +56,7 @@ EVERY_ITERATION = replace(
 )
 # The paper's whitening, for heads that are solved.
 WHITENING = {name: AS_IN_PAPER[name] for name in ("shrinkage", "shrinkage_target", "centered")}
+T3A = next(method for method in METHODS if method.name == "T3A")
 MARK = "†"
 
 Data = DomainData | Mapping[Any, DomainData]
@@ -237,7 +236,11 @@ class Bench:
     def has_room(self, experiment: Experiment) -> bool:
         """Whether the features are more than the components that an experiment leaves."""
         table = self.data if isinstance(self.data, DomainData) else next(iter(self.data.values()))
-        return experiment.components is None or experiment.components < table.X.shape[1]
+        features = table.X.shape[1]
+        if experiment.components is None or experiment.components < features:
+            return True
+        print(f"{experiment.name} is left out: there are {features} features", file=sys.stderr)
+        return False
 
     def records(self, name: str, plan: Plan) -> list[Record]:
         """Records of a plan, of which those on file are not made again."""
@@ -246,15 +249,14 @@ class Bench:
         for _ in run(plan, log, jobs=self.jobs, retry_failed=True):
             pass
         keys = set(map(plan.key, plan.trials))
-        # Of a trial that failed before it was done, the last record counts.
-        records = {record.key: record for record in log.read() if record.key in keys}
-        for record in records.values():
+        records = [record for record in log.read() if record.key in keys]
+        for record in records:
             where = f"{name}: {record.head} on {record.held_out}, trial {record.trial}"
             if record.status != "ok":
                 raise SystemExit(f"{where} failed: {record.reason}")
             if "warnings" in record.values:
                 print(f"{where}: {record.values['warnings']}", file=sys.stderr)
-        return list(records.values())
+        return records
 
     def swept(self) -> dict[float, list[Record]]:
         """Records of DARE in the paper's protocol, by ρ."""
@@ -308,10 +310,12 @@ class Bench:
         for place, fold in self.folds(SOLVED):
             train = fold.train
             l2 = common_ridge(fold, SOLVED)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                head = learn_erm(Training(train.X, train.y, train.domains, l2))
-            correct = serve_t3a(head, fold.test.X, T3A_KEPT) == fold.test.y
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                head = T3A.learn(Training(train.X, train.y, train.domains, l2))
+            for warning in caught:
+                print(f"T3A on {place[1]}, trial {place[0]}: {warning.message}", file=sys.stderr)
+            correct = T3A.serve(head, fold.test.X, T3A.options[0]) == fold.test.y
             scores[place] = float(np.mean(correct[fold.reserved]))
         return scores
 
@@ -351,9 +355,12 @@ def validation_of(records: Sequence[Record], head: str) -> Scores:
 
 
 def chosen(candidates: Mapping[float, Scores], by: Mapping[float, Scores]) -> Scores:
-    """Scores with the candidate that is best by other numbers, in each trial and domain."""
+    """Scores with the ρ that is best by other numbers, in each trial and domain.
+
+    Of equally good ones it is the largest, the strongest shrinkage.
+    """
     places = next(iter(candidates.values()))
-    best = {place: max(by, key=lambda value: by[value][place]) for place in places}
+    best = {place: max(by, key=lambda rho: (by[rho][place], rho)) for place in places}
     return {place: candidates[value][place] for place, value in best.items()}
 
 
@@ -410,7 +417,8 @@ def lines(bench: Bench, causes: Sequence[str], *, rehearse: bool) -> Iterator[li
                 continue  # the same ERM, in a row above
             valid = validation_of(records, head)
             yield line(experiment.cause, experiment.change, label(head), scores, erm, valid)
-        shown.append(experiment.of_erm)
+        if "erm" in experiment.heads:
+            shown.append(experiment.of_erm)
         if experiment is UNCHANGED:
             yield from swept_lines(bench, erm, rehearse=rehearse)
     if "ours" in causes:

@@ -13,7 +13,7 @@ from skdare.bench import NetworkScore, Plan, Settings, ablation_plan, bench_plan
 from skdare.datasets import DomainData, read, read_fine_tuned, store_info
 from skdare.datasets._manifest import MANIFEST
 from skdare.features import Examples, Extractor, Recipe, Trainer, backbone, jobs
-from skdare.features.backbones.backbone import Backbone
+from skdare.features.backbones.backbone import Backbone, weights_hash
 from skdare.features.backbones.by_name import recorded_name
 from skdare.features.device import pick_device
 from skdare.features.examples.source import ExampleSource
@@ -206,13 +206,16 @@ class Reproduction:
         source = {**self.source.settings(), **options}
         begun_with = self._begun_with
         if begun_with:
-            folder.check_settings(
-                {
-                    "backbone": recorded_name(self.backbone),
-                    "bottleneck": self.options.get("bottleneck"),
-                    "recipe": self.recipe.settings(),
-                }
-            )
+            settings = {
+                "backbone": recorded_name(self.backbone),
+                "bottleneck": self.options.get("bottleneck"),
+                "recipe": self.recipe.settings(),
+            }
+            # Folders of one name may hold different networks.
+            earlier = begun_with.get("source")
+            if not isinstance(earlier, dict) or earlier.get("backbone") != self.backbone:
+                settings["weights"] = weights_hash(self.pretrained.module)
+            folder.check_settings(settings)
         done = [record for job in self.planned if (record := folder.record(job)) is not None]
         # Examples from another place, or read in another way, have to be checked first.
         if len(done) == len(self.planned) and begun_with.get("source") == source:

@@ -44,6 +44,9 @@ def test_each_fold_has_the_candidate_that_is_best_by_the_rule(why):
     rule[1.0][1, "a"] = -1.0
     expected = {(0, "a"): 0.7, (0, "b"): 0.7, (1, "a"): 0.8, (1, "b"): 0.8}
     assert why.chosen(scores, rule) == expected
+    # Of equally good ones the strongest shrinkage.
+    ties = {rho: dict.fromkeys(scores[0.1], 0.0) for rho in scores}
+    assert why.chosen(scores, ties) == scores[1.0]
     # By the scores themselves, the best that any rule could do.
     limit = {place: max(own[place] for own in scores.values()) for place in expected}
     assert why.chosen(scores, scores) == limit

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import zipfile
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,8 @@ from interrupts import stopped_command  # noqa: E402
 from skdare.bench import Log  # noqa: E402
 from skdare.cli import main  # noqa: E402
 from skdare.datasets import read, store_info  # noqa: E402
-from skdare.features import Hyperparameters, Recipe  # noqa: E402
+from skdare.features import Hyperparameters, Recipe, backbone  # noqa: E402
+from skdare.features.backbones.by_name import recorded_name  # noqa: E402
 from skdare.features.training.folder import TrainingFolder  # noqa: E402
 from small_networks import normed, two_processes  # noqa: E402
 
@@ -156,6 +157,42 @@ def test_a_run_whose_images_were_moved_goes_on(here):
     (here / "pictures").rename(here / "elsewhere")
     run_ok("train", here / "elsewhere", *SMALL, "--out", here / "pictures.run")
     assert networks(here / "pictures.run") == before
+
+
+@pytest.fixture
+def folders_of_networks(monkeypatch, tmp_path):
+    """Folders `first/net` and `moved/net` of one network, and `other/net` of another."""
+    seeds = {"first": 0, "moved": 0, "other": 1}
+    for name in seeds:
+        (tmp_path / name / "net").mkdir(parents=True)
+
+    def load(name, **options):
+        network = backbone("tiny", seed=seeds[Path(name).parent.name], **options)
+        return replace(network, name=recorded_name(name))
+
+    monkeypatch.setattr("skdare.reproduce.backbone", load)
+    return {name: f"hf:{tmp_path / name / 'net'}" for name in seeds}
+
+
+@pytest.mark.parametrize("begun", ["trained", "begun"])
+def test_a_run_goes_on_with_a_network_that_was_moved_and_with_no_other(
+    here, folders_of_networks, begun
+):
+    command = ("train", here / "pictures", *SMALL, "--no-ceilings", "--out", "net.run")
+    first, moved, other = ((*command, "--backbone", name) for name in folders_of_networks.values())
+    run_ok(*first)
+    before = networks("net.run")
+    if begun == "begun":
+        shutil.rmtree("net.run/without-art-0-0")
+    refused = run(*other)
+    assert refused.exit_code == 2
+    assert "was begun with weights" in refused.stderr
+    assert "decoding" not in refused.stderr
+    run_ok(*moved)
+    assert networks("net.run") == before
+    assert all(
+        record.made["backbone"] == "hf:net" for record in TrainingFolder("net.run").records()
+    )
 
 
 @pytest.mark.slow

@@ -721,6 +721,31 @@ def test_published_figures_stand_in_brackets_with_the_gain_and_averages():
     }
 
 
+def test_published_averages_are_rounded_as_by_hand():
+    four = {"art": 84.3, "cartoon": 79.5, "photo": 96.7, "sketch": 74.9}
+    records = [record("erm", domain, protocol="paper") for domain in four]
+    published = Published.of({"source": "a paper", "main": {"erm": four}})
+    assert "(83.9)" in text(summarise(records, published=published))
+
+
+def test_the_gain_beside_a_published_one_is_over_trials_that_have_both_heads():
+    figures = {"erm": {"art": 80.0}, "dare": {"art": 81.0}}
+    records = [
+        record(head, "art", trial, protocol="paper", score=score)
+        for trial, scores in enumerate([(0.5, 0.51), (0.9, 0.91)])
+        for head, score in zip(figures, scores, strict=True)
+    ]
+    published = Published.of({"source": "a paper", "main": figures})
+    whole = text(summarise(records, published=published))
+    cut = text(summarise(records[1:], published=published))
+    assert "+1.0 (+1.0)" in whole
+    assert "+1.0 (+1.0)" in cut
+
+
+def test_published_figures_of_other_domains_are_no_table_of_dashes():
+    assert beside({"source": "a paper", "main": {"erm": {"sketch": 74.9}}}) == {}
+
+
 def test_without_both_heads_no_gain_stands_beside_published_figures():
     [rows] = [
         rows for name, rows in beside(scores={"erm": [[0.8], [0.9]]}).items() if "Acc" in name

@@ -81,7 +81,7 @@ def _protocols(context: click.Context, parameter: click.Parameter, value: str) -
     return chosen
 
 
-def _ablations(context: click.Context, parameter: click.Parameter, value: str) -> list[str]:
+def _names_or_none(context: click.Context, parameter: click.Parameter, value: str) -> list[str]:
     chosen = names(context, parameter, value)
     return [] if chosen == ["none"] else chosen
 
@@ -102,18 +102,18 @@ def _ablations(context: click.Context, parameter: click.Parameter, value: str) -
 @click.option(
     "--with",
     "extras",
-    callback=names,
+    callback=_names_or_none,
     default=",".join((*DEFAULT_EXTRAS, "sgd")),
     show_default=True,
     help="What to run beside the heads, by commas, or none.",
 )
 @click.option(
     "--ablations",
-    callback=_ablations,
+    callback=_names_or_none,
     default="none",
     show_default=True,
-    help=f"Ablations of the protocol paper if that is run, else of the first, by commas: "
-    f"{', '.join(ABLATIONS)}.",
+    help=f"Ablations to run, by commas, or none: {', '.join(ABLATIONS)}. Under the protocol paper "
+    "if it is run, else under the first.",
 )
 @click.option("--shrinkage", type=float, help="paper: shrinkage of covariances  [default: 0.1]")
 @click.option("--as-found", is_flag=True, help="Take a known set though its numbers differ.")
@@ -162,9 +162,9 @@ def reproduce(
 
         refuse_processes("reproduce")
         run = _run_of(study, source, out or f"{study.stem}{'-quick' * quick}.run", options)
-        published = _published(study, run)
-        # Where all networks are trained, their images have been checked.
         with notes():
+            published = _published(study, run)
+            # Where all networks are trained, their images have been checked.
             unfinished = dry_run or bool(run.waiting())
             if unfinished:
                 # What is soon known before the ends of all images are read.
@@ -227,8 +227,10 @@ def _published(study: StudyFile, run: Reproduction) -> Published | None:
     from skdare.report import Published
 
     published = _table_of(study, PUBLISHED, study.published, Published.of)
+    if published is None:
+        return None
     domains = list(run.source.counts())
-    strange = [name for name in published.domains if name not in domains] if published else []
+    strange = [name for name in published.domains if name not in domains]
     if strange:
         raise InputError(
             f"`{PUBLISHED}` in {study.name} has figures of `{strange[0]}`, which is no domain",
@@ -281,11 +283,11 @@ def _check_bench(options: dict[str, Any]) -> None:
 def _benches(options: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Arguments of the plan under each protocol."""
     for protocol in options["protocols"]:
-        extras = [] if options["extras"] == ["none"] else list(options["extras"])
+        extras = list(options["extras"])
         # The paper's descent is the same fit under both protocols.
         if protocol != "paper" and "paper" in options["protocols"] and "sgd" in extras:
             extras.remove("sgd")
-        yield {**_under(protocol, options), "heads": options["heads"], "extras": extras}
+        yield {**_shared_arguments(protocol, options), "heads": options["heads"], "extras": extras}
 
 
 def _ablation_studies(options: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -293,10 +295,10 @@ def _ablation_studies(options: dict[str, Any]) -> Iterator[tuple[str, dict[str, 
     protocols = options["protocols"]
     protocol = "paper" if "paper" in protocols else protocols[0]
     for ablation in options["ablations"]:
-        yield ablation, _under(protocol, options)
+        yield ablation, _shared_arguments(protocol, options)
 
 
-def _under(protocol: str, options: dict[str, Any]) -> dict[str, Any]:
+def _shared_arguments(protocol: str, options: dict[str, Any]) -> dict[str, Any]:
     """Arguments that all plans under a protocol share."""
     from skdare.bench import Settings
 

@@ -17,7 +17,7 @@ from skdare.persist._fields import (
     HeaderArrays,
     ReadContext,
 )
-from skdare.persist._json import check_shape, parse_json, read_json
+from skdare.persist._json import check_keys, check_shape, parse_json, read_json
 from skdare.persist._lock import lock, lock_folder, locked
 from skdare.persist._open_file import open_file
 from skdare.persist._structures import (
@@ -70,6 +70,7 @@ __all__ = [
     "ReadContext",
     "TensorFile",
     "TupleOf",
+    "check_keys",
     "check_shape",
     "lock",
     "lock_folder",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Collection, Iterable
 from os import PathLike
 from reprlib import repr as short
 from types import NoneType
@@ -91,6 +92,14 @@ def check_shape(value: Any, shape: Any, path: str = "") -> None:
             check_shape(item, shape[0], f"{prefix}{place}")
     else:
         _check_type(value, get_args(shape) or (shape,), path)
+
+
+def check_keys(keys: Iterable[str], known: Collection[str], path: str = "") -> None:
+    """Refuse a key that is not known; ``path`` says where in the document it is."""
+    prefix = f"{path}." if path else ""
+    for key in keys:
+        if key not in known:
+            raise ValueError(f"has an unknown key `{prefix}{key}`; keys are {', '.join(known)}")
 
 
 def _check_type(value: Any, types: tuple[type, ...], path: str) -> None:

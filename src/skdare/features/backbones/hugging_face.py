@@ -76,7 +76,7 @@ def load_transformers(
 def without_path(name: str) -> str:
     """Name on the hub, or of a folder without the path to it.
 
-    A folder may lie elsewhere when a run goes on; its weights are told by their hash.
+    A folder may lie elsewhere when a run goes on; its weights are known by their hash.
     """
     folder = Path(name).expanduser()
     return folder.resolve().name if folder.is_dir() or folder.is_absolute() else name

@@ -19,7 +19,7 @@ from skdare.datasets._natural import natural
 from skdare.features.examples.collection import Archives, Collection, ImageFile, Row, listed
 from skdare.features.examples.listing import Listing, folder_listing, zip_listing
 from skdare.features.examples.tables import read_listed_images
-from skdare.persist import check_shape
+from skdare.persist import check_keys, check_shape
 
 # Folders around the domains: those of a download, of its archive, of all sets together.
 _FOLDERS_AROUND = 2
@@ -84,10 +84,7 @@ class Layout:
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Layout:
         """Layout with these parameters, as a TOML or JSON file has them."""
-        names = [field.name for field in fields(cls)]
-        unknown = [name for name in settings if name not in names]
-        if unknown:
-            raise ValueError(f"has an unknown key `{unknown[0]}`; keys are {', '.join(names)}")
+        check_keys(settings, [field.name for field in fields(cls)])
         complete: dict[str, Any] = {"classes": None, "total": None, "remark": ""}
         complete |= {"images": {}, "also": {}, "splits": [], "lists": [], "table": {}, **settings}
         check_shape(complete, _SHAPE)

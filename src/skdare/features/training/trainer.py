@@ -31,9 +31,9 @@ AT_ONCE = {"cuda": 4, "cpu": 1}
 # more than this share of the time.
 SAVE_EVERY = 30.0
 _SAVE_SHARE = 0.05
-# Seconds of steps at once on a CPU. There a block of a large network takes minutes, and a stop
-# would lose all of it.
-_TURN = 2.0
+# Seconds of steps between two looks at progress on a CPU. There a block of a large network takes
+# minutes, and a stop would lose all of it.
+_SECONDS_OF_STEPS = 2.0
 
 
 class Trainer:
@@ -232,7 +232,7 @@ class ActiveTraining:
         folder: TrainingFolder,
         made: Mapping[str, Any],
         *,
-        at_once: int = 1,
+        at_once: int,
     ) -> None:
         self.job = job
         self.training = training
@@ -241,8 +241,8 @@ class ActiveTraining:
         self._made = made
         self._at_once = at_once
         self._next_save = time.monotonic() + SAVE_EVERY
-        # Most steps at once; on a CPU the first few show how long one takes.
-        self._turn = training.block if training.stream is not None else 1
+        # At once; on a CPU the first few show how long one takes.
+        self._most_steps = training.block if training.stream is not None else 1
 
     @property
     def is_done(self) -> bool:
@@ -258,11 +258,12 @@ class ActiveTraining:
         start = time.monotonic()
         every = self._recipe.check_every
         checkpoint = min(self._recipe.steps, (training.step // every + 1) * every)
-        steps = training.advance(min(checkpoint - training.step, self._turn))
+        steps = training.advance(min(checkpoint - training.step, self._most_steps))
         if training.stream is None:
             # The same in all processes: what they exchange is matched by order.
             pace = training.processes.mean((time.monotonic() - start) / steps)
-            self._turn = max(1, min(training.block, 2 * self._turn, int(_TURN / max(pace, 1e-9))))
+            wanted = int(_SECONDS_OF_STEPS / max(pace, 1e-9))
+            self._most_steps = max(1, min(training.block, 2 * self._most_steps, wanted))
         if training.step == checkpoint:
             training.check()
         if time.monotonic() > self._next_save and not self.is_done:

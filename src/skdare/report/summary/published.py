@@ -12,9 +12,9 @@ from typing import Any
 
 from skdare.bench._diagnostics import ALIGNMENTS, GUESSES
 from skdare.bench._heads import HEADS
-from skdare.persist import check_shape, read_json, whole_file
+from skdare.persist import check_keys, check_shape, read_json, whole_file
 
-# What each study of a run may have figures of.
+# Lines that may have figures, by study.
 _LINES = {"main": tuple(HEADS), "adjustment": GUESSES, "alignment": ALIGNMENTS}
 _FILE = "published.json"
 
@@ -44,18 +44,13 @@ class Published:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Published:
-        """Figures as a TOML or JSON file has them; an error continues a sentence about it."""
-        names = [field.name for field in fields(cls)]
-        unknown = [name for name in settings if name not in names]
-        if unknown:
-            raise ValueError(f"has an unknown key `{unknown[0]}`; keys are {', '.join(names)}")
+        """Figures as a TOML or JSON file has them; errors are worded to follow its name."""
+        check_keys(settings, [field.name for field in fields(cls)])
         studies = {study: {str: {str: float}} for study in _LINES if study in settings}
         check_shape(settings, {"source": str, **studies})
         for study in studies:
+            check_keys(settings[study], _LINES[study], study)
             for line, figures in settings[study].items():
-                if line not in _LINES[study]:
-                    known = ", ".join(_LINES[study])
-                    raise ValueError(f"has an unknown key `{study}.{line}`; keys are {known}")
                 for domain, value in figures.items():
                     if not math.isfinite(value):
                         raise ValueError(
@@ -86,7 +81,7 @@ class Published:
 
 
 def keep(published: Published | None, run_folder: str | os.PathLike[str]) -> None:
-    """Keep the figures, or that there are none, with the records of a run for its report."""
+    """Write the figures beside the records of a run for its reports, or remove earlier ones."""
     path = Path(run_folder) / _FILE
     if published is None:
         path.unlink(missing_ok=True)
