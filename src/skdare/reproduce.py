@@ -16,10 +16,10 @@ from skdare.features import Examples, Extractor, Recipe, Trainer, backbone, jobs
 from skdare.features.backbones.backbone import Backbone, weights_hash
 from skdare.features.backbones.by_name import recorded_name
 from skdare.features.device import pick_device
+from skdare.features.examples.listing import RUN_SETTINGS
 from skdare.features.examples.source import ExampleSource
 from skdare.features.norm_statistics import NETWORK, PASSES, check_norm_stats
 from skdare.features.training.folder import (
-    SETTINGS,
     TrainingFolder,
     TrainingRecord,
     best_draws,
@@ -145,7 +145,7 @@ class Reproduction:
     @property
     def _begun_with(self) -> dict[str, Any]:
         """Settings with which the run was begun; empty for a new one."""
-        exists = (self.folder / SETTINGS).exists()
+        exists = (self.folder / RUN_SETTINGS).exists()
         return TrainingFolder(self.folder).settings() if exists else {}
 
     @cached_property
@@ -165,6 +165,22 @@ class Reproduction:
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"{self.folder} is a file; name a folder for the run")
 
+    def check_settings(self) -> None:
+        """Refuse, before any work, other settings than those with which the run was begun."""
+        begun_with = self._begun_with
+        if not begun_with:
+            return
+        settings = {
+            "backbone": recorded_name(self.backbone),
+            "bottleneck": self.options.get("bottleneck"),
+            "recipe": self.recipe.settings(),
+        }
+        # Folders of one name may hold different networks.
+        source = begun_with.get("source")
+        if not isinstance(source, dict) or source.get("backbone") != self.backbone:
+            settings["weights"] = weights_hash(self.pretrained.module)
+        TrainingFolder(self.folder).check_settings(settings)
+
     def waiting(self) -> list[Job]:
         """Networks that are not trained yet."""
         folder = TrainingFolder(self.folder)
@@ -173,6 +189,10 @@ class Reproduction:
     def check_backbone(self) -> None:
         """Refuse, before any work, a backbone that cannot be made, or not with these statistics."""
         check_norm_stats(self.norm_stats, self.pretrained, self.source.rows.domains)
+        if self._begun_with:
+            # A folder may hold another network by now.
+            weights = {"weights": weights_hash(self.pretrained.module)}
+            TrainingFolder(self.folder).check_settings(weights)
 
     def check_images(self, *, as_found: bool = False) -> None:
         """Refuse, before any work, a known set that is not as expected, and damaged images."""
@@ -200,22 +220,12 @@ class Reproduction:
     def train(self) -> list[TrainingRecord]:
         """Train the networks that are not done yet; return the records of all planned ones."""
         self.check()
+        self.check_settings()
         folder = TrainingFolder(self.folder)
         # Where examples and backbone come from, so that they can be found again.
         options = {"backbone": self.backbone, "options": dict(self.options)}
         source = {**self.source.settings(), **options}
         begun_with = self._begun_with
-        if begun_with:
-            settings = {
-                "backbone": recorded_name(self.backbone),
-                "bottleneck": self.options.get("bottleneck"),
-                "recipe": self.recipe.settings(),
-            }
-            # Folders of one name may hold different networks.
-            earlier = begun_with.get("source")
-            if not isinstance(earlier, dict) or earlier.get("backbone") != self.backbone:
-                settings["weights"] = weights_hash(self.pretrained.module)
-            folder.check_settings(settings)
         done = [record for job in self.planned if (record := folder.record(job)) is not None]
         # Examples from another place, or read in another way, have to be checked first.
         if len(done) == len(self.planned) and begun_with.get("source") == source:

@@ -15,6 +15,7 @@ from command_line import run, run_json, run_ok
 from skdare.bench import Log
 from skdare.cli import main
 from skdare.datasets import read
+from skdare.features import backbone
 from skdare.report import Published
 from small_networks import normed
 from small_sets import CLASSES, MINIATURES, PACS, old_vlcs, picture, write_domains
@@ -142,6 +143,66 @@ def test_a_dry_run_prints_lines_and_the_rate_that_its_hours_rest_on(here):
     minutes = f"{passes / 60:.1f} minutes for {passes:,} images through networks at 1 a second"
     assert lines["time"] == f"{minutes}; heads come on top"
     assert is_empty()
+
+
+def test_a_dry_run_says_what_will_be_compared_and_with_what(here):
+    (here / "small.toml").write_text(SMALL + PUBLISHED)
+    study = ("reproduce", here / "small.toml", "--dry-run", "--ablations", "whitening,mean")
+    lines = dict(line.split(None, 1) for line in run_ok(*study).stdout.splitlines())
+    assert lines["protocols"] == "paper, default"
+    assert lines["ablations"] == "whitening, mean"
+    assert lines["published"] == "an earlier study"
+    facts = run_json(*study, "--ablations", "none")
+    assert (facts["protocols"], facts["ablations"]) == (["paper", "default"], [])
+    refused = run("reproduce", here / "small.toml", "--ablations", "none,mean", "--dry-run")
+    assert refused.exit_code == 2
+    assert "none stands alone" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("--steps", "9"), "was begun with steps 4, not 9"),
+        (("--backbone", "efficientnet-lite0"), "was begun with backbone tiny"),
+    ],
+)
+def test_a_dry_run_refuses_other_settings_as_the_run_would(here, change, message):
+    study = ("reproduce", here / "small.toml", *BRIEF, "--held-out", "photo", "--no-ceilings")
+    run_ok(*study)
+    for dry_run in ((), ("--dry-run",)):
+        refused = run(*study, *change, *dry_run)
+        assert refused.exit_code == 2
+        assert message in refused.stderr
+
+
+def test_a_dry_run_refuses_another_network_in_the_place_of_the_first(here, monkeypatch):
+    study = ("reproduce", here / "small.toml", *BRIEF, "--held-out", "photo", "--no-ceilings")
+    run_ok(*study)
+    other = backbone("tiny", size=16, seed=1)
+    monkeypatch.setattr("skdare.reproduce.backbone", lambda name, **options: other)
+    refused = run(*study, "--dry-run")
+    assert refused.exit_code == 2
+    assert "was begun with weights" in refused.stderr
+
+
+def test_a_run_in_the_folder_of_its_images_goes_on(here, monkeypatch):
+    monkeypatch.chdir(here / "PACS")
+    file = Path("my.toml")
+    file.write_text(SMALL.replace('"PACS"', '"."').partition("[data]")[0])
+    study = ("reproduce", file, *BRIEF, "--held-out", "photo", "--no-ceilings")
+    first = run_ok(*study)
+    assert Path("my.run/bench/report.html").exists()
+    assert run_ok(*study).stdout == first.stdout
+    assert set(run_json(*study, "--dry-run")["domains"]) == set(PACS)
+
+
+def test_the_network_of_a_study_lies_where_its_file_says(here):
+    (here / "net").mkdir()
+    file = here / "small.toml"
+    file.write_text(SMALL.replace('"tiny"', '"hf:net"'))
+    assert options_of(str(file))["backbone"] == f"hf:{here / 'net'}"
+    file.write_text(SMALL.replace('"tiny"', '"hf:someone/net"'))
+    assert options_of(str(file))["backbone"] == "hf:someone/net"
 
 
 def test_a_dry_run_counts_what_is_left(here):
@@ -381,6 +442,33 @@ def test_published_figures_and_ablations_are_in_the_report_of_a_run(here):
     file.write_text(SMALL)
     assert "an earlier study" not in run_ok(*study).stdout
     assert "an earlier study" not in Path("small.run/bench/report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [
+        (("--heads", "erm"), "figures of `main.dare` will not be shown; the run does not measure"),
+        (
+            ("--protocols", "default"),
+            "figures will not be shown; they belong to the protocol paper",
+        ),
+    ],
+)
+def test_published_figures_that_stand_beside_nothing_are_a_note(here, options, note):
+    file = here / "small.toml"
+    file.write_text(SMALL + PUBLISHED)
+    assert note in run_ok("reproduce", file, "--dry-run", *options).stderr
+    assert "published figures" not in run_ok("reproduce", file, "--dry-run").stderr
+
+
+def test_a_run_is_one_set_of_data_though_its_study_is_renamed(here):
+    brief = (*BRIEF, "--held-out", "photo", "--no-ceilings", "--out", "one.run")
+    run_ok("reproduce", here / "small.toml", *brief, "--protocols", "paper")
+    (here / "small.toml").rename(here / "other.toml")
+    run_ok(
+        "reproduce", here / "other.toml", *brief, "--protocols", "paper", "--with", "diagnostics"
+    )
+    assert {record.data for record in Log("one.run/bench").read()} == {"small"}
 
 
 def test_ablations_go_with_the_first_protocol_where_the_papers_is_not_asked_for(here):

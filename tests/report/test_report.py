@@ -721,6 +721,12 @@ def test_published_figures_stand_in_brackets_with_the_gain_and_averages():
     }
 
 
+def test_a_run_without_records_of_its_own_names_the_folder_that_has_them(tmp_path):
+    run_folder([record("erm")], tmp_path / "bench")
+    with pytest.raises(ValueError, match=r"no records at .*; name .*bench, which has some"):
+        write_report(tmp_path)
+
+
 def test_published_averages_are_rounded_as_by_hand():
     four = {"art": 84.3, "cartoon": 79.5, "photo": 96.7, "sketch": 74.9}
     records = [record("erm", domain, protocol="paper") for domain in four]
@@ -786,6 +792,12 @@ def test_published_figures_are_kept_with_a_run_and_read_for_its_report(tmp_path)
         ({"main": {"irn": {"art": 80.0}}}, "has an unknown key `main.irn`; keys are erm,"),
         ({"adjustment": {"average": {}}}, "unknown key `adjustment.average`; keys are averaged"),
         ({"source": 3}, "has source 3"),
+        ({"source": " "}, "has an empty source; say who published"),
+        ({"main": {"erm": {"art": 810.0}}}, "has main.erm.art 810; it must be from 0 to 100"),
+        ({"main": {"erm": {"art": 0.81}}}, "has shares in main; give accuracies in percent"),
+        ({"adjustment": {"averaged scalar": {"art": -1.0}}}, "-1; it must be at least 0"),
+        ({"alignment": {"with adjustment": {"art": 91.2}}}, "91.2; it must be from -1 to 1"),
+        ({"main": {"erm": {}}, "alignment": {}}, "has no figures; give some in main, adj"),
     ],
 )
 def test_what_is_no_published_figure_is_refused(change, message):

@@ -65,8 +65,9 @@ def load_config(
     for key, value in content.items():
         name = key.replace("-", "_")
         if name not in parameters:
-            close = get_close_matches(name, parameters, n=1)
-            hint = f"did you mean `{close[0]}`?" if close else f"keys are {', '.join(parameters)}"
+            known = [*parameters, *tables]
+            close = get_close_matches(name, known, n=1)
+            hint = f"did you mean `{close[0]}`?" if close else f"keys are {', '.join(known)}"
             raise click.BadParameter(f"{path} has an unknown key `{terminal_safe(key)}`; {hint}")
         chosen = parameters[name]
         try:
@@ -85,6 +86,8 @@ def _key(parameter: click.Parameter) -> str:
 def _as_typed(name: str, value: Any, parameter: click.Parameter, folder: Path) -> Any:
     """A value of the file as it would be typed on the command line."""
     many = getattr(parameter, "multiple", False) or parameter.nargs != 1
+    if name == "backbone" and isinstance(value, str):
+        return _backbone(value, folder)
     if name in PATHS:
         paths = _paths(value, folder)
         return paths if many else paths[0]
@@ -96,6 +99,12 @@ def _as_typed(name: str, value: Any, parameter: click.Parameter, folder: Path) -
     if many:
         return texts
     return value if isinstance(value, bool) else ",".join(texts)
+
+
+def _backbone(name: str, folder: Path) -> str:
+    """Name of a backbone; of a network in a folder, which is relative to that of the file."""
+    family, _, place = name.partition(":")
+    return f"hf:{folder / place}" if family == "hf" and (folder / place).is_dir() else name
 
 
 def _paths(value: Any, folder: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skdare._safe_text import counted
@@ -13,9 +14,19 @@ if TYPE_CHECKING:
     from skdare.reproduce import Reproduction
 
 
-def show_work(study: str, run: Reproduction, work: Workload, *, as_json: bool) -> None:
-    """Print what a run has yet to do, as lines or as one object."""
-    facts = _facts(study, run, work)
+def show_work(
+    study: str,
+    run: Reproduction,
+    work: Workload,
+    compared: Mapping[str, Sequence[str]],
+    *,
+    as_json: bool,
+) -> None:
+    """Print what a run has yet to do, as lines or as one object.
+
+    What will be compared, and with what, comes by names.
+    """
+    facts = {**_facts(study, run, work), **compared}
     if as_json:
         as_object(facts)
         return
@@ -33,6 +44,7 @@ def show_work(study: str, run: Reproduction, work: Workload, *, as_json: bool) -
         f"features in {run.folder}; {file_size(disk['free'])} free",
         "decoded": f"{file_size(work.pixel_bytes)} {where}",
         "time": _time(work),
+        **{name: listed(values) for name, values in compared.items() if values},
     }
     width = max(map(len, lines))
     say(*(f"{name:<{width}}  {text}" for name, text in lines.items()))

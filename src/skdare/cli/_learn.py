@@ -84,10 +84,10 @@ def extract(
     """
     with learning():
         refuse_processes("extract")
-        from skdare.features.training.folder import SETTINGS
+        from skdare.features.examples.listing import RUN_SETTINGS
 
         watcher = watching(quiet)
-        if (Path(place) / SETTINGS).exists():
+        if (Path(place) / RUN_SETTINGS).exists():
             columns = (f"{name}_column" for name in COLUMNS)
             _refuse_options(
                 f"{place} is a run, which has its own",
@@ -121,14 +121,14 @@ _SOURCE_SHAPE = {
 
 
 def _source_settings(run: str, settings: dict[str, Any]) -> dict[str, Any]:
-    from skdare.features.training.folder import SETTINGS
+    from skdare.features.examples.listing import RUN_SETTINGS
     from skdare.persist import check_shape
 
     try:
         check_shape(settings, {"source": _SOURCE_SHAPE})
     except ValueError as error:
         raise InputError(
-            f"{run} does not say where its examples are: {SETTINGS} {error}",
+            f"{run} does not say where its examples are: {RUN_SETTINGS} {error}",
             "train it with `skdare train`",
         ) from error
     return {name: settings["source"][name] for name in _SOURCE_SHAPE}

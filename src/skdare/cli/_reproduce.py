@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
@@ -82,7 +83,9 @@ def _protocols(context: click.Context, parameter: click.Parameter, value: str) -
 
 
 def _names_or_none(context: click.Context, parameter: click.Parameter, value: str) -> list[str]:
-    chosen = names(context, parameter, value)
+    chosen: list[str] = names(context, parameter, value)
+    if "none" in chosen and len(chosen) > 1:
+        raise click.BadParameter("none stands alone")
     return [] if chosen == ["none"] else chosen
 
 
@@ -144,7 +147,7 @@ def reproduce(
     --json: folder, networks as in `skdare train`, what `skdare bench --json` prints, and files,
     the paths of report and figure; with --dry-run: study, source, domains, classes, images,
     trained, networks, steps, passes (images through networks), disk, decoded (both in bytes), rate
-    and hours (both from, to).
+    and hours (both from, to), protocols, ablations and published, whose figures will stand beside.
 
     \b
     Example:
@@ -161,9 +164,10 @@ def reproduce(
         from skdare.reproduce import BENCH
 
         refuse_processes("reproduce")
+        plans = _check_bench(options)
         run = _run_of(study, source, out or f"{study.stem}{'-quick' * quick}.run", options)
         with notes():
-            published = _published(study, run)
+            published = _published(study, run, plans)
             # Where all networks are trained, their images have been checked.
             unfinished = dry_run or bool(run.waiting())
             if unfinished:
@@ -173,7 +177,9 @@ def reproduce(
         if unfinished:
             work = run.workload(rate)
             if dry_run:
-                show_work(study.name, run, work, as_json=as_json)
+                compared = {name: options[name] for name in ("protocols", "ablations")}
+                compared[PUBLISHED] = [published.source] if published else []
+                show_work(study.name, run, work, compared, as_json=as_json)
             work.check_room(run.folder, run.source.cache)
         if dry_run:
             return
@@ -185,7 +191,7 @@ def reproduce(
         log, records = _bench(run, study.stem, options)
         if not as_json:
             show(records, published)
-        files = [*write_report(log.folder), *_figure(log, study.stem, options["quiet"])]
+        files = [*write_report(log.folder), *_figure(log, options["quiet"])]
         if as_json:
             as_object(
                 {
@@ -209,9 +215,9 @@ def _run_of(
         if study.name in _embedded():
             remedy = f"give --source, the folder of {', '.join(study.data['domains'])}"
         raise InputError(f"{study.name} names no source", remedy)
-    _check_bench(options)
     run = reproduction_of(place, folder, options, watching(options["quiet"]), _layout(study))
     run.check()
+    run.check_settings()
     return run
 
 
@@ -222,8 +228,8 @@ def _layout(study: StudyFile) -> Layout | None:
     return _table_of(study, LAYOUT, study.data, Layout.of)
 
 
-def _published(study: StudyFile, run: Reproduction) -> Published | None:
-    """Figures that the study puts beside its own."""
+def _published(study: StudyFile, run: Reproduction, plans: Sequence[Plan]) -> Published | None:
+    """Figures that the study puts beside its own; a warning names those that have none."""
     from skdare.report import Published
 
     published = _table_of(study, PUBLISHED, study.published, Published.of)
@@ -236,7 +242,31 @@ def _published(study: StudyFile, run: Reproduction) -> Published | None:
             f"`{PUBLISHED}` in {study.name} has figures of `{strange[0]}`, which is no domain",
             f"domains are {', '.join(domains)}",
         )
+    _warn_of_figures_alone(published, plans)
     return published
+
+
+def _warn_of_figures_alone(published: Published, plans: Sequence[Plan]) -> None:
+    """Warn of published figures that will not be shown, as nothing here stands beside them."""
+    from skdare.report.summary.published import PROTOCOL
+
+    trials = [t for plan in plans if plan.settings.protocol == PROTOCOL for t in plan.trials]
+    if not trials:
+        warnings.warn(
+            f"published figures will not be shown; they belong to the protocol {PROTOCOL}",
+            stacklevel=2,
+        )
+        return
+    measured = {(trial.study, trial.head) for trial in trials}
+    alone = [
+        f"`{study}.{line}`" for study, line in published.lines if (study, line) not in measured
+    ]
+    if alone:
+        warnings.warn(
+            f"published figures of {', '.join(alone)} will not be shown; the run does not "
+            "measure them",
+            stacklevel=2,
+        )
 
 
 def _table_of(
@@ -255,8 +285,11 @@ def _table_of(
         raise InputError(f"`{name}` in {study.name} {what}", remedy) from error
 
 
-def _check_bench(options: dict[str, Any]) -> None:
-    """Refuse options of the bench and the report before any network is trained."""
+def _check_bench(options: dict[str, Any]) -> list[Plan]:
+    """Refuse options of the bench and the report before any network is trained.
+
+    Returned are the plans as they would be for other data.
+    """
     from skdare.bench import ablation_plan, bench_plan
     from skdare.datasets import make_latent_domains
 
@@ -269,15 +302,15 @@ def _check_bench(options: dict[str, Any]) -> None:
             "add paper to --protocols, or leave --shrinkage out",
         )
     stand_in = make_latent_domains(3, 20, random_state=0)
-    for arguments in _benches(options):
-        bench_plan(stand_in, **arguments)
+    plans = [bench_plan(stand_in, **arguments) for arguments in _benches(options)]
     for ablation, arguments in _ablation_studies(options):
-        ablation_plan(ablation, stand_in, **arguments)
+        plans.append(ablation_plan(ablation, stand_in, **arguments))
     missing = [name for name in ("matplotlib", "jinja2") if find_spec(name) is None]
     if missing:
         raise InputError(
             f"the report needs {' and '.join(missing)}", "pip install 'skdare[report]'"
         )
+    return plans
 
 
 def _benches(options: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -314,6 +347,9 @@ def _bench(run: Reproduction, name: str, options: dict[str, Any]) -> tuple[Log, 
     from skdare.reproduce import BENCH
 
     log = Log(run.folder / BENCH)
+    earlier = log.read()
+    # One run is one set of data, even where its study has another name by now.
+    name = earlier[0].data if earlier else name
     keys = set()
     for plan in _plans(run, name, options):
         follow(plan, log, jobs=options["jobs"], retry_failed=False, quiet=options["quiet"])
@@ -329,13 +365,13 @@ def _plans(run: Reproduction, name: str, options: dict[str, Any]) -> Iterator[Pl
         yield run.ablation(ablation, **arguments, name=name)
 
 
-def _figure(log: Log, name: str, quiet: bool) -> list[Path]:
+def _figure(log: Log, quiet: bool) -> list[Path]:
     """Draw the first figure; note where heads that it shows are missing."""
     from skdare.report import figure_one, read_records, summarise, write_figure
 
     summary = summarise(read_records(log.folder), log.unfinished())
     try:
-        figure = figure_one(summary, data=name, protocol=None)
+        figure = figure_one(summary, data=None, protocol=None)
     except ValueError as error:
         if not quiet:
             say(f"note: no first figure: {error}", err=True)

@@ -146,6 +146,10 @@ def read_records(run_folder: str | os.PathLike[str]) -> list[Record]:
     log = Log(run_folder)
     records = log.read()
     if not records:
+        # As `skdare reproduce` lays out its folder.
+        inside = log.folder / "bench"
+        if Log(inside).path.exists():
+            raise ValueError(f"there are no records at {log.path}; name {inside}, which has some")
         raise ValueError(f"there are no records at {log.path}; run a bench into that folder first")
     return records
 

@@ -16,11 +16,9 @@ from skdare.report._studies import CAPTIONS
 from skdare.report._table import Cell, Table, row
 from skdare.report.summary.grid import Grid, estimate
 from skdare.report.summary.main_study import BASELINE
-from skdare.report.summary.published import Figures, Published
+from skdare.report.summary.published import PROTOCOL, Figures, Published
 from skdare.report.summary.summary import SummaryGroup
 
-# The protocol that published figures were made by.
-_PROTOCOL = "paper"
 # What it gains over the baseline is what the paper is about.
 _HEAD = "dare"
 
@@ -29,7 +27,7 @@ def published_parts(
     group: SummaryGroup, published: Published | None, label: Naming
 ) -> Iterator[SectionPart]:
     """Tables of the run with the published figures in brackets, under the paper's protocol."""
-    if published is None or group.protocol != _PROTOCOL:
+    if published is None or group.protocol != PROTOCOL:
         return
     grids = {
         "main": group.main.grid if group.main else None,

@@ -13,6 +13,9 @@ from skdare.datasets._hidden_paths import is_ignored
 from skdare.features.examples.collection import IMAGE_SUFFIXES, ImageFile
 from skdare.persist import open_file
 
+# Settings of a run. A folder that has them holds networks and figures, and no examples.
+RUN_SETTINGS = "run.json"
+
 
 @dataclass(frozen=True, eq=False)
 class Listing:
@@ -59,10 +62,13 @@ def _walk(
     with os.scandir(folder) as entries:
         for entry in entries:
             below = place / entry.name
-            if not is_ignored(below):
+            if is_ignored(below):
+                continue
+            if not entry.is_dir():
                 yield entry, below
-                if entry.is_dir():
-                    yield from _walk(entry.path, below, (*above, real))
+            elif not os.path.exists(os.path.join(entry.path, RUN_SETTINGS)):
+                yield entry, below
+                yield from _walk(entry.path, below, (*above, real))
 
 
 def _size(entry: os.DirEntry[str]) -> int:

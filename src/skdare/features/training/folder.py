@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from skdare.features.examples.listing import RUN_SETTINGS
 from skdare.features.training.recipe import BATCH_EXPONENTS, Job
 from skdare.persist import lock_folder, read_json, whole_file
 
-SETTINGS = "run.json"
 _STATE = "state.pt"
 _RECORD = "record.json"
 _WEIGHTS = "network.pt"
@@ -132,7 +132,7 @@ class TrainingFolder:
 
         Where the examples are (``source``) is written down too, and may change.
         """
-        path = self.folder / SETTINGS
+        path = self.folder / RUN_SETTINGS
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             _write(path, json.dumps({**settings, "source": source}, indent=1).encode())
@@ -159,10 +159,10 @@ class TrainingFolder:
 
     def settings(self) -> dict[str, Any]:
         """Settings of the run."""
-        path = self.folder / SETTINGS
+        path = self.folder / RUN_SETTINGS
         if not path.is_file():
             raise ValueError(
-                f"{self.folder} has no {SETTINGS}; name the folder of a run, or train one first"
+                f"{self.folder} has no {RUN_SETTINGS}; name the folder of a run, or train one first"
             )
         settings = read_json(path, _SETTINGS_SHAPE, remedy=_REMEDY)
         # Runs from before there was a choice had this range.

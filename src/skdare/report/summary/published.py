@@ -16,6 +16,10 @@ from skdare.persist import check_keys, check_shape, read_json, whole_file
 
 # Lines that may have figures, by study.
 _LINES = {"main": tuple(HEADS), "adjustment": GUESSES, "alignment": ALIGNMENTS}
+# What can be: accuracies in percent, errors, and cosines.
+_ENDS = {"main": (0.0, 100.0), "adjustment": (0.0, math.inf), "alignment": (-1.0, 1.0)}
+# The protocol that published figures were made by.
+PROTOCOL = "paper"
 _FILE = "published.json"
 
 Figures = Mapping[str, Mapping[str, float]]
@@ -52,18 +56,27 @@ class Published:
             check_keys(settings[study], _LINES[study], study)
             for line, figures in settings[study].items():
                 for domain, value in figures.items():
-                    if not math.isfinite(value):
-                        raise ValueError(
-                            f"has {study}.{line}.{domain} {value}; leave out what is not known"
-                        )
-        return cls(**settings)
+                    _check_figure(f"{study}.{line}.{domain}", value, *_ENDS[study])
+        published = cls(**settings)
+        if not published.source.strip():
+            raise ValueError("has an empty source; say who published the figures")
+        if not published.domains:
+            raise ValueError(f"has no figures; give some in {', '.join(_LINES)}, or leave it out")
+        accuracies = [value for line in published.main.values() for value in line.values()]
+        if accuracies and max(accuracies) <= 1:
+            raise ValueError("has shares in main; give accuracies in percent")
+        return published
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """Studies, and the lines that have figures in them."""
+        return [(study, line) for study in _LINES for line in getattr(self, study)]
 
     @property
     def domains(self) -> list[str]:
         """Held-out domains that have figures."""
-        studies = (self.main, self.adjustment, self.alignment)
-        lines = [figures for study in studies for figures in study.values()]
-        return list(dict.fromkeys(domain for figures in lines for domain in figures))
+        figures = [getattr(self, study)[line] for study, line in self.lines]
+        return list(dict.fromkeys(domain for line in figures for domain in line))
 
     @classmethod
     def read(cls, run_folder: str | os.PathLike[str]) -> Published | None:
@@ -78,6 +91,17 @@ class Published:
         except ValueError as error:
             what = str(error).partition("; ")[0]
             raise ValueError(f"{path} {what}; {remedy}") from error
+
+
+def _check_figure(name: str, value: float, lowest: float, highest: float) -> None:
+    """Refuse a figure that is not finite, or not between the ends of what can be."""
+    if not math.isfinite(value):
+        raise ValueError(f"has {name} {value}; leave out what is not known")
+    if not lowest <= value <= highest:
+        ends = (
+            f"from {lowest:g} to {highest:g}" if math.isfinite(highest) else f"at least {lowest:g}"
+        )
+        raise ValueError(f"has {name} {value:g}; it must be {ends}")
 
 
 def keep(published: Published | None, run_folder: str | os.PathLike[str]) -> None:
