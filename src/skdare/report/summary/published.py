@@ -80,7 +80,7 @@ class Published:
 
     @classmethod
     def read(cls, run_folder: str | os.PathLike[str]) -> Published | None:
-        """Figures that were kept with a run; None where there are none."""
+        """Figures that lie beside the records of a run; None without them."""
         path = Path(run_folder) / _FILE
         if not path.exists():
             return None
