@@ -170,16 +170,22 @@ class Reproduction:
         begun_with = self._begun_with
         if not begun_with:
             return
-        settings = {
-            "backbone": recorded_name(self.backbone),
-            "bottleneck": self.options.get("bottleneck"),
-            "recipe": self.recipe.settings(),
-        }
+        TrainingFolder(self.folder).check_settings(
+            {
+                "backbone": recorded_name(self.backbone),
+                "bottleneck": self.options.get("bottleneck"),
+                "recipe": self.recipe.settings(),
+            }
+        )
         # Folders of one name may hold different networks.
         source = begun_with.get("source")
         if not isinstance(source, dict) or source.get("backbone") != self.backbone:
-            settings["weights"] = weights_hash(self.pretrained.module)
-        TrainingFolder(self.folder).check_settings(settings)
+            self._check_weights()
+
+    def _check_weights(self) -> None:
+        """Refuse another network than that with which the run was begun."""
+        weights = {"weights": weights_hash(self.pretrained.module)}
+        TrainingFolder(self.folder).check_settings(weights)
 
     def waiting(self) -> list[Job]:
         """Networks that are not trained yet."""
@@ -190,9 +196,7 @@ class Reproduction:
         """Refuse, before any work, a backbone that cannot be made, or not with these statistics."""
         check_norm_stats(self.norm_stats, self.pretrained, self.source.rows.domains)
         if self._begun_with:
-            # A folder may hold another network by now.
-            weights = {"weights": weights_hash(self.pretrained.module)}
-            TrainingFolder(self.folder).check_settings(weights)
+            self._check_weights()  # a folder may hold another network by now
 
     def check_images(self, *, as_found: bool = False) -> None:
         """Refuse, before any work, a known set that is not as expected, and damaged images."""

@@ -164,6 +164,8 @@ def test_a_dry_run_says_what_will_be_compared_and_with_what(here):
     [
         (("--steps", "9"), "was begun with steps 4, not 9"),
         (("--backbone", "efficientnet-lite0"), "was begun with backbone tiny"),
+        # Before the network is looked for.
+        (("--backbone", "hf:nowhere"), "was begun with backbone tiny, not hf:nowhere"),
     ],
 )
 def test_a_dry_run_refuses_other_settings_as_the_run_would(here, change, message):
