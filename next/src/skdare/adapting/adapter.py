@@ -1,0 +1,431 @@
+"""The rows of one new domain, in any chunks, some perhaps labelled, and the head that they make."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+from skdare.adapting.labels import Labelled, StartingPoint
+from skdare.adapting.partial_labels import PartialLabels
+from skdare.adapting.stream import Stream
+from skdare.arrays import Array, scores, threads_for
+from skdare.checks import check_choice, check_number
+from skdare.errors import DataNote, InputError, counted, listed, note
+from skdare.fitting.domain_fit import DomainFit, Weights
+from skdare.fitting.mixture import MOST_ROWS, ClassSums, Sample
+from skdare.fitting.problem import (
+    Classes,
+    ClassWeight,
+    Numbers,
+    Targets,
+    class_factors,
+    predicted_numbers,
+)
+from skdare.fitting.safety_check import class_counts, has_outliers
+from skdare.whitening.adjustment import Adjustment
+
+# Thresholds of the safety check are far wider than what these many rows leave open.
+_MOST_CHECKED = 1024
+# If the adapted head counts less than this beside the unadapted one, little can go wrong.
+_CHECKED = 0.8
+# If it counts more than this, the unadapted one needs no labels.
+_ALL_BUT_ADAPTED = 0.99
+# Numbers this many standard deviations away are in another unit, or mistyped.
+_FAR = 20.0
+
+
+class LabelShiftWarning(DataNote):
+    """The new rows seem to have other class proportions than the training rows."""
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """What a head was adapted with."""
+
+    rows: int
+    labelled_rows: int = 0
+    declined: str | None = None  # why it does not go by the rows
+    # Of the labelled rows, so that nobody measures the head by them.
+    digests: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class NewWeights:
+    """Weights for a new domain."""
+
+    targets: Targets  # with new classes, if there are any
+    V: np.ndarray
+    b: np.ndarray
+    adjustment: Adjustment  # blended with the average as far as the rows are trusted
+    adapted: Adapted
+
+
+@dataclass(frozen=True)
+class Options:
+    prior_rows: float | None = None
+    half_life: float | None = None
+    force: bool = False
+    prior_labels: float | None = None
+    new_classes: bool = False
+
+    def check(self) -> None:
+        for name in ("prior_rows", "prior_labels"):
+            check_number(name, getattr(self, name), also=(None,))
+        check_number("half_life", self.half_life, low=1e-9, also=(None,))
+        for name in ("force", "new_classes"):
+            check_choice(name, getattr(self, name), (True, False))
+
+
+class Adaptable(Protocol):
+    """What an adapter sees of a head."""
+
+    class_weight: ClassWeight
+
+    @property
+    def domain_fit_(self) -> DomainFit: ...
+
+    @property
+    def targets_(self) -> Targets: ...
+
+    def _prepared(self, X: Array) -> Array: ...
+
+    def _with_weights(self, new: NewWeights) -> Self: ...
+
+
+H = TypeVar("H", bound=Adaptable)
+
+
+class Adapter(Generic[H]):
+    """Takes the rows of a new domain, in any chunks, and gives the adapted head.
+
+    Rows need no labels; some may have one.
+
+    Parameters
+    ----------
+    head : fitted head
+        Never modified.
+    prior_rows : float, optional
+        The training domains' average counts as this many rows of the new domain; 0 is a hard
+        switch. Default: what it is worth by how much domains differ; fewer than about 20 rows are
+        then also blended with the unadapted head.
+    half_life : float, optional
+        Rows after which a row counts half, for a domain that drifts. Default: never.
+    force : bool
+        Adapt even if the safety check objects, and take labels that contradict each other or are
+        all of one class.
+    prior_labels : float, optional
+        What the training domains count as beside labels of the new one, in labels; 0 is a fit to
+        these alone. Default: by how well labels predict each other.
+    new_classes : bool
+        Whether labels may name classes that the head was not fitted to. The head they make predicts
+        these, too, and only predicts: to go on, give this adapter more rows.
+
+    Attributes
+    ----------
+    n_seen_ : int
+    head_ : head of the same class, made from all rows so far
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdare import DARERegressor
+    >>> from skdare.datasets import make_latent_domains
+    >>> data = make_latent_domains(task="regression", random_state=0)
+    >>> train, new = data.domains != 3, data.X[data.domains == 3]
+    >>> head = DARERegressor().fit(data.X[train], data.y[train], domains=data.domains[train])
+    >>> adapter = head.adapter()
+    >>> for chunk in np.array_split(new, 5):
+    ...     adapter = adapter.partial_fit(chunk)
+    >>> bool(np.allclose(adapter.head_.coef_, head.adapt(new).coef_))
+    True
+    """
+
+    def __init__(self, head: H, **options: Any) -> None:
+        self.head = copy.copy(head)  # as it is now: fitting the head again changes no stream
+        self.options = Options(**options)
+        self.options.check()
+        self.domain_fit = fit = head.domain_fit_
+        if fit.adaptation is None and fit.declined is None:
+            raise InputError(
+                f"this {type(head).__name__} cannot adapt, as it was fitted with adaptation=None",
+                "set adaptation='raw' or 'centered' and fit again",
+            )
+        targets = head.targets_
+        self._classes = targets.classes if isinstance(targets, Classes) else None
+        if self.options.new_classes and self._classes is None:
+            raise InputError(
+                f"new_classes is set, and a {type(head).__name__} predicts numbers", "leave it out"
+            )
+        most = 0
+        if fit.adaptation is not None and fit.adaptation.mixture is not None:
+            most = MOST_ROWS
+        elif fit.safety_check is not None:
+            most = _MOST_CHECKED
+        half_life = self.options.half_life
+        self.stream = Stream(len(fit.unseen.mean), half_life, most, self._classes)
+        self._unadapted = fit.weights_for_unseen()
+
+    @property
+    def n_seen_(self) -> int:
+        return self.stream.n_seen
+
+    def partial_fit(self, X: Array, y: Any = None) -> Self:
+        """Take more rows of the new domain.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+        y : sequence of m labels, optional
+            None, NaN or, where there are classes, -1 for a row without label.
+
+        Returns
+        -------
+        self
+        """
+        X = self.head._prepared(X)
+        m = X.shape[0]
+        stream = self.stream
+        labels = None
+        if y is not None:
+            takes_new = self.options.new_classes
+            labels = PartialLabels.of(y, m, stream.classes, takes_new=takes_new)
+        with threads_for(X):
+            counts = None
+            if self._classes is not None and self.domain_fit.class_shares is not None:
+                weight = stream.weights(m)
+                everyone = slice(0, m)
+                counts = class_counts(X, everyone, weight, *self._unadapted, len(self._classes))
+            stream.add(X, labels, counts)
+        stream.forget_labels()
+        return self
+
+    @property
+    def head_(self) -> H:
+        with threads_for(self._unadapted[0]):
+            return self.head._with_weights(self.weights())
+
+    def weights(self) -> NewWeights:
+        """Weights for the new domain, by all rows so far."""
+        stream = self.stream
+        fit = self.domain_fit
+        if stream.n_seen < 2:
+            raise InputError(
+                "adapting needs at least 2 rows of the new domain, and there "
+                f"{'is' if stream.n_seen == 1 else 'are'} {stream.n_seen}",
+                "give more rows",
+            )
+        self._note_unused_labels()
+        adaptation = fit.adaptation
+        if adaptation is None:
+            assert fit.declined is not None
+            hint = "fit with strategies=('standardize',) to adapt all the same"
+            return self._not_adapted(fit.declined, hint)
+        moments = stream.sum_up()
+        assert moments is not None
+        whitening = adaptation.fit.formulation.whitening
+        if not moments.trace > 0 or not whitening.can_adjust(moments):
+            raise InputError(
+                "these rows are all the same, as from a stuck sensor",
+                "adapting needs rows that differ",
+            )
+        if has_outliers(moments):
+            note(
+                "one or two of the new rows hold most of their variance, and decide how the others "
+                "are adjusted; look for outliers, or clip the features"
+            )
+        trust = adaptation.trust(moments.n, self.options.prior_rows)
+        sample = stream.sample()
+        if sample is not None and self._takes_labels and self._classes is not None:
+            codes = stream.codes_of_sample(len(self._classes))
+            sample = Sample(sample.X, sample.weight, sample.moments, codes)
+        adapted = fit.adapted(moments, trust, sample)
+        V, b = adapted.raw_weights()
+        if not self.options.force:
+            few = trust.head < _CHECKED
+            objection = self._objection(None if few else sample, V, b)
+            if objection is not None:
+                return self._not_adapted(objection, "set force=True to adapt all the same")
+        rest = self._unadapted
+        if self._takes_labels:
+            start = StartingPoint.adapted(fit, adaptation, adapted)
+            V, b = self._with_labels(start)
+            if trust.head < _ALL_BUT_ADAPTED or self._has_new_classes:
+                rest = self._with_labels(StartingPoint.unadapted(fit))
+        elif self._classes is not None:
+            self._warn_of_shift(self._classes)
+        if trust.head < 1.0:
+            V = trust.head * V + (1.0 - trust.head) * rest[0]
+            b = trust.head * b + (1.0 - trust.head) * rest[1]
+        return self._new_weights(V, b, adapted.adjustment)
+
+    def _objection(self, sample: Sample | None, V: np.ndarray, b: np.ndarray) -> str | None:
+        """What the safety check has against these weights for the rows, if anything."""
+        check = self.domain_fit.safety_check
+        if check is None or sample is None or self._classes is None:
+            return None
+        own = sample.moments
+        k = len(self._classes)
+        numbers = predicted_numbers(scores(sample.X, V, b))
+        everyone = slice(0, len(numbers))
+        sums = ClassSums.of_rows(sample.X, everyone, numbers, sample.weight, own.mean, k)
+        return check.objection(sums, own)
+
+    def _not_adapted(self, reason: str, hint: str) -> NewWeights:
+        """The unadapted weights; labels still change them."""
+        guess = self.domain_fit.unseen.guess
+        if self._takes_labels:
+            weights = self._with_labels(StartingPoint.unadapted(self.domain_fit))
+            return self._new_weights(*weights, guess, declined=reason)
+        note(
+            f"adapting was declined, and this head predicts as before: {reason.rstrip('.')}; {hint}"
+        )
+        return self._new_weights(*self._unadapted, guess, declined=reason)
+
+    def _new_weights(
+        self, V: np.ndarray, b: np.ndarray, adjustment: Adjustment, declined: str | None = None
+    ) -> NewWeights:
+        stream = self.stream
+        targets = self.head.targets_
+        adapted = Adapted(stream.n_seen, declined=declined)
+        if self._takes_labels:
+            assert stream.labels is not None
+            digests = [row_digest(row) for row in stream.labels.X]
+            adapted = Adapted(stream.n_seen, len(stream.labels), declined, digests)
+            if self._has_new_classes:
+                assert stream.classes is not None
+                order = np.argsort(stream.classes)
+                targets = Classes(stream.classes[order])
+                V = V[:, order]
+                b = b[order]
+        return NewWeights(targets, V, b, adjustment, adapted)
+
+    @property
+    def _takes_labels(self) -> bool:
+        """Whether there are labels of more than one class: a stream may go on without."""
+        labels = self.stream.labels
+        if labels is None or not len(labels):
+            return False
+        differ = bool(np.any(labels.T[0] != labels.T))
+        return self._classes is None or self.options.force or differ
+
+    @property
+    def _has_new_classes(self) -> bool:
+        classes = self.stream.classes
+        known = self._classes
+        return classes is not None and known is not None and len(classes) > len(known)
+
+    def _with_labels(self, start: StartingPoint) -> Weights:
+        stream = self.stream
+        labels = stream.labels
+        assert labels is not None
+        weight = stream.label_weights()
+        targets = self.head.targets_
+        if isinstance(targets, Numbers):
+            T = (labels.T - targets.centre) / targets.spread
+        else:
+            assert stream.classes is not None
+            targets = Classes(stream.classes)
+            T = labels.T.astype(np.intp)
+            if self.head.class_weight is not None:
+                factors = class_factors(self.head.class_weight, stream.classes, T, weight)[T]
+                weight = weight * factors * (weight.sum() / (weight @ factors))
+        labelled = Labelled(labels.X, T, weight)
+        return start.with_labels(labelled, targets.loss, targets.columns, self.options.prior_labels)
+
+    def _note_unused_labels(self) -> None:
+        stream = self.stream
+        if self._takes_labels:
+            return
+        if stream.labels is not None and len(stream.labels):
+            note("all labels so far are of one class, and are not taken until there is another")
+        if self._has_new_classes:
+            assert self._classes is not None
+            assert stream.classes is not None
+            new = stream.classes[len(self._classes) :].tolist()
+            note(f"no label teaches the new classes {listed(new)} any more; they are not predicted")
+
+    def check_labels(self) -> None:
+        """Refuse labels that are most likely a mistake, unless they are taken by force."""
+        labels = self.stream.labels
+        if self.options.force or labels is None or not len(labels):
+            return
+        targets = self.head.targets_
+        if isinstance(targets, Numbers):
+            away = np.abs(labels.T - targets.centre) / targets.spread
+            furthest = int(away.argmax())
+            if away[furthest] > _FAR:
+                raise InputError(
+                    f"row {labels.numbers[furthest]:.0f} has the label {labels.T[furthest]:g}, "
+                    f"{away[furthest]:,.0f} standard deviations from the mean in training",
+                    "correct it, or set force=True if it is meant",
+                )
+            return
+        assert self.stream.classes is not None
+        classes = self.stream.classes.tolist()
+        codes = labels.T.astype(np.intp)
+        _, first, which = np.unique(labels.X, axis=0, return_index=True, return_inverse=True)
+        like = first[which.ravel()]  # the first row that is the same
+        different = np.flatnonzero(codes[like] != codes)
+        if len(different):
+            one = different[0]
+            other = like[one]
+            raise InputError(
+                f"rows {labels.numbers[other]:.0f} and {labels.numbers[one]:.0f} are the same and "
+                f"are labelled {classes[codes[other]]!r} and {classes[codes[one]]!r}",
+                "correct one of them, or set force=True if rows of both classes can look alike",
+            )
+        present = np.unique(codes)
+        if len(present) == 1:
+            raise InputError(
+                f"there {'is' if len(codes) == 1 else 'are'} {counted(len(codes), 'label')}, all "
+                f"of class {classes[present[0]]!r}",
+                "label rows of another class too, or set force=True",
+            )
+        absent = [name for code, name in enumerate(classes) if code not in present]
+        if absent:
+            note(
+                f"no labelled row is of class {listed(absent)}; labels of the other classes say "
+                "little of where these lie"
+            )
+
+    def _warn_of_shift(self, classes: np.ndarray) -> None:
+        """Say where class proportions are further from those in training than any domain's were."""
+        training = self.domain_fit.class_shares
+        counts = self.stream.class_counts
+        if training is None or counts is None:
+            return
+        # This many rows of equal weight would know the shares as well.
+        n = counts.sum() ** 2 / self.stream.squared_weight
+        shares = counts / counts.sum()
+        distance = 0.5 * float(np.abs(shares - training.shares).sum())
+        if distance > training.reach + 0.5 * np.sqrt(len(shares) / n):
+            worst = int(np.argmax(np.abs(shares - training.shares)))
+            note(
+                f"predicted class proportions are {distance:.0%} away from those in training "
+                f"(class {classes[worst]}: {shares[worst]:.0%}, was {training.shares[worst]:.0%}), "
+                "further than any training domain; if the classes themselves are rarer or more "
+                "common there, adapting can hurt: compare with the unadapted head",
+                LabelShiftWarning,
+            )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the state of the stream to a file, which ``head.resume`` goes on from.
+
+        The file is replaced in one step, and holds no code. The head itself is not in it.
+        """
+        from skdare.adapting.stream_file import save_stream
+
+        save_stream(self, path)
+
+    def __repr__(self) -> str:
+        return f"Adapter({type(self.head).__name__}, {counted(self.n_seen_, 'row')} seen)"
+
+
+def row_digest(row: np.ndarray) -> str:
+    """A checksum of the values of a row in single precision."""
+    return hashlib.blake2b(row.astype(np.float32).tobytes(), digest_size=8).hexdigest()

@@ -1,0 +1,84 @@
+"""The state of an adapter in a file, to go on from another day."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import fields
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from skdare.adapting.adapter import Adapter, Options
+from skdare.adapting.stream import Stream
+from skdare.errors import InputError
+from skdare.fitting.domain_fit import DomainFit
+from skdare.saving.saved_file import SavedFile, unreadable
+from skdare.saving.state import Reader, Writer
+
+
+def save_stream(adapter: Adapter[Any], path: str | PathLike[str]) -> None:
+    """Write the state of a stream to a file; see `Adapter.save`."""
+    writer = Writer()
+    header = {
+        "head": fit_digest(adapter.domain_fit),
+        "options": writer.write(adapter.options),
+        "stream": writer.write(adapter.stream.compact()),
+    }
+    SavedFile("stream", header, writer.arrays).write(path)
+
+
+def load_stream(head: Any, path: str | PathLike[str]) -> Adapter[Any]:
+    """The adapter that `save_stream` wrote, for the head that it was made with."""
+    fit = head.domain_fit_
+    file = SavedFile.read(path, "stream")
+    if file.header.get("head") != fit_digest(fit):
+        raise InputError(
+            f"{path} was saved for another head, or for this one before it was fitted again",
+            "resume with the head that it was saved with",
+        )
+    reader = Reader(file.arrays, {"d": len(fit.unseen.mean)})
+    try:
+        options = reader.read(Options, file.header.get("options"), "options")
+        adapter = Adapter(head, **{one.name: getattr(options, one.name) for one in fields(options)})
+        stream = reader.read(Stream, file.header.get("stream"), "stream")
+        _check_stream(stream, adapter.stream)
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
+        raise unreadable(path, error) from error
+    adapter.stream = stream
+    return adapter
+
+
+def _check_stream(stream: Stream, new: Stream) -> None:
+    """Refuse the state of a stream that such a head could not have come to."""
+    sampled = sum(map(len, stream.sampled))
+    known = codes_fit = True
+    if stream.classes is not None and new.classes is not None:
+        known = np.array_equal(stream.classes[: len(new.classes)], new.classes)
+        if stream.labels is not None:
+            codes = stream.labels.T
+            codes_fit = bool(
+                np.all((codes >= 0) & (codes < len(stream.classes)) & (codes % 1 == 0))
+            )
+    fits = (
+        (stream.d, stream.half_life, stream.most_sampled)
+        == (new.d, new.half_life, new.most_sampled)
+        and known
+        and codes_fit
+        and (stream.classes is None) == (new.classes is None)
+        and stream.n_seen >= 0
+        and sampled == (len(stream.sample_numbers) if stream.most_sampled else 0)
+        and (stream.moments is None or stream.moments.n > 0)
+    )
+    if not fits:
+        raise ValueError("it is not the state of a stream of this head")
+
+
+def fit_digest(fit: DomainFit) -> str:
+    """A checksum of all that adapting goes by."""
+    writer = Writer()
+    digest = hashlib.sha256(json.dumps(writer.write(fit)).encode())
+    for array in writer.arrays.values():
+        digest.update(np.ascontiguousarray(array).data if array.size else b"")
+    return digest.hexdigest()

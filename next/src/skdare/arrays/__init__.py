@@ -1,0 +1,32 @@
+"""Rows of any array library, on any device, in memory or elsewhere: the floor of everything."""
+
+from skdare.arrays.libraries import Array as Array
+from skdare.arrays.libraries import as_float64 as as_float64
+from skdare.arrays.libraries import beside as beside
+from skdare.arrays.libraries import is_foreign as is_foreign
+from skdare.arrays.libraries import like as like
+from skdare.arrays.libraries import namespace as namespace
+from skdare.arrays.libraries import on_accelerator as on_accelerator
+from skdare.arrays.libraries import to_numpy as to_numpy
+from skdare.arrays.libraries import work_dtype as work_dtype
+from skdare.arrays.products import float32_products as float32_products
+from skdare.arrays.products import gram as gram
+from skdare.arrays.products import has_coarse_products as has_coarse_products
+from skdare.arrays.products import product as product
+from skdare.arrays.products import scores as scores
+from skdare.arrays.products import symmetric_eigen as symmetric_eigen
+from skdare.arrays.products import threads_for as threads_for
+from skdare.arrays.products import transposed_product as transposed_product
+from skdare.arrays.rows import BlockReader as BlockReader
+from skdare.arrays.rows import Index as Index
+from skdare.arrays.rows import MappedFile as MappedFile
+from skdare.arrays.rows import Part as Part
+from skdare.arrays.rows import Rows as Rows
+from skdare.arrays.rows import SpreadRows as SpreadRows
+from skdare.arrays.rows import Tree as Tree
+from skdare.arrays.rows import chunks as chunks
+from skdare.arrays.rows import group_bounds as group_bounds
+from skdare.arrays.rows import length as length
+from skdare.arrays.rows import take as take
+from skdare.arrays.rows import visited as visited
+from skdare.arrays.rows import visited_groups as visited_groups

@@ -1,0 +1,142 @@
+"""Run the trials of a bench that are not done, and record each as it ends."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from skdare.bench.heads import HEADS, BenchHead, Fold, chooses
+from skdare.bench.metrics import METRICS
+from skdare.bench.plan import Plan
+from skdare.bench.record import NOTHING, UNLABELLED, Record, RecordFile
+from skdare.bench.settings import Settings
+from skdare.data import DomainData
+from skdare.errors import counted, listed, note
+
+Progress = Callable[[str, int, int], None]
+
+
+def run_bench(
+    data: DomainData,
+    out: str | Path,
+    settings: Settings | None = None,
+    *,
+    estimators: Mapping[str, BenchHead] | None = None,
+    versions: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> RecordFile:
+    """Hold each domain out, fit every head to the others, and write a record for each.
+
+    Parameters
+    ----------
+    data : DomainData
+    out : path
+        Folder of the run. Trials that it holds are not run again; those that failed are.
+    settings : Settings, optional
+    estimators, versions : mapping from name, optional
+        Heads beyond those of the bench, and what tells two of the same name apart.
+    progress : function of (text, done, total), optional
+
+    Returns
+    -------
+    RecordFile
+    """
+    own = estimators or {}
+    data = _without_single_rows(data)
+    settings = (settings or Settings()).resolved(data, tuple(own))
+    heads = {name: own.get(name) or HEADS[name] for name in settings.heads}
+    fingerprint = data.fingerprint()
+    plan = Plan.of(settings, fingerprint, versions or {})
+    file = RecordFile(out)
+    data = replace(data, domains=data.domains.astype(str))
+    with file.open(_about(data, fingerprint, settings)) as done:
+        count = len(done & set(plan.trials))
+        for domain, repeat, waiting in plan.folds(done):
+            fold = hold_out(data, domain, repeat, settings)
+            for key, name in waiting.items():
+                if progress is not None:
+                    progress(f"{domain}: {name}", count, len(plan.trials))
+                file.append(_trial(key, name, heads[name], repeat, fold, settings))
+                count += 1
+    if progress is not None:
+        progress("", count, len(plan.trials))
+    return file
+
+
+def _without_single_rows(data: DomainData) -> DomainData:
+    """The table without domains of one row, of which no head can learn, or be scored."""
+    if data.domains is None:
+        return data
+    names, codes, counts = np.unique(data.domains, return_inverse=True, return_counts=True)
+    if counts.min() > 1 or counts.max() == 1:
+        return data
+    single = names[counts == 1]
+    note(f"left out {counted(len(single), 'domain')} with a single row: {listed(single)}")
+    return data.rows(np.flatnonzero(counts[codes] > 1))
+
+
+def hold_out(data: DomainData, domain: str, repeat: int, settings: Settings) -> Fold:
+    """A domain, and the rows of the others that may be trained on.
+
+    Rows whose group is scored are not; of several repeats, each has another share of each domain.
+    """
+    test = data.domains == domain
+    train = ~test
+    if data.groups is not None:
+        train &= ~np.isin(data.groups, data.groups[test])
+    if settings.share < 1.0:
+        for other in np.unique(data.domains[train]):
+            rows = np.flatnonzero(train & (data.domains == other))
+            rng = np.random.default_rng([repeat, crc32(other.encode())])
+            train[rng.permutation(rows)[int(np.ceil(settings.share * len(rows))) :]] = False
+    return Fold(
+        data.rows(np.flatnonzero(train)), data.rows(np.flatnonzero(test)),
+        settings.task, settings.metric, chooses(settings.heads),
+    )  # fmt: skip
+
+
+def _about(data: DomainData, fingerprint: str, settings: Settings) -> dict[str, Any]:
+    n, d = data.X.shape
+    about = {"data": data.name, "fingerprint": fingerprint, "rows": n, "features": d}
+    about["domains"] = len(data.domain_names)
+    if settings.task == "classification":
+        about["classes"] = len(np.unique(data.y))
+    return about | settings.decisive()
+
+
+def _trial(
+    key: str, name: str, head: BenchHead, repeat: int, fold: Fold, settings: Settings
+) -> Record:
+    """Fit and score; what goes wrong in one trial is recorded, and the others go on."""
+    start = time.perf_counter()
+    train, test = fold.train, fold.test
+    score, reason = None, ""
+    values: dict[str, Any] = {"label": head.label, "task": settings.task}
+    values |= {"n_train": train.X.shape[0], "n_test": test.X.shape[0]}
+    if settings.task == "classification":
+        classes, counts = np.unique(train.y, return_counts=True)
+        values["majority"] = float(np.mean(test.y == classes[counts.argmax()]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            fitted = head.fit(fold)
+            score = METRICS[settings.task][settings.metric](test.y, fitted.model, fitted.X)
+            values |= {"chosen": fitted.strategy, "l2": fitted.l2}
+            if not np.isfinite(score):
+                score, reason = None, f"{settings.metric} is not defined on these rows"
+        # An estimator that a user brings can raise anything.
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+    values["warnings"] = sorted({str(warning.message) for warning in caught})
+    return Record(
+        key, "main", train.name, name, str(test.domains[0]), repeat,
+        UNLABELLED if head.adapts else NOTHING,
+        settings.metric, score, round(time.perf_counter() - start, 4), reason, values,
+    )  # fmt: skip

@@ -1,0 +1,86 @@
+"""What decides the results of a bench."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdare.bench.heads import DEFAULT_HEADS, HEADS
+from skdare.bench.metrics import METRICS
+from skdare.data import DomainData
+from skdare.errors import InputError, counted, listed, unknown
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How heads are compared.
+
+    Parameters
+    ----------
+    heads : tuple of str
+        Heads to compare; ERM is always among them. Default: erm, by-hand, dare-cv,
+        dare-cv-adapted and dare-adapted.
+    held_out : tuple of str
+        Domains to hold out. Default: each in turn.
+    metric : str
+        One of scikit-learn's scorers. Default: accuracy for classes, r2 for numbers.
+    repeats : int
+        How often each domain is held out. From 2 on, each time with another 80 % of the rows of
+        the other domains, which shows how much the choice of rows matters.
+    task : str
+        "classification" or "regression". Default: guessed from the target.
+    """
+
+    heads: tuple[str, ...] = ()
+    held_out: tuple[str, ...] = ()
+    metric: str = ""
+    repeats: int = 1
+    task: str = ""
+
+    def resolved(self, data: DomainData, more_heads: tuple[str, ...] = ()) -> Settings:
+        """The settings with defaults filled in for this table; refused if they do not fit it."""
+        if data.domains is None:
+            raise InputError(f"{data.name} has no column of domains", "name one with domains=")
+        domains = data.domain_names
+        if len(domains) < 3:
+            raise InputError(
+                f"there is {counted(len(domains), 'domain')}: {listed(domains)}",
+                "three are needed: one to hold out, and two to learn from how they differ",
+            )
+        task = self.task or data.task
+        if task not in METRICS:
+            raise unknown("task", task, list(METRICS))
+        if task == "regression" and data.y.dtype.kind not in "iuf":
+            raise InputError("the target is text", "regression needs numbers")
+        if len(np.unique(data.y)) < 2:
+            raise InputError(f"every row has the target {data.y[0]}", "name another column")
+        metric = self.metric or next(iter(METRICS[task]))
+        if metric not in METRICS[task]:
+            raise unknown(f"metric of {task}", metric, list(METRICS[task]))
+        for head in self.heads:
+            if head not in HEADS:
+                raise unknown("head", head, list(HEADS))
+            if task not in HEADS[head].tasks:
+                usable = [name for name, each in HEADS.items() if task in each.tasks]
+                raise InputError(f"head {head} is not for {task}", f"use {', '.join(usable)}")
+        for domain in self.held_out:
+            if domain not in domains:
+                raise unknown("domain", domain, domains)
+        if self.repeats < 1:
+            raise InputError(f"repeats is {self.repeats}", "give 1 or more")
+        named = self.heads or (() if more_heads else DEFAULT_HEADS)
+        heads = tuple(dict.fromkeys(("erm", *named, *more_heads)))
+        held_out = tuple(dict.fromkeys(self.held_out)) or tuple(domains)
+        return Settings(heads, held_out, metric, self.repeats, task)
+
+    @property
+    def share(self) -> float:
+        """Of the rows of each domain that train, how many do so in one repeat."""
+        return 1.0 if self.repeats == 1 else 0.8
+
+    def decisive(self) -> dict[str, Any]:
+        """What a result depends on: all but which heads and domains are looked at."""
+        trained_on = "all" if self.repeats == 1 else "80 %"
+        return {"task": self.task, "metric": self.metric, "training rows": trained_on}

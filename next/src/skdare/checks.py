@@ -1,0 +1,265 @@
+"""What callers pass, checked once, at the public door: inside, nothing is checked again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import array_api_compat as compat
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import column_or_1d
+
+from skdare.arrays import (
+    Array,
+    Index,
+    Part,
+    Rows,
+    chunks,
+    namespace,
+    to_numpy,
+    visited,
+    work_dtype,
+)
+from skdare.errors import InputError, listed
+
+Label = str | int | float | bool
+"""Name of a domain."""
+
+ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
+"""Weight of each class in the loss: equal, as given, or None for what the rows weigh."""
+
+_FLOATS = [np.float64, np.float32, np.float16]
+# Sums of fourth powers beyond these are no numbers.
+_LARGEST = {"float64": 1e75, "float32": 1e11}
+
+
+def check_rows(
+    X: Array,
+    name: str,
+    *,
+    features: int | None = None,
+    least: int = 1,
+    feature_names: Sequence[str] | None = None,
+) -> Array:
+    """Rows of finite features, in their own library; a float memory map is not copied."""
+    if isinstance(X, Rows) or (compat.is_array_api_obj(X) and not compat.is_numpy_array(X)):
+        if X.ndim != 2 or X.shape[0] < least:
+            raise InputError(
+                f"X has shape {tuple(X.shape)}", f"pass at least {least} rows of features"
+            )
+    else:
+        X = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=_FLOATS,
+            ensure_all_finite=False,  # below, without a copy, and naming the feature
+            ensure_min_samples=least,
+        )
+    if features is not None and X.shape[1] != features:
+        raise InputError(
+            f"X has {X.shape[1]} features, but {name} is expecting {features} features as input"
+        )
+    largest = _LARGEST["float32" if "64" not in str(work_dtype(X)) else "float64"]
+    everyone = Part(X, slice(0, X.shape[0]))
+    if not visited(_count_beyond, [everyone], [largest])[0]:
+        return X
+    missing, infinite, large = visited(_count_by_column, [everyone], [largest])[0]
+    column = int(np.flatnonzero(missing + infinite + large)[0])
+    feature = f"feature {column}" if feature_names is None else f"feature {feature_names[column]!r}"
+    if missing[column]:
+        raise InputError(
+            f"Input X contains NaN, first in {feature}",
+            "fill missing values with preparation='auto', or drop the rows",
+        )
+    if infinite[column]:
+        raise InputError(f"Input X contains infinity, first in {feature}", "correct those rows")
+    raise InputError(
+        f"{feature} reaches beyond {largest:.0e}, where powers of {X.dtype} features overflow",
+        "divide it by a constant, or standardise it",
+    )
+
+
+def _count_beyond(part: Part, largest: float) -> int:
+    """How many chunks have an entry that is no number of at most this size."""
+    count = 0
+    for _, rows in chunks(part.X, part.index):
+        values = rows.data if sparse.issparse(rows) else rows
+        xp = namespace(values)
+        if values.shape[0]:  # NaN is not within anything
+            count += not (bool(xp.max(values) <= largest) and bool(xp.min(values) >= -largest))
+    return count
+
+
+def _count_by_column(part: Part, largest: float) -> np.ndarray:
+    """How many entries of each feature are NaN, infinite, and too large."""
+    counts = np.zeros((3, part.X.shape[1]))
+    for _, rows in chunks(part.X, part.index):
+        rows = rows.toarray() if sparse.issparse(rows) else to_numpy(rows)
+        size = np.abs(rows)
+        counts += [
+            np.isnan(rows).sum(axis=0),
+            np.isinf(rows).sum(axis=0),
+            ((size > largest) & np.isfinite(rows)).sum(axis=0),
+        ]
+    return counts
+
+
+def check_targets(y: Any, n: int) -> np.ndarray:
+    y = column_or_1d(to_numpy(y) if compat.is_torch_array(y) else y, warn=True)
+    if len(y) != n:
+        raise InputError(f"y has {len(y)} entries but X has {n} rows", "pass one for each row")
+    if np.any(is_missing(y)) or (y.dtype.kind == "f" and not np.all(np.isfinite(y))):
+        what = "NaT" if y.dtype.kind in "mM" else "NaN or infinity"
+        raise InputError(f"Input y contains {what}", "drop those rows first")
+    return y
+
+
+def check_weights(weight: Any, n: int) -> np.ndarray:
+    weight = np.ones(n) if weight is None else to_numpy(weight).astype(np.float64)
+    weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
+    if weight.ndim != 1:
+        raise InputError("Sample weights must be 1D array or scalar", "pass one weight per row")
+    if len(weight) != n:
+        raise InputError(
+            f"sample_weight has {len(weight)} entries but X has {n} rows", "pass one for each row"
+        )
+    if not np.all(weight >= 0) or not np.isfinite(weight.sum()):
+        raise InputError(
+            "sample_weight has negative entries, NaN or infinity", "use numbers of zero or more"
+        )
+    if not 1e-30 <= weight.max() <= 1e30:
+        raise InputError(
+            "sample_weight is zero for every row"
+            if not weight.any()
+            else f"the largest sample_weight is {weight.max():.1e}, and must be 1e-30 to 1e30",
+            "at least one must be positive, and not out of all proportion",
+        )
+    return weight
+
+
+def check_domains(
+    domains: Collection[Label] | None, weight: np.ndarray
+) -> tuple[list[Label], list[Index]]:
+    """Labels of the domains, and their rows of positive weight: as a slice where contiguous."""
+    n = len(weight)
+    labels: list[Label] = ["all"]
+    codes = np.zeros(n, dtype=np.intp)
+    if domains is not None:
+        labels, codes = check_labels("domains", domains, n)
+    rows = np.flatnonzero(weight > 0)
+    # As few bytes as the labels need: NumPy sorts up to two of them by counting.
+    short = codes.astype(np.min_scalar_type(len(labels)))[rows]
+    rows = rows[np.argsort(short, kind="stable")]
+    parts = np.split(rows, np.cumsum(np.bincount(short, minlength=len(labels)))[:-1])
+    index = [
+        slice(int(part[0]), int(part[-1]) + 1) if part[-1] - part[0] + 1 == len(part) else part
+        for part in parts
+        if len(part)
+    ]
+    return [name for name, part in zip(labels, parts, strict=True) if len(part)], index
+
+
+def check_labels(name: str, values: Any, n: int) -> tuple[list[Label], np.ndarray]:
+    """Distinct labels, in order, and the number of each row's; dates become text."""
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        raise InputError(f"{name} is {values!r}", "pass one label per row")
+    if not hasattr(values, "dtype"):
+        # Entry by entry: NumPy would make text of ["a", nan].
+        values = np.array([*values, None], dtype=object)[:-1]
+    values = to_numpy(values)
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.ndim != 1 or len(values) != n:
+        raise InputError(
+            f"{name} has {len(values)} labels but X has {n} rows"
+            if values.ndim == 1
+            else f"{name} has shape {values.shape}",
+            "pass one label per row",
+        )
+    missing = np.flatnonzero(is_missing(values))
+    if len(missing):
+        raise InputError(f"{name} has no label in row {missing[0]}", "label or drop that row")
+    values = values.astype(str) if values.dtype.kind in "mM" else values
+    try:
+        distinct, codes = np.unique(values, return_inverse=True)
+    except TypeError as error:
+        raise InputError(
+            f"{name} has labels of several types, or that are not hashable",
+            "name all by text, or all by numbers",
+        ) from error
+    labels = [
+        label.item() if isinstance(label, np.generic) else label for label in distinct.tolist()
+    ]
+    wrong = next((label for label in labels if not isinstance(label, str | int | float)), None)
+    if wrong is not None:
+        raise InputError(f"{name} has the label {wrong!r}", "use text or numbers")
+    return labels, codes
+
+
+def is_missing(values: np.ndarray) -> np.ndarray:
+    """Which entries stand for nothing: None, NaN, NaT, or pandas' NA, which equals nothing."""
+    if values.dtype.kind in "mM":
+        return np.isnat(values)
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype != object:
+        return np.zeros(values.shape, bool)
+    return np.array([value is None or _differs_from_itself(value) for value in values], bool)
+
+
+def _differs_from_itself(value: Any) -> bool:
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return True
+
+
+def check_number(
+    name: str, value: Any, low: float = 0.0, high: float = np.inf, *, also: Collection[Any] = ()
+) -> None:
+    if any(value is choice or (type(value) is str and value == choice) for choice in also):
+        return
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high or not np.isfinite(value):
+        span = f"in [{low:g}, {high:g}]"
+        if high == np.inf:
+            span = f"a finite number of {low:g} or more"
+        extra = "".join(f" or {choice!r}" for choice in also)
+        raise InputError(f"{name} is {value!r}", f"it must be {span}{extra}")
+
+
+def check_count(name: str, value: Any, low: int = 1) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
+        raise InputError(f"{name} is {value!r}", f"it must be a whole number of {low} or more")
+
+
+def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
+    value = bool(value) if isinstance(value, np.bool_) else value
+    if not any(value is choice or (type(value) is str and value == choice) for choice in allowed):
+        raise InputError(f"{name} is {value!r}", f"use one of {', '.join(map(repr, allowed))}")
+
+
+def check_class_weight(class_weight: ClassWeight) -> None:
+    """Refuse what is neither None, "balanced" nor a mapping to positive numbers."""
+    if isinstance(class_weight, Mapping):
+        for label, weight in class_weight.items():
+            name = f"the weight of class {label!r} in class_weight"
+            check_number(name, weight)
+            if not weight > 0:
+                raise InputError(f"{name} is 0", "drop the rows of a class that is not to count")
+    elif class_weight is not None and not (
+        isinstance(class_weight, str) and class_weight == "balanced"
+    ):
+        raise InputError(
+            f"class_weight is {class_weight!r}",
+            "use None, 'balanced', or a mapping from class to weight",
+        )
+
+
+def check_names(what: str, kind: str, named: Mapping[Any, Any], known: Sequence[Any]) -> None:
+    """Refuse a mapping that names something that is not there."""
+    for name in named:
+        if name not in known:
+            raise InputError(f"{what} names {kind} {name!r}", f"there are {listed(known)}")

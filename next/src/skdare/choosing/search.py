@@ -1,0 +1,342 @@
+"""Every strategy at every ridge, scored on domains that it was not fitted to.
+
+Training domains are held out in a few folds. The rows of a strategy are adjusted once, and all its
+folds and ridges are solved together on them. A mixture starts from these fits, so that trying one
+costs no fit.
+
+Notation: X (n, d) rows, Z (n, d) adjusted rows, W (d, d) adjustment, B (d, k) weights on adjusted
+rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, groupby, pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skdare.arrays import length, scores, take, to_numpy, work_dtype
+from skdare.choosing.batched import Batch
+from skdare.choosing.folds import alike, folds_of
+from skdare.choosing.rule import mean_scores
+from skdare.choosing.strategies import STRATEGIES, Candidate, candidates_of
+from skdare.fitting.domain_fit import (
+    Adaptation,
+    CanonicalFit,
+    DomainFit,
+    Weights,
+    moments_by_domain,
+)
+from skdare.fitting.hold_out import HeldOut, Scoring, hold_out, log_error, score
+from skdare.fitting.mixture import ClassPlaces, ClassSums, Sample
+from skdare.fitting.problem import Numbers, Problem
+from skdare.progress import reached
+from skdare.whitening.adjustment import Adjustment, average
+from skdare.whitening.moments import Moments
+from skdare.whitening.prior import PriorRows
+
+# Numbers of the rows that are held, those of all folds together.
+_CELLS = 1 << 26
+_TRUSTED = PriorRows(0.0, 0.0)
+# How far a fit that starts from one of these is solved, as to some labels when rehearsed.
+_ROUGHLY: dict[str, Any] = {"tol": 1e-3, "max_iter": 60}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What a search tries, and how."""
+
+    strategies: Sequence[str]
+    shrinkage: Sequence[float]
+    l2: Sequence[float]
+    cv: Any
+    scoring: Scoring
+    intercept: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Fold(HeldOut):
+    """Domains that are held out together, with rows in memory."""
+
+    moments: list[Moments]  # of all domains
+
+    def among_others(self, values: Sequence[Any]) -> list[Any]:
+        return [values[e] for e in self.others]
+
+    def sample(self, e: int) -> Sample:
+        """The rows of a domain."""
+        index = self.problem.index[e]
+        return Sample(take(self.problem.X, index), self.problem.weight[index], self.moments[e])
+
+    def adapted_scores(self, e: int, fit: DomainFit) -> np.ndarray:
+        """Of the rows of a domain, by a fit that is adapted to them."""
+        assert fit.adaptation is not None
+        sample = self.sample(e)
+        trust = fit.adaptation.trust(sample.moments.n)
+        adapted = fit.adapted(sample.moments, trust, sample)
+        return to_numpy(scores(sample.X, *adapted.raw_weights()))
+
+
+@dataclass(frozen=True, eq=False)
+class FoldFit:
+    """A candidate fitted without a fold."""
+
+    adaptation: Adaptation
+    adjustments: list[Adjustment]  # of all domains
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Candidates, and what came of them."""
+
+    candidates: list[Candidate]
+    folds: list[Fold]
+    fits: list[list[FoldFit]]  # of each candidate, by fold
+    scores: np.ndarray  # (candidates, domains); NaN where a domain was not held out
+    log_errors: np.ndarray | None  # of numbers
+
+    def start(self, c: int) -> Weights | None:
+        """Where a fit of a candidate to all domains can start: the mean of those without some."""
+        fits = [fit.adaptation.fit for fit in self.fits[c]]
+        if len({fit.B.shape for fit in fits}) != 1:  # none, or other features in each fold
+            return None
+        return np.mean([fit.B for fit in fits], axis=0), np.mean([fit.b for fit in fits], axis=0)
+
+    def domain_fits(
+        self, predicting: Sequence[int], adapting: Sequence[int]
+    ) -> Iterator[tuple[Fold, DomainFit]]:
+        """What is held out, and what a head is without it that uses, for each domain, these two."""
+        for f, whole in enumerate(self.folds):
+            moments = whole.among_others(whole.moments)
+            pairs = [(predicting[e], adapting[e]) for e in whole.domains]
+            for pair in dict.fromkeys(pairs):
+                every = zip(whole.domains, pairs, strict=True)
+                fold = replace(whole, domains=[e for e, own in every if own == pair])
+                unseen, adapted = (self.fits[c][f] for c in pair)
+                adaptation = None
+                declined = "no strategy that adapts was chosen"
+                if self.candidates[pair[1]].strategy.adapts:
+                    whitening = adapted.adaptation.fit.formulation.whitening
+                    prior_rows = PriorRows.of_domains(moments, whitening)
+                    adaptation = replace(adapted.adaptation, prior_rows=prior_rows)
+                    declined = None
+                labels = fold.among_others(fold.problem.labels)
+                adjustments = fold.among_others(unseen.adjustments)
+                fit = unseen.adaptation.fit
+                yield fold, DomainFit(labels, moments, adjustments, fit, adaptation, declined)
+
+
+def search(problem: Problem, grid: Grid) -> Trials:
+    """Fit every candidate without each fold, and score it on the domains of the fold.
+
+    A mixture is tried at the ridge that is best for the strategy it starts from.
+    """
+    bases = [STRATEGIES[name].base or name for name in grid.strategies]
+    candidates = list(candidates_of(bases, grid.shrinkage, grid.l2))
+    on_the_same_rows = [list(group) for _, group in groupby(candidates, key=_rows_key)]
+    chosen = folds_of(problem, grid.cv)
+    steps = len(chosen) * len(on_the_same_rows)
+    folds: list[Fold] = []
+    fits: list[list[FoldFit]] = [[] for _ in candidates]
+    for together in _folds_on_the_same_rows(problem, chosen):
+        added = []
+        for g, group in enumerate(on_the_same_rows):
+            done = len(folds) * len(on_the_same_rows) + g * len(together)
+            reached("searching", done, steps)
+            # Scales of all rows would know those that are held out.
+            each_alone = not group[0].whitening.adjusts and group[0].whitening.target == "diagonal"
+            batches = [[fold] for fold in together] if each_alone else [together]
+            parts = [_fitted(group, batch, grid) for batch in batches]
+            added += [list(chain.from_iterable(own)) for own in zip(*parts, strict=True)]
+        for own, more in zip(fits, added, strict=True):
+            own += more
+        folds += together
+    reached("searching", steps, steps)
+    by_scoring = partial(score, scoring=grid.scoring)
+    every = list(zip(candidates, fits, strict=True))
+    all_scores = np.stack([_scores(problem, one, folds, own, by_scoring) for one, own in every])
+    log_errors = None
+    if isinstance(problem.targets, Numbers):  # of which there are no mixtures
+        log_errors = np.stack([_scores(problem, one, folds, own, log_error) for one, own in every])
+    class_sums: dict[int, list[ClassSums]] = {}
+    for name in grid.strategies:
+        strategy = STRATEGIES[name]
+        if strategy.mixture is None:
+            continue
+        means = mean_scores(all_scores)
+        base = [c for c, candidate in enumerate(candidates) if candidate.name == strategy.base]
+        start = max(base, key=lambda c: means[c])
+        candidate = replace(candidates[start], name=name)
+        pairs = zip(folds, fits[start], strict=True)
+        own = [_with_mixture(candidate, fold, fit, class_sums) for fold, fit in pairs]
+        candidates.append(candidate)
+        fits.append(own)
+        own_scores = _scores(problem, candidate, folds, own, by_scoring)
+        all_scores = np.vstack([all_scores, own_scores])
+    asked = [c for c, candidate in enumerate(candidates) if candidate.name in grid.strategies]
+    chosen_fits = [fits[c] for c in asked]
+    return Trials([candidates[c] for c in asked], folds, chosen_fits, all_scores[asked], log_errors)
+
+
+def _folds_on_the_same_rows(
+    problem: Problem, folds: Sequence[Sequence[int]]
+) -> Iterator[list[Fold]]:
+    """Folds that are solved together: each alone where its preparation changes the rows."""
+    shared = []
+    for fold in folds:
+        held = hold_out(problem, fold)
+        if held.problem.X is problem.X:
+            shared.append(held)
+            continue
+        # Numbers stay as all domains have standardised them, here and below: a ridge with an
+        # intercept scores the same in any unit.
+        rows = _in_memory(replace(problem, X=held.problem.X), _CELLS // len(folds))
+        moments = moments_by_domain(rows)
+        if alike([held.others], moments):
+            yield [Fold(rows, held.domains, held.others, moments)]
+    if shared:
+        rows = _in_memory(problem, _CELLS)
+        moments = moments_by_domain(rows)
+        for numbers in alike([held.others for held in shared], moments):
+            yield [Fold(rows, shared[f].domains, shared[f].others, moments) for f in numbers]
+
+
+def _in_memory(problem: Problem, most: int) -> Problem:
+    """The problem itself if its rows are in memory and few enough, else one of some rows.
+
+    Rows that are on disk, on a GPU or sparse are brought here; of too many, every domain keeps the
+    same share of its rows, evenly spread.
+    """
+    X = problem.X
+    rows = sum(length(index) for index in problem.index)
+    step = -(-rows * X.shape[1] // most)
+    if type(X) is np.ndarray and X.dtype == work_dtype(X) and step == 1:
+        return problem
+    everyone = np.arange(X.shape[0])
+    kept = [everyone[index][::step] for index in problem.index]
+    parts = [take(X, part) for part in kept]
+    host = [part.toarray() if sparse.issparse(part) else to_numpy(part) for part in parts]
+    order = np.concatenate(kept)
+    bounds = np.cumsum([0, *map(len, kept)]).tolist()
+    return replace(
+        problem,
+        X=np.concatenate(host).astype(work_dtype(host[0]), copy=False),
+        T=problem.T[order],
+        weight=problem.weight[order],
+        index=[slice(a, b) for a, b in pairwise(bounds)],
+        groups=None,
+        preparation=None,
+    )
+
+
+def _rows_key(candidate: Candidate) -> tuple[Any, ...]:
+    """Candidates with the same key have the same adjusted rows."""
+    return candidate.whitening, candidate.strategy.means, candidate.strategy.adjusts_new
+
+
+def _fitted(
+    candidates: Sequence[Candidate], folds: Sequence[Fold], grid: Grid
+) -> list[list[FoldFit]]:
+    """Fits of candidates with the same adjusted rows, by candidate and fold."""
+    problem = folds[0].problem
+    moments = folds[0].moments
+    X = problem.X
+    whitening = candidates[0].whitening
+    means = candidates[0].strategy.means
+    E = len(problem.index)
+    trained = sorted({e for fold in folds for e in fold.others})
+    if whitening.adjusts:
+        adjustments = whitening.adjustments(moments, work_dtype(X))
+    else:
+        # By the domains that some fit is fitted to: another may be far larger.
+        adjustments = whitening.adjustments([moments[e] for e in trained], work_dtype(X))[:1] * E
+    parts = []
+    for e, index in enumerate(problem.index):
+        rows = take(X, index)
+        rows = rows - moments[e].mean.astype(rows.dtype) if means.centers_in_training else rows
+        parts.append(adjustments[e].back(rows.T).T.astype(rows.dtype, copy=False))
+    bounds = np.cumsum([0, *map(len, parts)])
+    Z = np.concatenate(parts)
+    centre = np.zeros(Z.shape[1])
+    if grid.intercept:  # which then is the score at this point: a solver is quicker with it
+        centre = np.concatenate([parts[e] for e in trained]).mean(axis=0, dtype=np.float64)
+        Z = Z - centre.astype(Z.dtype)
+    weighings = sorted({candidate.strategy.by_rows for candidate in candidates})
+    row_weights = np.zeros((len(folds), len(weighings), len(Z)), Z.dtype)
+    ridge = np.empty((len(folds), len(candidates)))
+    for f, fold in enumerate(folds):
+        loss_weight = fold.rest.loss_weight
+        for e in fold.others:
+            weight = loss_weight[problem.index[e]]
+            for way, by_rows in enumerate(weighings):
+                share = weight if by_rows else weight / weight.sum()
+                row_weights[f, way, bounds[e] : bounds[e + 1]] = share
+        row_weights[f] /= row_weights[f].sum(axis=1, keepdims=True)
+        unit = whitening.ridge(fold.among_others(moments), 1.0)
+        if not whitening.adjusts and whitening.target == "scaled":
+            alone = whitening.adjustments(fold.among_others(moments), work_dtype(X))[0]
+            unit = float((adjustments[0].diagonal / alone.diagonal) ** 2)
+        ridge[f] = [unit * candidate.l2 for candidate in candidates]
+    weighing = np.array([weighings.index(candidate.strategy.by_rows) for candidate in candidates])
+    T = np.concatenate([problem.T[index] for index in problem.index])
+    loss = problem.targets.loss
+    k = problem.targets.columns
+    B, b = Batch(Z, T, loss, k, row_weights, weighing, ridge, grid.intercept).solve()
+    b = b - np.einsum("d,fcdk->fck", centre, B)
+    fits: list[list[FoldFit]] = [[] for _ in candidates]
+    for f, fold in enumerate(folds):
+        own = fold.among_others(adjustments)
+        guess = average(own, [1.0 / len(own)] * len(own))
+        mean = np.mean([m.mean for m in fold.among_others(moments)], axis=0)
+        prior_rows = _TRUSTED
+        if candidates[0].strategy.adjusts_new:
+            prior_rows = PriorRows.of_domains(fold.among_others(moments), whitening)
+        for c, candidate in enumerate(candidates):
+            formulation = candidate.formulation(intercept=grid.intercept, **_ROUGHLY)
+            fit = CanonicalFit(formulation, B[f, c], b[f, c], mean, guess, None)
+            fits[c].append(FoldFit(Adaptation(fit, prior_rows), adjustments))
+    return fits
+
+
+def _with_mixture(
+    candidate: Candidate, fold: Fold, fit: FoldFit, class_sums: dict[int, list[ClassSums]]
+) -> FoldFit:
+    """A fit with a mixture on top of it; sums by class are kept, as folds share their rows."""
+    key = id(fold.problem)
+    if key not in class_sums:
+        pairs = enumerate(fold.moments)
+        class_sums[key] = [ClassSums.of(fold.problem, e, m) for e, m in pairs]
+    places = ClassPlaces.of_domains(
+        fold.among_others(class_sums[key]),
+        fold.among_others(fold.moments),
+        fold.among_others(fit.adjustments),
+        fit.adaptation.fit.formulation,
+    )
+    mixture = candidate.strategy.mixture
+    return replace(fit, adaptation=replace(fit.adaptation, mixture=mixture, places=places))
+
+
+def _scores(
+    problem: Problem,
+    candidate: Candidate,
+    folds: Sequence[Fold],
+    fits: Sequence[FoldFit],
+    measure: Callable[[Problem, int, Weights], float],
+) -> np.ndarray:
+    """Of a candidate on every domain, fitted without it."""
+    result = np.full(len(problem.index), np.nan)
+    for fold, fit in zip(folds, fits, strict=True):
+        adaptation = fit.adaptation
+        for e in fold.domains:
+            weights = adaptation.fit.raw_weights(adaptation.fit.guess, 0.0 * adaptation.fit.mean)
+            if candidate.strategy.adapts:
+                own = fold.moments[e]
+                trust = adaptation.trust(own.n)
+                adapted = adaptation.adapted(own, fit.adjustments[e], trust, fold.sample(e))
+                weights = adapted.raw_weights()
+            result[e] = measure(fold.problem, e, weights)
+    return result

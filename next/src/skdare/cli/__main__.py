@@ -1,0 +1,3 @@
+from skdare.cli import main
+
+main()

@@ -1,0 +1,69 @@
+"""What a command returns: an answer for people, the same for programs, and what to type next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from skdare.errors import filled
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of a command; the frame prints it as text, or as one JSON object.
+
+    Parameters
+    ----------
+    text : str
+        For people, lines of at most 80 characters.
+    fields : mapping
+        The same for programs.
+    next : list of str
+        Commands to type next, ready to paste.
+    failed : bool
+        Whether what was asked for could not be done at all: exit code 1.
+    """
+
+    text: str
+    fields: Mapping[str, Any]
+    next: list[str] = field(default_factory=list)
+    failed: bool = False
+
+
+def command(*words: object) -> str:
+    """A command of ours as one would type it."""
+    return shlex.join(["skdare", *map(str, words)])
+
+
+def facts(pairs: Mapping[str, str]) -> list[str]:
+    """Lines of a name and what there is to say of it, wrapped beside the names."""
+    width = max(map(len, pairs)) + 2
+    lines = []
+    for name, text in pairs.items():
+        for i, line in enumerate(filled(text, 80 - width).split("\n")):
+            lines.append(f"{name if i == 0 else '':<{width}}{line}")
+    return lines
+
+
+def file_size(path: Any) -> str:
+    n = float(path.stat().st_size)
+    for unit in ("bytes", "kB", "MB"):
+        if n < 1000:
+            return f"{n:.0f} {unit}" if unit == "bytes" else f"{n:.1f} {unit}"
+        n /= 1000
+    return f"{n:.1f} GB"
+
+
+def shares(counts: Mapping[object, int], most: int = 6) -> str:
+    """Classes or domains with their numbers of rows: "a (12), b (1,300) and 4 more"."""
+    texts = [f"{name} ({n:,})" for name, n in counts.items()]
+    return some(texts, most)
+
+
+def some(texts: Iterable[str], most: int = 6) -> str:
+    texts = list(texts)
+    if len(texts) <= most + 1:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:most])} and {len(texts) - most:,} more"

@@ -1,0 +1,143 @@
+"""What a command tells a person beside its answer: notes, progress, mistakes; all on stderr."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import shutil
+import signal
+import sys
+import textwrap
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from skdare.cli.answer import Answer
+from skdare.errors import InputError, printable
+from skdare.progress import shown
+
+MISTAKE = 2
+FAILURE = 1
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
+UNREAD = 128 + 13  # SIGPIPE, which Windows has not
+# Failures of the machine, which other arguments would not mend.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_WIDEST = 100
+
+
+def write(text: str, stream: TextIO | None = None) -> None:
+    print(printable(text), file=stream or sys.stdout, flush=True)
+
+
+def tell(text: str) -> None:
+    """A line on stderr; wrapped on a terminal, whole in a file, where it may be searched for."""
+    if sys.stderr.isatty():
+        width = min(shutil.get_terminal_size().columns, _WIDEST)
+        indent = " " * (text.find(": ") + 2) if text.find(": ") in range(9) else ""
+        text = textwrap.fill(text, width, subsequent_indent=indent, break_on_hyphens=False)
+    write(text, sys.stderr)
+
+
+def show(answer: Answer, *, as_json: bool) -> None:
+    """An answer on stdout."""
+    if as_json:
+        print(json.dumps(_for_json({**answer.fields, "next": answer.next}), ensure_ascii=False))
+        return
+    commands = "\n      ".join(answer.next)
+    parts = [answer.text, f"next: {commands}" if commands else ""]
+    write("\n\n".join(part for part in parts if part))
+
+
+def _for_json(value: Any) -> Any:
+    """Plain values; JSON has no NaN, and of what else it lacks, such as paths, it gets the text."""
+    if isinstance(value, Mapping):
+        return {str(name): _for_json(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_for_json(each) for each in value]
+    if hasattr(value, "tolist"):  # NumPy's arrays and scalars
+        return _for_json(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+@contextmanager
+def notes(*, quiet: bool) -> Iterator[None]:
+    """Warnings as notes, each once, and how far long work has come; none of it where quiet."""
+    said: set[str] = set()
+
+    def note(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        text = str(message)
+        if text not in said and not quiet:
+            tell(f"note: {text}")
+        said.add(text)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # Others are about code, or about numbers that the library deals with.
+        warnings.simplefilter("always", UserWarning)
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        warnings.showwarning = note
+        if quiet:
+            yield
+            return
+        with shown(lambda text: tell(f"note: {text}")):
+            yield
+        if said and sys.stderr.isatty():
+            write("", sys.stderr)
+
+
+@contextmanager
+def endings() -> Iterator[None]:
+    """How all commands end: a mistake with exit code 2, a signal with that of a shell.
+
+    On the way out of every block half-written files are removed, so SIGTERM is an exception.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    try:
+        yield
+        sys.stdout.flush()  # here, where a closed pipe can still be told from a failure
+    except InputError as error:
+        _end(MISTAKE, error.what, error.hint)
+    except BrokenPipeError:
+        # What is still buffered would be written, and complained of, when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(UNREAD)
+    except FileNotFoundError as error:
+        what = f"there is no file '{error.filename}'" if error.filename else str(error)
+        _end(MISTAKE, what, "check the path")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        what = f"'{error.filename}': {reason}" if error.filename else reason
+        if error.errno in _NO_ROOM:
+            _end(FAILURE, what, "make room on the disk, and run the same command again")
+        _end(MISTAKE, what)
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package == "skdare":
+            raise
+        _end(MISTAKE, f"this needs {package}, which is not installed", f"pip install {package}")
+    except MemoryError:
+        _end(FAILURE, "there is too little memory", "give fewer rows or features")
+    except KeyboardInterrupt as stop:
+        tell("; ".join(["stopped", *getattr(stop, "__notes__", ())]))
+        sys.exit(INTERRUPTED)
+
+
+def _end(code: int, what: str, hint: str = "") -> None:
+    tell("error: " + " ".join(what.split()))
+    if hint:
+        write("", sys.stderr)
+        tell("hint: " + " ".join(hint.split()))
+    sys.exit(code)

@@ -1,0 +1,380 @@
+"""A feature store: a folder with shards of ``.npy`` files and a manifest that names them.
+
+The files of a shard are written first, then the manifest is replaced in one step. Until then the
+store is what it was, so a killed run loses the rows that were not yet in a shard, and goes on.
+
+Columns beside the features, such as ``y``, ``domains`` and ``id``, are stored as numbers, or as
+text. Repeated text is stored as codes, whose names the manifest has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from skdare.arrays.rows import BlockReader, Rows
+from skdare.data.domain_data import DomainData
+from skdare.errors import InputError, counted
+
+MANIFEST = "manifest.json"
+DTYPES = ("float64", "float32", "float16")
+_FORMAT = "skdare-features"
+_VERSION = 3
+# One shard is held in memory while it fills: small enough to sit beside a network, and large
+# enough that most sets are one shard, which is a memory map.
+_SHARD_BYTES = 256 << 20
+# Text that takes so few values is coded.
+_CODED = ("y", "domains", "groups")
+_ROLES = {"y": "target", "domains": "domains", "groups": "groups"}
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Some rows: their files by column, and the checksum of each."""
+
+    rows: int
+    files: dict[str, str]
+    sha256: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Store:
+    """What a manifest says; the rows are read when they are asked for.
+
+    Parameters
+    ----------
+    folder : Path
+    feature_names : list of str
+    dtype : {"float64", "float32", "float16"}
+        How the features are stored.
+    columns : list of str
+        What stands beside the features.
+    names : dict
+        The text that the codes of a column stand for.
+    shards : list of Shard
+    made : dict
+        How the features were made.
+    finished : bool
+        Whether all rows that were to come are there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from skdare.data import Store, make_latent_domains, read, write_store
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_store(f"{folder}/latent", make_latent_domains(random_state=0))
+    ...     Store.open(f"{folder}/latent").rows, read(f"{folder}/latent").X.shape
+    (1200, (1200, 8))
+    """
+
+    folder: Path
+    feature_names: list[str]
+    dtype: str
+    columns: list[str] = field(default_factory=list)
+    names: dict[str, list[str]] = field(default_factory=dict)
+    shards: list[Shard] = field(default_factory=list)
+    made: dict[str, Any] = field(default_factory=dict)
+    finished: bool = False
+
+    @classmethod
+    def open(cls, folder: str | Path, *, unfinished: bool = False) -> Self:
+        """Read a manifest, and check that every file is there and as large as it should be."""
+        folder = Path(folder)
+        path = folder / MANIFEST
+        if not path.exists():
+            raise InputError(f"'{folder}' is no feature store", f"it has no {MANIFEST}")
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            found = content.pop("format"), content.pop("version")
+            shards = [Shard(**shard) for shard in content.pop("shards")]
+            store = cls(folder, shards=shards, **content)
+            if found != (_FORMAT, _VERSION) or store.dtype not in DTYPES:
+                raise ValueError(f"format {found}, {store.dtype}")
+            store._check_files()
+        except InputError:
+            raise
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise InputError(
+                f"'{path}' is damaged or of another version: {str(error)[:80]}",
+                "write the store again",
+            ) from error
+        if not store.finished and not unfinished:
+            raise InputError(
+                f"'{folder}' is unfinished, with {counted(store.rows, 'row')}",
+                "run the command that made it again, and it goes on from there",
+            )
+        return store
+
+    def _check_files(self) -> None:
+        d = len(self.feature_names)
+        for shard in self.shards:
+            if set(shard.files) != {"X", *self.columns}:
+                raise ValueError(f"a shard has {sorted(shard.files)}")
+            for column, name in shard.files.items():
+                if Path(name).name != name or (self.folder / name).is_symlink():
+                    raise ValueError(f"a file is called {name!r}")
+                values = self._file(shard, column)
+                shape = (shard.rows, d) if column == "X" else (shard.rows,)
+                if values.shape != shape or (column == "X" and values.dtype.name != self.dtype):
+                    raise InputError(
+                        f"'{self.folder / name}' has shape {values.shape} and dtype "
+                        f"{values.dtype}, and {shape} of {self.dtype} was written",
+                        "write the store again",
+                    )
+
+    @property
+    def rows(self) -> int:
+        """Rows that are safely on disk."""
+        return sum(shard.rows for shard in self.shards)
+
+    def _file(self, shard: Shard, column: str) -> np.ndarray:
+        path = self.folder / shard.files[column]
+        try:
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        except Exception as error:  # NumPy parses headers with Python's own parser
+            raise InputError(f"'{path}' is missing or damaged", "write the store again") from error
+
+    @property
+    def X(self) -> Any:
+        """The features of all rows, which stay on disk: a memory map, or rows of several shards."""
+        if len(self.shards) == 1:
+            return self._file(self.shards[0], "X")
+        ends = np.cumsum([shard.rows for shard in self.shards]).tolist()
+        shape = (self.rows, len(self.feature_names))
+        read = BlockReader(ends, self.block)
+        return Rows(shape, np.dtype(self.dtype), read, is_portable=True)
+
+    def block(self, number: int) -> np.ndarray:
+        """The features of one shard."""
+        return self._file(self.shards[number], "X")
+
+    def column(self, name: str) -> np.ndarray:
+        """All values of a column beside the features, text as text."""
+        values = np.concatenate([self._file(shard, name) for shard in self.shards])
+        if name not in self.names:
+            return values
+        if len(values) and not 0 <= values.min() <= values.max() < len(self.names[name]):
+            raise InputError(f"'{self.folder}' has codes of {name} without a name")
+        return np.array(self.names[name])[values]
+
+    def damaged(self) -> list[str]:
+        """Files whose checksum is not the one in the manifest."""
+        return [
+            name
+            for shard in self.shards
+            for column, name in shard.files.items()
+            if _sha256(self.folder / name) != shard.sha256[column]
+        ]
+
+    def write_manifest(self) -> None:
+        content = asdict(self) | {"format": _FORMAT, "version": _VERSION}
+        del content["folder"]
+        part = self.folder / f"{MANIFEST}.part"
+        with part.open("w", encoding="utf-8") as file:
+            json.dump(content, file, indent=1, ensure_ascii=False)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, self.folder / MANIFEST)
+
+
+class StoreWriter:
+    """Write a feature store some rows at a time, so that a killed run can go on.
+
+    Parameters
+    ----------
+    folder : path
+        It must not exist, unless the store in it is unfinished and was begun alike.
+    feature_names : sequence of str
+    dtype : {"float64", "float32", "float16"}
+    made : mapping, optional
+        How the features were made; it must be the same when a run goes on.
+    rows_per_shard : int, optional
+        Default: as many as 256 MiB have. Give fewer where rows are slow to make.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from skdare.data import StoreWriter, read
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with StoreWriter(f"{folder}/pets", ["a", "b"]) as writer:
+    ...         writer.append(np.eye(2), y=["cat", "dog"], domains=["photo", "sketch"])
+    ...     read(f"{folder}/pets").y.tolist()
+    ['cat', 'dog']
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        feature_names: Sequence[str],
+        *,
+        dtype: str = "float32",
+        made: Mapping[str, Any] | None = None,
+        rows_per_shard: int | None = None,
+    ) -> None:
+        folder = Path(folder)
+        if dtype not in DTYPES:
+            raise InputError(f"a store of {dtype} is not possible", f"use {', '.join(DTYPES)}")
+        begun = (folder / MANIFEST).exists()
+        if folder.exists() and not begun:
+            raise InputError(f"'{folder}' exists already", "choose another name, or remove it")
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = FileLock(folder / ".lock", timeout=0)
+        try:
+            self._lock.acquire()
+        except Timeout as error:
+            raise InputError(f"another process is writing to '{folder}'", "wait for it") from error
+        asked = Store(folder, list(map(str, feature_names)), dtype, made=dict(made or {}))
+        self.store = Store.open(folder, unfinished=True) if begun else asked
+        if self.store.finished:
+            self._lock.release()
+            raise InputError(f"'{folder}' exists already", "choose another name, or remove it")
+        for name in ("feature_names", "dtype", "made"):
+            before, now = getattr(self.store, name), getattr(asked, name)
+            if before != json.loads(json.dumps(now)):
+                self._lock.release()
+                raise InputError(
+                    f"'{folder}' was begun with another {name}: {str(before)[:80]}",
+                    "give the same, or choose another name",
+                )
+        row_bytes = max(1, len(asked.feature_names)) * np.dtype(dtype).itemsize
+        self._rows_per_shard = rows_per_shard or max(1, _SHARD_BYTES // row_bytes)
+        self._held: list[dict[str, np.ndarray]] = []
+        if not begun:
+            self.store.write_manifest()
+
+    @property
+    def rows(self) -> int:
+        """Rows that are safely on disk: where to go on."""
+        return self.store.rows
+
+    @property
+    def held_rows(self) -> int:
+        """Rows that wait for their shard to fill."""
+        return sum(len(part["X"]) for part in self._held)
+
+    def append(self, X: Any, **columns: Any) -> None:
+        """Add rows, and what stands beside them; each row needs all columns, every time."""
+        rows = {"X": np.asarray(X)} | {name: np.array(v) for name, v in columns.items()}
+        before = self._held[0] if self._held else dict.fromkeys(["X", *self.store.columns])
+        if (self._held or self.store.shards) and set(rows) != set(before):
+            raise InputError(f"columns {sorted(rows)} follow {sorted(before)}", "give the same")
+        if len({len(values) for values in rows.values()}) > 1:
+            sizes = ", ".join(f"{name} has {len(values)}" for name, values in rows.items())
+            raise InputError(f"rows do not agree: {sizes}", "give one value for each row")
+        if rows["X"].shape[1:] != (len(self.store.feature_names),):
+            raise InputError(
+                f"X has shape {rows['X'].shape}, and {len(self.store.feature_names)} features "
+                "are needed"
+            )
+        with np.errstate(over="ignore"):
+            X = rows["X"].astype(self.store.dtype)
+        if np.isinf(X).any():
+            largest = float(np.nanmax(np.abs(rows["X"])))
+            raise InputError(
+                f"X reaches {largest:.3g}, which {self.store.dtype} cannot hold", "use float32"
+            )
+        rows["X"] = X
+        start = 0
+        while start < len(X):
+            room = self._rows_per_shard - self.held_rows
+            self._held.append({name: v[start : start + room] for name, v in rows.items()})
+            start += room
+            if self.held_rows == self._rows_per_shard:
+                self._write_shard(finished=False)
+
+    def _write_shard(self, *, finished: bool) -> None:
+        """Write the rows that are held, then the manifest that names their files."""
+        store = self.store
+        if self._held:
+            number = len(store.shards)
+            files, sums, names = {}, {}, dict(store.names)
+            for i, column in enumerate(self._held[0]):
+                values = np.concatenate([part[column] for part in self._held])
+                is_text = values.dtype.kind in "UO"
+                if is_text and store.shards and column in _CODED and column not in names:
+                    raise InputError(
+                        f"column {column} has numbers at first, and then '{values[0]}'",
+                        "give it as text from the start",
+                    )
+                if column in names or (is_text and column in _CODED):
+                    known = {text: code for code, text in enumerate(names.get(column, []))}
+                    text = [str(value) for value in values.tolist()]
+                    codes = [known.setdefault(value, len(known)) for value in text]
+                    values, names[column] = np.array(codes, np.int32), list(known)
+                elif is_text:
+                    values = np.array([str(value) for value in values.tolist()])
+                files[column] = f"{'features' if column == 'X' else f'column{i}'}-{number:05d}.npy"
+                path = store.folder / files[column]
+                with path.open("wb") as file:
+                    np.save(file, values, allow_pickle=False)
+                    file.flush()
+                    os.fsync(file.fileno())
+                sums[column] = _sha256(path)
+            shard = Shard(sum(len(part["X"]) for part in self._held), files, sums)
+            columns = [column for column in self._held[0] if column != "X"]
+            store = replace(store, columns=columns, names=names, shards=[*store.shards, shard])
+        store = replace(store, finished=finished)
+        store.write_manifest()
+        self.store, self._held = store, []
+
+    def finish(self) -> None:
+        """Write the rows that are held, and mark the store as finished."""
+        if not self.rows and not self._held:
+            raise InputError(f"'{self.store.folder}' has no rows", "append some before it ends")
+        self._write_shard(finished=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        try:
+            if kind is None:
+                self.finish()
+        finally:
+            self._lock.release()
+
+
+def write_store(
+    folder: str | Path,
+    data: DomainData,
+    *,
+    dtype: str | None = None,
+    made: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a table as a feature store, which `read` reads: a folder, whole or not there."""
+    folder = Path(folder)
+    if folder.exists():
+        raise InputError(f"'{folder}' exists already", "choose another name, or remove it")
+    labels = {name: getattr(data, name) for name in _ROLES}
+    columns = {name: values for name, values in labels.items() if values is not None}
+    columns |= {name: values for name, values in data.ids.items() if name not in columns}
+    dtype = dtype or (data.X.dtype.name if data.X.dtype.name in DTYPES else "float32")
+    beside = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(beside, ignore_errors=True)
+    try:
+        with StoreWriter(beside, data.feature_names.tolist(), dtype=dtype, made=made) as writer:
+            step = writer._rows_per_shard
+            for start in range(0, data.X.shape[0], step):
+                part = slice(start, start + step)
+                X = data.X[part].toarray() if hasattr(data.X, "toarray") else data.X[part]
+                writer.append(X, **{name: values[part] for name, values in columns.items()})
+        (beside / ".lock").unlink(missing_ok=True)
+        os.rename(beside, folder)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

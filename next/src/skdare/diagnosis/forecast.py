@@ -1,0 +1,171 @@
+"""What score to expect on a new domain: unadapted, adapted, and with some labels.
+
+The unadapted and the adapted model are compared on the new rows. Where they agree, both are right
+as often as they were on held-out domains where they agreed; where they disagree, each is right as
+often as it was there. So a domain on which they disagree much is expected to be a hard one for the
+unadapted model, and an easy or a hard one for the adapted model by what the rehearsal has shown.
+For numbers, the unadapted model loses what adapting gained there for each unit of disagreement.
+Confidence, distances between domains and mixtures of them were tried, and forecast worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.special import stdtrit
+
+from skdare.diagnosis.rehearsal import Rehearsal, Rehearsed, Scale
+
+# The range holds this share of new domains.
+COVERAGE = 0.8
+# Rows, as a share of each domain's, on which two models are taken to disagree before any is seen,
+# and how often either is right there: a few rows of a rehearsal say little of another domain.
+_UNSEEN = 0.01
+_RIGHT_UNADAPTED = 0.25
+_RIGHT_ADAPTED = 0.45
+# How far a forecast usually misses, which counts for this many rehearsed domains; twice that far
+# where features were trained on the held-out domains, which makes all of them look alike.
+_USUAL_MISS = {"accuracy": 0.07, "balanced_accuracy": 0.07, "r2": 0.2}
+_MISSES_KNOWN = 4.0
+_SATURATED_MISS = 2.0
+
+# From some domains and the disagreement on one more, if known, to the expected score there.
+Rule = Callable[[Sequence[Rehearsed], float | None], float]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """An expected score, and a range that holds four out of five domains."""
+
+    expected: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, expected: float, misses: Sequence[float], rehearsal: Rehearsal) -> Self:
+        """With Student's range for one more domain; a handful of misses is a poor estimate."""
+        scale = rehearsal.scale
+        usual = _USUAL_MISS[scale.metric] * (_SATURATED_MISS if rehearsal.saturated else 1.0)
+        n = len(misses)
+        known = n + _MISSES_KNOWN
+        square = float(np.sum(np.square(misses))) + _MISSES_KNOWN * usual**2
+        quantile = stdtrit(known - 1, 0.5 + 0.5 * COVERAGE)
+        half = float(quantile * np.sqrt(square / known) * np.sqrt(1.0 + 1.0 / max(n, 1)))
+        ends = np.clip([expected, expected - half, expected + half], scale.least, 1.0)
+        return cls(*ends.tolist())
+
+    def moved(self, by: float, scale: Scale) -> Forecast:
+        ends = np.clip(np.array([self.expected, self.low, self.high]) + by, scale.least, 1.0)
+        return Forecast(*ends.tolist())
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Scores to expect of what one can do."""
+
+    unadapted: Forecast
+    adapted: Forecast | None  # None where adapting changes nothing
+    labels: dict[int, Forecast]  # by how many there are
+
+
+def outlook(rehearsal: Rehearsal, disagreement: float | None, rows: int) -> Outlook:
+    """The scores to expect on a new domain.
+
+    Parameters
+    ----------
+    rehearsal : Rehearsal
+    disagreement : float, optional
+        Of the unadapted and the adapted model on the new rows; None where nothing adapts.
+    rows : int
+        Of the new domain.
+    """
+    classes = rehearsal.scale.metric != "r2"
+    unadapted = _by_agreement(False) if classes else _number_unadapted
+    forecast = _forecast(rehearsal, unadapted, lambda one: one.unadapted, disagreement)
+    adapted = None
+    if disagreement is not None:
+        rule = _by_agreement(True) if classes else _number_adapted
+        adapted = _forecast(rehearsal, rule, lambda one: one.adapted_by_all, disagreement)
+        curves = [one.adapted for one in rehearsal.domains if one.adapted is not None]
+        lost_by_few_rows = [curve.at(rows) - curve.scores[-1] for curve in curves]
+        if lost_by_few_rows:
+            adapted = adapted.moved(float(np.mean(lost_by_few_rows)), rehearsal.scale)
+    best = max(one.expected for one in (forecast, adapted) if one is not None)
+    return Outlook(forecast, adapted, _with_labels(rehearsal, rows, best))
+
+
+def _forecast(
+    rehearsal: Rehearsal,
+    rule: Rule,
+    score: Callable[[Rehearsed], float],
+    disagreement: float | None,
+) -> Forecast:
+    """By a rule, with a range by how it misses each held-out domain, given the others."""
+    domains = rehearsal.domains
+    misses = []
+    for e, one in enumerate(domains):
+        others = [*domains[:e], *domains[e + 1 :]]
+        if others:
+            known = None if disagreement is None else one.disagreement
+            misses.append(score(one) - rule(others, known))
+    return Forecast.of(rule(domains, disagreement), misses, rehearsal)
+
+
+def _by_agreement(adapted: bool) -> Rule:
+    """How often the unadapted or the adapted classifier is right."""
+    usual = _RIGHT_ADAPTED if adapted else _RIGHT_UNADAPTED
+
+    def score(one: Rehearsed) -> float:
+        return one.adapted_by_all if adapted else one.unadapted
+
+    def rule(domains: Sequence[Rehearsed], disagreement: float | None) -> float:
+        if disagreement is None:
+            return float(np.mean([score(one) for one in domains]))
+        apart = sum(one.disagreement or 0.0 for one in domains)
+        # A model that could not be adapted agrees with itself.
+        both = sum(one.unadapted if one.both_right is None else one.both_right for one in domains)
+        # Every domain counts the same.
+        agreed = len(domains) - apart
+        right_agreed = both / agreed if agreed > 0 else 0.5
+        unseen = _UNSEEN * len(domains)
+        right_apart = sum(map(score, domains)) - both + unseen * usual
+        return (1.0 - disagreement) * right_agreed + disagreement * right_apart / (apart + unseen)
+
+    return rule
+
+
+def _number_adapted(domains: Sequence[Rehearsed], disagreement: float | None) -> float:
+    """The median: of a mean of R², one domain of little variance can make anything."""
+    return float(np.median([one.adapted_by_all for one in domains]))
+
+
+def _number_unadapted(domains: Sequence[Rehearsed], disagreement: float | None) -> float:
+    apart = sum(one.disagreement or 0.0 for one in domains)
+    gained = sum(one.adapted_by_all - one.unadapted for one in domains)
+    if disagreement is None or apart <= 0 or gained <= 0:
+        return float(np.median([one.unadapted for one in domains]))
+    return _number_adapted(domains, None) - gained / apart * disagreement
+
+
+def _with_labels(rehearsal: Rehearsal, rows: int, without: float) -> dict[int, Forecast]:
+    """By how many labels half of the labelled domains gave, and the new rows can give.
+
+    The mean over these domains, or what is expected ``without`` labels if that is more. A domain
+    that is too small for a number counts with the most labels it gave: without it, the others would
+    promise too much, as small domains are often hard.
+    """
+    curves = [one.labelled for one in rehearsal.domains if one.labelled is not None]
+    forecasts = {}
+    for n in sorted({n for curve in curves for n in curve.numbers}):
+        gave = sum(n in curve.numbers for curve in curves)
+        if 2 * gave < len(curves) or 2 * n > rows:
+            continue
+        at_most = [[s for m, s in zip(c.numbers, c.scores, strict=True) if m <= n] for c in curves]
+        values = [some[-1] for some in at_most if some]
+        mean = float(np.mean(values))
+        misses = [value - mean for value in values]
+        forecasts[n] = Forecast.of(max(mean, without), misses, rehearsal)
+    return forecasts

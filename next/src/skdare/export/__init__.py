@@ -1,0 +1,5 @@
+"""A fitted head in other formats."""
+
+from skdare.export.linear_map import LinearMap
+
+__all__ = ["LinearMap"]

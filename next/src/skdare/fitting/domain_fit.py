@@ -1,0 +1,273 @@
+"""A fit to training domains, and the weights that it gives for unseen and for new ones.
+
+Notation: B (d, k) canonical weights, b (k,) intercept, W (d, d) adjustment, V = W B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import numpy as np
+
+from skdare.arrays import (
+    Array,
+    Part,
+    beside,
+    has_coarse_products,
+    length,
+    on_accelerator,
+    take,
+    to_numpy,
+    visited,
+    work_dtype,
+)
+from skdare.fitting.lagrangian import Formulation, empirical_lagrangian
+from skdare.fitting.mixture import ClassFinder, ClassPlaces, ClassSums, Mixture, NewRows, Sample
+from skdare.fitting.problem import Label, Problem
+from skdare.fitting.safety_check import ClassShares, SafetyCheck
+from skdare.objective.objective import Objective
+from skdare.solvers.lbfgs import lbfgs
+from skdare.solvers.newton import direct
+from skdare.solvers.solution import Solution
+from skdare.whitening.adjustment import Adjustment, average
+from skdare.whitening.feature_moments import overall_variances
+from skdare.whitening.guess import guess_adjustment, guess_shares
+from skdare.whitening.moments import Moments, moments_of
+from skdare.whitening.prior import PriorRows, Trust
+
+Weights = tuple[np.ndarray, np.ndarray]
+"""V (d, k) and b (k,): weights and intercept on raw features."""
+
+# Below this many parameters a quadratic's Hessian is cheaper than its iterations.
+_DIRECT_SIZE = 1000
+# Of the second moments that one pass adds up.
+_PASS_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, eq=False)
+class Formulations:
+    """The problems that a head solves: for unseen domains, and for new ones whose rows are seen."""
+
+    unseen: Formulation
+    adapting: Formulation | None
+    mixture: Mixture | None = None
+    start: Weights | None = None  # canonical weights of a similar fit
+    adapting_start: Weights | None = None
+
+
+def fit_domains(
+    problem: Problem, formulations: Formulations, moments: Sequence[Moments] | None = None
+) -> DomainFit:
+    """Minimise the Lagrangian for unseen domains, and the one for domains to adapt to.
+
+    ``moments`` are those of the domains, if known.
+    """
+    problem = side_by_side(problem)
+    dtype = work_dtype(problem.X)
+    unseen = formulations.unseen
+    adapting = formulations.adapting
+    moments = moments_by_domain(problem) if moments is None else moments
+    overall_variances(moments, problem.X.dtype)  # refuses constants before any solve
+    adjustments = unseen.whitening.adjustments(moments, dtype)
+    first = solve(problem, moments, adjustments, unseen, formulations.start)
+    on_host = [m.to_numpy() for m in moments]
+    adaptation = None
+    if adapting is not None:
+        same = adapting.whitening == unseen.whitening
+        others = adjustments if same else adapting.whitening.adjustments(moments, dtype)
+        start = formulations.adapting_start or (first.B, first.b)
+        guess = first.guess if same else None
+        second = solve(problem, moments, others, adapting, start, guess)
+        places = None
+        if formulations.mixture is not None:
+            sums = [ClassSums.of(problem, e, m) for e, m in enumerate(on_host)]
+            whiteners = [W.to_numpy() for W in others]
+            places = ClassPlaces.of_domains(sums, on_host, whiteners, adapting)
+        prior_rows = PriorRows.of_domains(moments, adapting.whitening)
+        adaptation = Adaptation(second, prior_rows, formulations.mixture, places)
+    adjustments = [W.to_numpy() for W in adjustments]
+    labels = list(problem.labels)
+    if unseen.guess != "mean":
+        guess = guess_adjustment(unseen.guess, labels, on_host, adjustments, unseen.whitening)
+        first = replace(first, guess=guess)
+    return DomainFit(labels, on_host, adjustments, first, adaptation)
+
+
+def solve(
+    problem: Problem,
+    moments: Sequence[Moments],
+    adjustments: Sequence[Adjustment],
+    formulation: Formulation,
+    start: Weights | None = None,
+    guess: Adjustment | None = None,
+) -> CanonicalFit:
+    """Canonical weights of one formulation, from zero or from those of a similar one.
+
+    ``guess`` is the mean of the adjustments, if known.
+    """
+    objective = empirical_lagrangian(problem, moments, adjustments, formulation)
+    k = problem.targets.columns
+    B, b = start or (np.zeros((problem.X.shape[1], k)), np.zeros(k))
+    theta = objective.coordinates.pack(beside(B, problem.X), beside(b, problem.X))
+    solution = minimise(objective, theta, formulation)
+    B, b = (to_numpy(part) for part in objective.coordinates.unpack(solution.theta))
+    mean = np.mean([to_numpy(m.mean) for m in moments], axis=0)
+    if guess is None:
+        guess = average(adjustments, [1.0 / len(adjustments)] * len(adjustments)).to_numpy()
+    solution = replace(solution, theta=to_numpy(solution.theta))
+    return CanonicalFit(formulation, B, b, mean, guess, solution)
+
+
+def minimise(objective: Objective, theta: Array, formulation: Formulation) -> Solution:
+    """At once, for a quadratic of few parameters; else by L-BFGS."""
+    if objective.loss.is_quadratic and theta.shape[0] <= _DIRECT_SIZE:
+        return direct(objective, objective.hessian(0.0 * theta), tol=formulation.tol)
+    # On a GPU, products that keep three digits lead until these are reached.
+    is_quicker = has_coarse_products(objective.blocks[0].X)
+    coarse = replace(objective, coarse=True) if is_quicker else None
+    tol = formulation.tol
+    return lbfgs(objective, theta, tol=tol, max_iter=formulation.max_iter, coarse=coarse)
+
+
+def moments_by_domain(problem: Problem) -> list[Moments]:
+    """Moments of each domain, as many domains in a pass as a worker can add up at once."""
+    weights = [problem.weight[index] for index in problem.index]
+    parts = [
+        Part(problem.X, index, () if np.all(weight == 1.0) else (weight,))
+        for index, weight in zip(problem.index, weights, strict=True)
+    ]
+    step = max(1, _PASS_BYTES // (8 * problem.X.shape[1] ** 2))
+    passes = (parts[i : i + step] for i in range(0, len(parts), step))
+    return [m for some in passes for m in visited(moments_of, some, [None] * len(some))]
+
+
+def side_by_side(problem: Problem) -> Problem:
+    """The same problem; on an accelerator, with the rows of each domain next to each other.
+
+    Gathered once, and not in every pass.
+    """
+    X = problem.X
+    if not on_accelerator(X) or all(isinstance(index, slice) for index in problem.index):
+        return problem
+    order = np.concatenate([np.arange(X.shape[0])[index] for index in problem.index])
+    ends = np.cumsum([length(index) for index in problem.index]).tolist()
+    index = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+    groups = None if problem.groups is None else problem.groups[order]
+    return replace(
+        problem,
+        X=take(X, order),
+        T=problem.T[order],
+        weight=problem.weight[order],
+        index=index,
+        groups=groups,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CanonicalFit:
+    """Weights on adjusted rows, and the average domain, which stands for one nobody has seen."""
+
+    formulation: Formulation
+    B: Annotated[np.ndarray, "d k"]
+    b: Annotated[np.ndarray, "k"]
+    mean: Annotated[np.ndarray, "d"]  # of the training domains' means
+    guess: Adjustment  # the mean of their adjustments, or as the formulation has it
+    solution: Solution | None  # None where a search solved many at once
+
+    def raw_weights(self, W: Adjustment, shift: np.ndarray) -> Weights:
+        """V = W B and b - mᵀV: on raw features of a domain whose rows are shifted by m."""
+        V = W.apply(self.B)
+        return V, self.b - shift @ V
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation:
+    """A fit for domains whose rows will be seen."""
+
+    fit: CanonicalFit
+    prior_rows: PriorRows  # that the average domain is worth, by how much domains differ
+    mixture: Mixture | None = None  # how classes may move besides
+    places: ClassPlaces | None = None  # where they lay in training
+
+    def trust(self, n: float, prior_rows: float | None = None) -> Trust:
+        """What n rows of a new domain count beside the averages, or beside that many rows."""
+        given = self.prior_rows if prior_rows is None else PriorRows(prior_rows, prior_rows)
+        return given.trust(n)
+
+    def adapted(
+        self, moments: Moments, own: Adjustment, trust: Trust, sample: Sample | None = None
+    ) -> AdaptedFit:
+        """To a domain with these moments, by its own adjustment and its mean as far as trusted.
+
+        A mixture needs a sample of the rows.
+        """
+        fit = self.fit
+        W = average([own, fit.guess], [trust.adjustment, 1.0 - trust.adjustment])
+        shift = 0.0 * fit.mean
+        if fit.formulation.means.subtracts_in_use:
+            shift = trust.mean * moments.mean + (1.0 - trust.mean) * fit.mean
+        if self.mixture is not None and self.places is not None:
+            assert sample is not None
+            counted = sample.weight * (moments.n / sample.weight.sum())
+            rows = NewRows.of(replace(sample, weight=counted), W, shift)
+            B, b = ClassFinder(self.mixture, self.places, rows).weights(fit.B, fit.b)
+            return AdaptedFit(B, b, W, shift)
+        return AdaptedFit(fit.B, fit.b, W, shift)
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptedFit:
+    """Canonical weights for one domain, and how its rows become canonical ones."""
+
+    B: np.ndarray
+    b: np.ndarray
+    adjustment: Adjustment
+    shift: np.ndarray
+
+    def raw_weights(self) -> Weights:
+        V = self.adjustment.apply(self.B)
+        return V, self.b - self.shift @ V
+
+
+@dataclass(frozen=True, eq=False)
+class DomainFit:
+    """What is known of the training domains, and the fits to them."""
+
+    labels: list[Label]
+    moments: list[Moments]
+    adjustments: list[Adjustment]
+    unseen: CanonicalFit
+    adaptation: Adaptation | None
+    declined: str | None = None  # why adapting changes nothing, where a search found no gain
+    safety_check: SafetyCheck | None = None  # what may object to adapting to some rows
+    class_shares: ClassShares | None = None  # that the head predicts in training
+
+    def weights_for_unseen(self) -> Weights:
+        """For a domain without rows, by the guessed adjustment.
+
+        Rows that were centred by domain say nothing of the score at a mean, so the intercept is
+        set to predict the mean target on average at the training domains' means:
+        b - Σ_e μ_eᵀ W_e B / E.
+        """
+        fit = self.unseen
+        means = fit.formulation.means
+        if means.subtracts_in_use:
+            return fit.raw_weights(fit.guess, fit.mean)
+        if not (means.centers_in_training and fit.formulation.intercept):
+            return fit.raw_weights(fit.guess, 0.0 * fit.mean)
+        # About the mean of the means, so that the origin of the features does not matter.
+        V, b = fit.raw_weights(fit.guess, fit.mean)
+        pairs = zip(self.moments, self.adjustments, strict=True)
+        at_means = [(m.mean - fit.mean) @ W.apply(fit.B) for m, W in pairs]
+        return V, b - guess_shares(fit.formulation.guess, self.labels) @ np.array(at_means)
+
+    def adapted(self, moments: Moments, trust: Trust, sample: Sample | None = None) -> AdaptedFit:
+        """The fit for a new domain with these moments; a mixture needs a sample of its rows."""
+        assert self.adaptation is not None
+        own = self.adaptation.fit.guess
+        whitening = self.adaptation.fit.formulation.whitening
+        if whitening.adjusts:
+            own = whitening.adjustment(moments, whitening.usual(self.moments), np.float64)
+        return self.adaptation.adapted(moments, own, trust, sample)

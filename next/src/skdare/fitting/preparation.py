@@ -1,0 +1,152 @@
+"""What is done to rows before a head sees them, fitted to the rows that it is trained on alone.
+
+A scaler that was fitted to all domains has seen the one that is held out: where that domain alone
+has large scales, it hides the very shift that is to be rehearsed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import SelectorMixin, VarianceThreshold
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from skdare.arrays import Array, Index, is_foreign
+from skdare.errors import InputError
+
+# From the usual standard deviation of a feature to the largest: above this, l2 would treat most
+# features as small beside one.
+_UNEVEN = 100.0
+# Numbers of the rows that medians and scales are known well enough from.
+_CELLS = 1 << 26
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """A transformer of scikit-learn, not fitted, and the rows of all domains before it."""
+
+    transformer: Any
+    rows: Any
+
+    @classmethod
+    def of(cls, preparation: Any, X: Any) -> Self:
+        """As a head is given it."""
+        if not hasattr(X, "shape") or len(X.shape) != 2:
+            X = np.atleast_2d(np.asarray(X))
+        if preparation == "auto":
+            return cls(AutoPreparation(), X.to_numpy() if hasattr(X, "columns") else X)
+        return cls(preparation, X)
+
+    def fitted_to(self, index: Sequence[Index], without: str = "") -> tuple[Any, Array]:
+        """The transformer, fitted to the indexed rows, and all rows after it."""
+        rows = self.rows.tocsr() if sparse.issparse(self.rows) else self.rows
+        everyone = np.arange(rows.shape[0])
+        chosen = np.sort(np.concatenate([everyone[i] for i in index]))
+        if isinstance(self.transformer, AutoPreparation):  # its errors are about the rows
+            some = chosen[:: 1 + len(chosen) * rows.shape[1] // _CELLS]
+            fitted = AutoPreparation().fit(_safe_indexing(rows, some))
+            return fitted, fitted.transform(rows)
+        try:
+            fitted = clone(self.transformer).fit(_safe_indexing(rows, chosen))
+            prepared = fitted.transform(rows)
+        except Exception as error:
+            raise InputError(f"preparation{without} failed: {error}") from error
+        if prepared.shape[0] != len(everyone):
+            raise InputError(
+                f"preparation gave {prepared.shape[0]} rows of {len(everyone)}",
+                "use steps that keep every row",
+            )
+        return fitted, prepared
+
+
+class AutoPreparation(TransformerMixin, BaseEstimator):
+    """Fill missing values by medians, and standardise where scales are very different.
+
+    Rows that need neither are passed on as they are, not copied: also sparse ones, and those of
+    other array libraries.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        self.fill_ = self.centre_ = self.scale_ = None
+        self.n_features_in_ = np.shape(X)[1] if np.ndim(X) == 2 else 0
+        if sparse.issparse(X) or (is_foreign(X) and not hasattr(X, "columns")):
+            return self
+        floats = [np.float64, np.float32, np.float16]
+        X = check_array(X, dtype=floats, ensure_all_finite="allow-nan")
+        missing = np.isnan(X)
+        if missing.any():
+            empty = missing.all(axis=0)
+            self.fill_ = np.where(empty, 0.0, np.nanmedian(np.where(empty, 0.0, X), axis=0))
+            X = np.where(missing, self.fill_, X)
+        scales = X.std(axis=0, dtype=np.float64)
+        varying = scales > np.finfo(X.dtype).eps * np.abs(X).max(axis=0)
+        if varying.any() and scales.max() > _UNEVEN * np.median(scales[varying]):
+            self.centre_ = X.mean(axis=0, dtype=np.float64)
+            self.scale_ = np.where(varying, scales, 1.0)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        check_is_fitted(self, "n_features_in_")
+        if hasattr(X, "columns"):
+            X = X.to_numpy()
+        if self.fill_ is None and self.centre_ is None:
+            return X
+        X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        if X.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        if self.fill_ is not None:
+            X = np.where(np.isnan(X), self.fill_.astype(X.dtype), X)
+        if self.centre_ is not None:
+            X = ((X - self.centre_) / self.scale_).astype(X.dtype)
+        return X
+
+
+def check_preparation(preparation: Any) -> None:
+    """Refuse what does not transform, and steps that look at targets."""
+    if preparation is None or preparation == "auto":
+        return
+    if isinstance(preparation, str | type) or not hasattr(preparation, "transform"):
+        raise InputError(
+            f"preparation is {preparation!r}",
+            "pass 'auto', a transformer of scikit-learn such as StandardScaler(), or a Pipeline "
+            "of them",
+        )
+    for step in _steps_of(preparation):
+        y = inspect.signature(step.fit).parameters.get("y")
+        needs = y is not None and y.default is inspect.Parameter.empty
+        # Selectors look at y, but for one, and not all of their tags say so.
+        selects = isinstance(step, SelectorMixin) and not isinstance(step, VarianceThreshold)
+        if needs or selects or get_tags(step).target_tags.required:
+            raise InputError(
+                f"preparation has a {type(step).__name__}, which looks at y, and rows of a new "
+                "domain have none",
+                "use steps that look at X alone, or do this one beforehand",
+            )
+
+
+def _steps_of(transformer: Any) -> Iterator[Any]:
+    """The transformers within one, however they are put together."""
+    if isinstance(transformer, Pipeline):
+        inside = [step for _, step in transformer.steps]
+    elif isinstance(transformer, FeatureUnion):
+        inside = [step for _, step in transformer.transformer_list]
+    elif isinstance(transformer, ColumnTransformer):
+        inside = [step for _, step, _ in transformer.transformers]
+    else:
+        yield transformer
+        return
+    for step in inside:
+        if step is not None and not isinstance(step, str):
+            yield from _steps_of(step)

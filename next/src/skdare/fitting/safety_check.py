@@ -1,0 +1,152 @@
+"""Signs, in unlabelled rows, that adapting to them went wrong.
+
+They are two of two hundred that were tried, with the thresholds that half of the sets gave;
+docs/decisions.md has what they catch and what they miss. Neither sees other class proportions where
+centring forces the predicted ones back to those of training.
+
+Notation: n rows, d features, k classes, T (d, d) the scatter of all rows and d times the covariance
+within classes in training, U (d, k) class means about the mean of all, times the roots of their
+weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Annotated
+
+import numpy as np
+from scipy import linalg
+
+from skdare.arrays import Array, Index, Part, as_float64, chunks, like, product, visited
+from skdare.fitting.mixture import SHRINKAGE, ClassSums, cholesky
+from skdare.fitting.problem import Classes, Problem, predicted_numbers
+from skdare.whitening.moments import Moments
+
+# Predicted class shares may be this far from those in training, in total variation.
+_FURTHEST_SHARES = 0.4
+# The separation of classes may be this many standard deviations below that on held-out domains.
+_LEAST_SEPARATION = 2.5
+# Of fewer held-out domains, or fewer rows, no standard deviation is worth its name.
+_FEWEST_DOMAINS = 4
+_FEWEST_ROWS = 50
+# The square of the share that one of many rows must have of the variance to be an outlier.
+_OUTLYING = 0.25
+_MANY_ROWS = 20
+
+
+def has_outliers(moments: Moments) -> bool:
+    """Whether one or two of many rows hold most of the variance, and decide the adjustment."""
+    return moments.n >= _MANY_ROWS and moments.quartic > _OUTLYING * moments.trace**2
+
+
+@dataclass(frozen=True, eq=False)
+class ClassShares:
+    """Shares of the classes that a head predicts in training."""
+
+    shares: Annotated[np.ndarray, "c"]
+    reach: float  # the largest distance of a domain's shares from these, in total variation
+
+    @classmethod
+    def of(cls, problem: Problem, V: np.ndarray, b: np.ndarray) -> ClassShares:
+        """By weights on raw features."""
+        assert isinstance(problem.targets, Classes)
+        k = len(problem.targets.classes)
+        totals = np.array(
+            [class_counts(problem.X, i, problem.weight[i], V, b, k) for i in problem.index]
+        )
+        shares = totals.sum(axis=0) / totals.sum()
+        by_domain = totals / totals.sum(axis=1, keepdims=True)
+        return cls(shares, float(np.max(0.5 * np.abs(by_domain - shares).sum(axis=1))))
+
+
+def class_counts(
+    X: Array, index: Index, weight: np.ndarray, V: np.ndarray, b: np.ndarray, k: int
+) -> np.ndarray:
+    """The weight of the rows that weights on raw features predict each of k classes for."""
+    return visited(_counts_of_part, [Part(X, index, (weight,))], [(V, b, k)])[0]
+
+
+def _counts_of_part(part: Part, point: tuple[np.ndarray, np.ndarray, int]) -> np.ndarray:
+    V, b, k = point
+    V = like(V, part.X)
+    counts = np.zeros(k)
+    for place, rows in chunks(part.X, part.index, columns=V.shape[1]):
+        F = as_float64(product(rows, V))
+        counts += np.bincount(predicted_numbers(F + like(b, F)), part.columns[0][place], k)
+    return counts
+
+
+@dataclass(frozen=True, eq=False)
+class SafetyCheck:
+    """Objects to adapting if the new rows speak against it."""
+
+    shares: Annotated[np.ndarray, "c"] | None  # in training; None where adapting estimates new ones
+    within: Annotated[np.ndarray, "d d"]  # shrunk covariance within classes in training
+    # Of the classes found in each training domain when it was held out, as logarithms.
+    separations: Annotated[np.ndarray, "s"]
+
+    @classmethod
+    def of_domains(
+        cls,
+        sums: Sequence[ClassSums],
+        moments: Sequence[Moments],
+        separations: np.ndarray,
+        *,
+        shares_fixed: bool,
+    ) -> SafetyCheck:
+        weight = np.sum([own.weight for own in sums], axis=0)
+        shares = weight / weight.sum() if shares_fixed else None
+        return cls(shares, covariance_within(sums, moments), separations)
+
+    def objection(self, sums: ClassSums, moments: Moments) -> str | None:
+        """What speaks against adapting to rows with these sums by predicted class, if anything."""
+        n = sums.weight.sum()
+        if self.shares is not None:
+            shares = sums.weight / n
+            distance = 0.5 * float(np.abs(shares - self.shares).sum())
+            if distance > _FURTHEST_SHARES + 0.5 * np.sqrt(len(shares) / n):
+                return (
+                    f"the adapted head would predict class proportions {distance:.0%} away from "
+                    "those in training"
+                )
+        if len(self.separations) < _FEWEST_DOMAINS or n < _FEWEST_ROWS:
+            return None
+        mean = self.separations.mean()
+        least = mean - _LEAST_SEPARATION * self.separations.std(ddof=1)
+        separation = log_separation(sums, moments, self.within)
+        if separation < least:
+            return (
+                "the classes that the adapted head finds lie far closer together than those found "
+                f"in held-out training domains ({np.exp(separation - mean):.0%} of what is usual)"
+            )
+        return None
+
+
+def covariance_within(sums: Sequence[ClassSums], moments: Sequence[Moments]) -> np.ndarray:
+    """Shrunk covariance within the classes of domains, on raw features."""
+    everything = reduce(add, moments)
+    pairs = zip(sums, moments, strict=True)
+    S = sum(own.deviations + (m.mean - everything.mean)[:, None] * own.weight for own, m in pairs)
+    N = sum(own.weight for own in sums)
+    between = (S / np.where(N > 0, N, 1.0)) @ S.T / everything.n
+    within = everything.second_moment(centered=True) - between
+    d = len(within)
+    return (1.0 - SHRINKAGE) * within + SHRINKAGE * np.trace(within) / d * np.eye(d)
+
+
+def log_separation(sums: ClassSums, moments: Moments, within: np.ndarray) -> float:
+    """How far the classes of some rows lie apart compared with how they scatter, as a logarithm.
+
+    ``tr(S_W⁻¹ S_B) / d`` for the scatter between classes S_B and that within them, S_W, in which
+    training counts as d rows. With K = Uᵀ T⁻¹ U it is ``(n + d) / (n d) tr(K (I - K)⁻¹)``.
+    """
+    n = moments.n
+    d = len(within)
+    T = n * moments.second_moment(centered=True) + d * within
+    U = sums.deviations / np.sqrt(np.where(sums.weight > 0, sums.weight, 1.0))
+    K = U.T @ linalg.cho_solve(cholesky(T), U, check_finite=False)
+    apart = np.trace(np.linalg.solve(np.eye(len(K)) - K, K))
+    return float(np.log(max(apart * (n + d) / (n * d), np.finfo(float).tiny)))

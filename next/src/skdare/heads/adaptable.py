@@ -1,0 +1,312 @@
+"""Heads that know their training domains, and adapt to a new one."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from abc import abstractmethod
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from skdare.adapting.adapter import Adapter, NewWeights
+from skdare.arrays import Array, is_foreign, threads_for
+from skdare.choosing.folds import can_be_learnt
+from skdare.choosing.rule import Choice
+from skdare.diagnosis.diagnosis import Diagnosis, diagnose
+from skdare.diagnosis.rehearsal import Rehearsal, Scale, rehearse
+from skdare.errors import InputError, counted, listed, note
+from skdare.fitting.domain_fit import DomainFit, Formulations, fit_domains, moments_by_domain
+from skdare.fitting.hold_out import HeldOut, hold_out
+from skdare.fitting.problem import Classes, Label, Problem
+from skdare.fitting.safety_check import ClassShares
+from skdare.heads.base import Head
+from skdare.heads.data_notes import note_odd_features, note_odd_moments
+from skdare.heads.head_state import HeadState
+from skdare.progress import tracked
+from skdare.whitening.adjustment import Adjustment
+from skdare.whitening.moments import Moments, mean_variance
+
+
+class AdaptableHead(Head):
+    @property
+    def domain_fit_(self) -> DomainFit:
+        """What the head knows of its training domains."""
+        check_is_fitted(self, "state_")
+        if self.state_.fit is None:
+            raise NotFittedError(
+                f"this {type(self).__name__} only predicts, as it was saved with adaptable=False "
+                "or took labels of new classes; use the head that it was made from"
+            )
+        return self.state_.fit
+
+    @property
+    def moments_(self) -> dict[Label, Moments]:
+        return dict(zip(self.domains_, self.domain_fit_.moments, strict=True))
+
+    @property
+    def adjustments_(self) -> dict[Label, Adjustment]:
+        return dict(zip(self.domains_, self.domain_fit_.adjustments, strict=True))
+
+    @property
+    def adjustment_(self) -> Adjustment:
+        """The adjustment in use: the guess for an unseen domain, or that of the one adapted to."""
+        return self.state_.adjustment or self.domain_fit_.unseen.guess
+
+    @property
+    def canonical_coef_(self) -> np.ndarray:
+        """The weights on adjusted features, before any adapting."""
+        return self.domain_fit_.unseen.B.T
+
+    @property
+    def adapted_rows_(self) -> int | None:
+        """How many rows of a new domain `adapt` went by."""
+        adapted = self.state_.adapted
+        return None if adapted is None or adapted.declined is not None else adapted.rows
+
+    @property
+    def labelled_rows_(self) -> int | None:
+        """How many labels of a new domain `adapt` took."""
+        adapted = self.state_.adapted
+        return None if adapted is None else adapted.labelled_rows or None
+
+    @property
+    def declined_(self) -> str | None:
+        """Why `adapt` did not go by the rows of a new domain."""
+        adapted = self.state_.adapted
+        return None if adapted is None else adapted.declined
+
+    def _state_of(
+        self, problem: Problem, fit: DomainFit, choice: Choice | None = None
+    ) -> HeadState:
+        """All that a fit leaves, and what there is to say of it."""
+        unseen = fit.unseen
+        adaptation = fit.adaptation
+        note_odd_features(problem, fit.moments, unseen.formulation.l2)
+        adapting = None if adaptation is None else adaptation.fit.formulation
+        note_odd_moments(problem, fit.moments, unseen.formulation, adapting)
+        self._warn_unless_converged(fit)
+        V, b = fit.weights_for_unseen()
+        if isinstance(problem.targets, Classes):
+            fit = replace(fit, class_shares=ClassShares.of(problem, V, b))
+        return HeadState(problem.targets, V, b, fit, choice, solution=unseen.solution)
+
+    def _warn_unless_converged(self, fit: DomainFit) -> None:
+        if fit.unseen.solution is not None:
+            self._warn_of_no_convergence(fit.unseen.solution)
+        adaptation = fit.adaptation
+        if adaptation is not None and adaptation.fit.solution is not None:
+            self._warn_of_no_convergence(adaptation.fit.solution, " (the fit that adapt uses)")
+
+    def adapt(
+        self,
+        X: Array,
+        y: Any = None,
+        *,
+        prior_rows: float | None = None,
+        force: bool = False,
+        prior_labels: float | None = None,
+        new_classes: bool = False,
+    ) -> Self:
+        """A new head for the domain these rows come from; this one is untouched.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Rows of the new domain.
+        y : sequence of m labels, optional
+            The labels of some rows, and for the others None, NaN or, where there are classes, -1.
+            Without labels, a head adapts by the rows alone.
+        prior_rows, force, prior_labels, new_classes
+            See `Adapter`.
+
+        Returns
+        -------
+        head of the same class
+            Its ``adapted_rows_`` says by how many rows it was adapted, and ``labelled_rows_`` by
+            how many labels. If the safety check objects, ``declined_`` says why; without labels it
+            then predicts as this one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skdare import DAREClassifier
+        >>> from skdare.datasets import make_latent_domains
+        >>> data = make_latent_domains(random_state=0)
+        >>> new = data.domains == 3
+        >>> head = DAREClassifier().fit(data.X[~new], data.y[~new], domains=data.domains[~new])
+        >>> y = np.where(np.arange(new.sum()) < 20, data.y[new], -1)  # twenty rows have a label
+        >>> head.adapt(data.X[new], y).labelled_rows_
+        20
+        """
+        adapter = self.adapter(
+            prior_rows=prior_rows, force=force, prior_labels=prior_labels, new_classes=new_classes
+        )
+        adapter.partial_fit(X, y).check_labels()
+        return adapter.head_
+
+    def adapter(self, **options: Any) -> Adapter[Self]:
+        """Takes the rows of a new domain as they come; see `Adapter` for the options."""
+        if self.labelled_rows_ is not None:
+            note(
+                f"this head was adapted with {counted(self.labelled_rows_, 'label')}, which "
+                "adapting it again does not take; pass them too, with the rows that they are of"
+            )
+        return Adapter(self, **options)
+
+    def resume(self, path: str | PathLike[str]) -> Adapter[Self]:
+        """The adapter that ``save`` wrote to a file, to go on from there.
+
+        Parameters
+        ----------
+        path : str or path
+            Written with this head; any other file is refused.
+
+        Returns
+        -------
+        Adapter
+        """
+        from skdare.adapting.stream_file import load_stream
+
+        return load_stream(self, path)
+
+    @property
+    def rehearsal_(self) -> Rehearsal | None:
+        """What held-out training domains showed, if that was asked for."""
+        check_is_fitted(self, "state_")
+        return self.state_.rehearsal
+
+    def rehearse(
+        self,
+        X: Array,
+        y: Any,
+        domains: Collection[Label] | None = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+    ) -> Rehearsal:
+        """Hold each training domain out in turn, to learn what a new domain costs.
+
+        For each one, this head is fitted to the others, and scored on the one held out: unadapted,
+        adapted to few and to all of its rows, and with some labels. What a search chose is not
+        chosen again. The head keeps the scores, which `diagnose` needs, and no rows.
+
+        Parameters
+        ----------
+        X, y, domains, sample_weight
+            The training rows, as given to ``fit``.
+        groups : sequence of n labels, optional
+            The patient, song or specimen that each row is of. Domains that share one are held out
+            together.
+
+        Returns
+        -------
+        Rehearsal
+        """
+        self._check_unadapted()
+        problem, _ = self._problem(X, y, domains, sample_weight, groups)
+        if problem.labels != self.domains_:
+            raise InputError(
+                f"these rows are of the domains {listed(problem.labels)}, and this "
+                f"{type(self).__name__} was fitted to {listed(self.domains_)}",
+                "pass the training rows",
+            )
+        if len(problem.labels) < 2:
+            raise InputError(
+                "rehearsing holds a domain out, and there is one", "fit to rows of several domains"
+            )
+        with threads_for(problem.X):
+            rehearsal = rehearse(self._without_each(problem), self._scale(problem))
+        self.state_ = replace(self.state_, rehearsal=rehearsal)
+        return rehearsal
+
+    def _without_each(self, problem: Problem) -> Iterator[tuple[HeldOut, DomainFit]]:
+        """Each domain held out, and this head without it."""
+        formulations = self._formulations(problem)
+        changes = problem.preparation is not None or is_foreign(problem.X)
+        known = None if changes else self.domain_fit_.moments  # on the host, of rows as given
+        for e in tracked(range(len(problem.index)), "rehearsing"):
+            held = hold_out(problem, [e])
+            rest = held.rest
+            if not can_be_learnt(rest):
+                continue
+            moments = moments_by_domain(rest) if known is None else [known[o] for o in held.others]
+            if mean_variance(moments) > 0:
+                yield held, fit_domains(rest, formulations, moments)
+
+    def diagnose(self, X: Array) -> Diagnosis:
+        """What to expect of this head on the domain that these rows come from.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Rows of the new domain, without labels.
+
+        Returns
+        -------
+        Diagnosis
+            Whether to use this head unadapted or adapted, the scores to expect, and warnings.
+
+        Examples
+        --------
+        >>> from skdare import DAREClassifierCV
+        >>> from skdare.datasets import make_latent_domains
+        >>> data = make_latent_domains(random_state=0)
+        >>> X, y, domains = data.X, data.y, data.domains
+        >>> new = domains == 3
+        >>> head = DAREClassifierCV().fit(X[~new], y[~new], domains[~new], rehearse=True)
+        >>> diagnosis = head.diagnose(X[new])
+        >>> diagnosis.use, diagnosis.rows
+        ('unadapted', 300)
+        """
+        self._check_unadapted()
+        rehearsal = self.rehearsal_
+        if rehearsal is None:
+            raise InputError(
+                "no training domain was held out yet, so that no score can be forecast",
+                "call rehearse with the training rows, or fit a choosing head with rehearse=True",
+            )
+        fit = self.domain_fit_
+        adapted = None
+        if fit.adaptation is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what they say, the diagnosis says
+                adapted = self.adapter().partial_fit(X).weights()
+        return diagnose(self._prepared(X), self.targets_, fit, rehearsal, adapted)
+
+    def _check_unadapted(self) -> None:
+        check_is_fitted(self, "state_")
+        if self.state_.adapted is not None:
+            raise InputError(
+                f"this {type(self).__name__} was adapted", "use the head that it was made from"
+            )
+
+    @abstractmethod
+    def _formulations(self, problem: Problem) -> Formulations:
+        """The problems that this head solves."""
+
+    def _scale(self, problem: Problem) -> Scale:
+        """How held-out domains are scored."""
+        balanced = self.class_weight == "balanced"
+        scoring = getattr(self, "scoring", None)
+        return Scale.of(problem, balanced=balanced or scoring in ("balanced_accuracy", "f1_macro"))
+
+    def _with_weights(self, new: NewWeights) -> Self:
+        """A copy with weights for a new domain; one with new classes only predicts."""
+        head = copy.copy(self)
+        head.state_ = replace(
+            self.state_,
+            targets=new.targets,
+            V=new.V,
+            b=new.b,
+            adapted=new.adapted,
+            adjustment=new.adjustment,
+        )
+        if new.targets is not self.state_.targets:
+            head.state_ = replace(head.state_, fit=None, rehearsal=None)
+        return head

@@ -1,0 +1,288 @@
+"""What DARE is compared with: the same losses under other weights, without whitening."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from skdare.arrays import Array, Index, beside, to_numpy
+from skdare.checks import check_number
+from skdare.fitting.domain_fit import solve
+from skdare.fitting.lagrangian import PLAIN, RAW, Formulation, domain_blocks, mean_directions
+from skdare.fitting.problem import ClassWeight, Label, Problem, Targets
+from skdare.heads.base import ClassifierHead, Head, RegressorHead
+from skdare.heads.data_notes import note_odd_features
+from skdare.heads.head_state import HeadState
+from skdare.objective.invariant_risk import InvariantRisk
+from skdare.objective.objective import Coordinates, Objective
+from skdare.solvers.lbfgs import lbfgs
+from skdare.solvers.minimax import minimax
+from skdare.solvers.solution import Solution
+from skdare.whitening.feature_moments import FeatureMoments
+
+# IRM's penalty grows tenfold a stage.
+_STAGES = 4
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Baseline(Head):
+    """A head that sees every domain through one scalar, one over the root mean variance.
+
+    Without it l2 would mean something else on raw features than on whitened ones, and something
+    else again when the features change their unit.
+    """
+
+    l2: float = 1e-2
+    preparation: Any = None
+    fit_intercept: bool = True
+    tol: float = 1e-5
+    max_iter: int = 1000
+
+    # Whether every row counts the same, or every domain.
+    _by_rows = False
+
+    def _check_parameters(self) -> None:
+        check_number("l2", self.l2)
+
+    def _fitted(self, problem: Problem) -> HeadState:
+        moments = [
+            FeatureMoments.of(problem.X, index, problem.weight[index]) for index in problem.index
+        ]
+        note_odd_features(problem, moments, self.l2)
+        formulation = Formulation(
+            PLAIN, RAW, self._by_rows, self.fit_intercept, self.l2, self.tol, self.max_iter
+        )
+        return self._solved(problem, moments, formulation)
+
+    def _solved(
+        self, problem: Problem, moments: Sequence[FeatureMoments], formulation: Formulation
+    ) -> HeadState:
+        adjustments = PLAIN.adjustments(moments, problem.X.dtype)
+        fit = solve(problem, moments, adjustments, formulation)
+        assert fit.solution is not None
+        self._warn_of_no_convergence(fit.solution)
+        V, b = fit.raw_weights(fit.guess, 0.0 * fit.mean)
+        return HeadState(problem.targets, V, b, solution=fit.solution)
+
+
+class ERM(Baseline):
+    _by_rows = True
+    _needs_domains = False
+
+    def _fitted(self, problem: Problem) -> HeadState:
+        return super()._fitted(problem.pooled())
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ERMClassifier(ClassifierHead, ERM):
+    """Logistic regression on all rows: empirical risk minimisation.
+
+    Parameters
+    ----------
+    l2 : float
+        Ridge penalty ``l2/2 ‖B‖²`` beside the mean loss, on coefficients in units where the
+        average feature has unit variance, so that it means the same for every head and does not
+        depend on the features' units.
+    class_weight : "balanced", mapping from class to weight, or None
+        What rows of a class count in the loss, as in scikit-learn.
+    preparation : "auto", transformer or None
+        Fitted without targets to the training rows, wherever rows are taken: any transformer of
+        scikit-learn, or a Pipeline of them. "auto" fills missing values by medians, and
+        standardises if scales are very different.
+    fit_intercept : bool
+        Whether the scores have an intercept.
+    tol : float
+        Largest absolute entry of the gradient at which to stop.
+    max_iter : int
+        Iterations after which to give up with a warning.
+
+    Attributes
+    ----------
+    coef_ : array of shape (k, d), or (1, d) for two classes
+    intercept_ : array of shape (k,), or (1,) for two classes
+    classes_ : array of shape (k,)
+    domains_ : list of domain labels
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skdare import ERMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ERMClassifier().fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    class_weight: ClassWeight = None
+
+
+class ERMRegressor(RegressorHead, ERM):
+    """Ridge regression on all rows: empirical risk minimisation.
+
+    Parameters
+    ----------
+    l2 : float
+        Ridge penalty ``l2/2 ‖B‖²`` beside half the mean squared error of standardised targets,
+        on coefficients in units where the average feature has unit variance.
+    preparation, fit_intercept, tol, max_iter
+        See `ERMClassifier`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,)
+    intercept_ : float
+    domains_ : list of domain labels
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdare import ERMRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> ERMRegressor().fit(X, y).score(X, y) > 0.5
+    True
+    """
+
+    def _encode(
+        self, y: np.ndarray, weight: np.ndarray, index: Sequence[Index]
+    ) -> tuple[Targets, np.ndarray]:
+        return super()._encode(y, weight, [np.flatnonzero(weight > 0)])
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ReweightedClassifier(ClassifierHead, Baseline):
+    """Logistic regression in which every domain counts the same, whatever its size.
+
+    Parameters
+    ----------
+    l2, class_weight, preparation, fit_intercept, tol, max_iter
+        See `ERMClassifier`.
+
+    Examples
+    --------
+    >>> from skdare import ReweightedClassifier
+    >>> from skdare.datasets import make_latent_domains
+    >>> data = make_latent_domains(random_state=0)
+    >>> ReweightedClassifier().fit(data.X, data.y, domains=data.domains).domains_
+    [0, 1, 2, 3]
+    """
+
+    class_weight: ClassWeight = None
+
+
+class ByDomain(Baseline):
+    """A baseline that needs the loss of each domain apart."""
+
+    def _solved(
+        self, problem: Problem, moments: Sequence[FeatureMoments], formulation: Formulation
+    ) -> HeadState:
+        X = problem.X
+        adjustments = PLAIN.adjustments(moments, X.dtype)
+        W = adjustments[0]
+        E = len(moments)
+        zero = 0.0 * moments[0].mean
+        blocks = domain_blocks(problem, adjustments, np.ones(E), [zero] * E)
+        origin = W.back((sum(m.mean for m in moments) / E)[:, None])[:, 0]
+        # Without a penalty no direction is stiff.
+        span, gains = (beside(one, X) for one in mean_directions(np.zeros((1, X.shape[1])), 0.0))
+        coordinates = Coordinates(self.fit_intercept, origin, span, gains)
+        objective = Objective(blocks, problem.targets.loss, coordinates, self.l2)
+        size = (X.shape[1] + self.fit_intercept) * problem.targets.columns
+        solution, q = self._minimised(objective, beside(np.zeros(size), X))
+        self._warn_of_no_convergence(solution)
+        B, b = coordinates.unpack(solution.theta)
+        V = to_numpy(W.apply(B))
+        return HeadState(problem.targets, V, to_numpy(b), solution=solution, domain_weights=q)
+
+    @abstractmethod
+    def _minimised(self, objective: Objective, start: Array) -> tuple[Solution, list[float] | None]:
+        """The solution, and the weights of domains if there are any."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GroupDROClassifier(ClassifierHead, ByDomain):
+    """The smallest possible loss on the worst training domain.
+
+    For a linear head ``min_B max_e L_e(B)`` is convex and solved exactly, with a duality gap as
+    certificate.
+
+    Parameters
+    ----------
+    l2, class_weight, preparation, fit_intercept
+        See `ERMClassifier`.
+    tol : float
+        Gradient tolerance of each inner solve.
+    max_iter : int
+        Changes of the domain weights after which to give up with a warning.
+
+    Attributes
+    ----------
+    domain_weights_ : dict
+        The worst-case weight of each domain.
+    """
+
+    max_iter: int = 200
+    class_weight: ClassWeight = None
+
+    def _minimised(self, objective: Objective, start: Array) -> tuple[Solution, list[float]]:
+        def weighted(q: np.ndarray) -> Objective:
+            pairs = zip(objective.blocks, q.tolist(), strict=True)
+            blocks = [replace(block, weight=share * block.weight) for block, share in pairs]
+            return replace(objective, blocks=blocks)
+
+        def losses(theta: Array) -> np.ndarray:
+            B, b = objective.coordinates.unpack(theta)
+            V = objective.blocks[0].adjustment.apply(B)
+            sums = [block.sums(V, b, objective.loss) for block in objective.blocks]
+            return np.array([float(loss) for loss, _, _ in sums])
+
+        E = len(objective.blocks)
+        solution, q = minimax(
+            weighted, losses, start, np.full(E, 1.0 / E), tol=self.tol, max_iter=self.max_iter
+        )
+        return solution, q.tolist()
+
+    @property
+    def domain_weights_(self) -> dict[Label, float]:
+        assert self.state_.domain_weights is not None
+        return dict(zip(self.domains_, self.state_.domain_weights, strict=True))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class IRMClassifier(ClassifierHead, ByDomain):
+    """Invariant risk minimisation: one head at which every domain's own gradient vanishes.
+
+    Not convex. The fit starts from the reweighted optimum, lets the penalty grow tenfold a
+    stage, and is deterministic.
+
+    Parameters
+    ----------
+    penalty : float
+        Weight of the squared gradient of each domain's loss in a last layer on the scores.
+    l2, class_weight, preparation, fit_intercept, tol
+        See `ERMClassifier`.
+    max_iter : int
+        Iterations of each of four stages after which to give up with a warning.
+    """
+
+    penalty: float = 1.0
+    class_weight: ClassWeight = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("penalty", self.penalty)
+
+    def _minimised(self, objective: Objective, start: Array) -> tuple[Solution, None]:
+        penalties = [0.0, *(self.penalty * 10.0**-stage for stage in reversed(range(_STAGES)))]
+        theta = start
+        n_iter = 0
+        for penalty in penalties:
+            risk = InvariantRisk(objective, penalty)
+            solution = lbfgs(risk, theta, tol=self.tol, max_iter=self.max_iter)
+            theta = solution.theta
+            n_iter += solution.n_iter
+        return replace(solution, n_iter=n_iter), None

@@ -1,0 +1,396 @@
+"""Heads that choose how to deal with domains, by holding training domains out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin, is_regressor
+from sklearn.metrics import get_scorer
+from sklearn.utils.validation import check_is_fitted
+
+from skdare.arrays import Array, Index
+from skdare.checks import check_choice, check_number
+from skdare.choosing.folds import check_cv
+from skdare.choosing.rule import Choice, choose
+from skdare.choosing.search import Grid, Trials, search
+from skdare.choosing.strategies import STRATEGIES, applicable
+from skdare.diagnosis.rehearsal import SATURATED, rehearse
+from skdare.errors import InputError, listed, note
+from skdare.fitting.domain_fit import DomainFit, Formulations, Weights, fit_domains
+from skdare.fitting.hold_out import Scoring
+from skdare.fitting.mixture import MOST_FEATURES, ClassSums
+from skdare.fitting.problem import (
+    Classes,
+    ClassWeight,
+    Label,
+    Numbers,
+    Problem,
+    Targets,
+    predicted_numbers,
+)
+from skdare.fitting.safety_check import SafetyCheck, covariance_within, log_separation
+from skdare.heads.adaptable import AdaptableHead
+from skdare.heads.base import ClassifierHead
+from skdare.heads.head_state import HeadState
+from skdare.progress import LOGGER
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DARECV(AdaptableHead):
+    strategies: Sequence[str] | None = None
+    l2: Sequence[float] = (1e-3, 1e-2, 1e-1)
+    shrinkage: Sequence[float] = (0.5,)
+    scoring: Scoring = None
+    standard_errors: float = 1.0
+    cv: Any = 8
+    preparation: Any = "auto"
+    fit_intercept: bool = True
+    tol: float = 1e-4
+    max_iter: int = 1000
+
+    __metadata_request__fit: ClassVar = {"domains": True, "groups": True}
+
+    def fit(
+        self,
+        X: Array,
+        y: Any,
+        domains: Collection[Label] | None = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        *,
+        rehearse: bool = False,
+    ) -> Self:
+        """Choose a strategy by holding domains out, and fit it to all of them.
+
+        Parameters
+        ----------
+        X, y, domains, sample_weight
+            As for `DAREClassifier.fit`.
+        groups : sequence of n labels, optional
+            The patient, song or specimen that each row is of. Domains that share one are held out
+            together, so that its rows are never fitted to and scored in one trial.
+        rehearse : bool, default=False
+            Also keep what the held-out domains showed, which `diagnose` needs; this takes less
+            time than the search. `rehearse` does it later.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, domains, sample_weight, groups, rehearses=rehearse)
+
+    def _check_parameters(self) -> None:
+        for name in ("strategies", "l2", "shrinkage"):
+            values = getattr(self, name)
+            if name == "strategies" and values is None:
+                continue
+            if isinstance(values, str) or not np.iterable(values) or not list(values):
+                raise InputError(f"{name} is {values!r}", "pass a sequence of candidates")
+        for name in self.strategies or ():
+            check_choice("strategies", name, tuple(STRATEGIES))
+        for value in self.l2:
+            check_number("l2", value)
+        for value in self.shrinkage:
+            check_number("shrinkage", value, 0.0, 1.0)
+        check_number("standard_errors", self.standard_errors)
+        check_cv(self.cv)
+        if self.scoring is None:
+            return
+        try:
+            scorer = get_scorer(self.scoring)
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"scoring is {self.scoring!r}",
+                "pass None, a callable, or one of sklearn.metrics.get_scorer_names()",
+            ) from error
+        needs = getattr(scorer, "_response_method", "predict")
+        if is_regressor(self) and "predict" not in ((needs,) if isinstance(needs, str) else needs):
+            raise InputError(
+                f"scoring={self.scoring!r} needs probabilities, and a regressor has none",
+                "pass one for numbers, such as 'neg_root_mean_squared_error'",
+            )
+
+    def _fitted(self, problem: Problem, *, rehearses: bool = False) -> HeadState:
+        numbers = isinstance(problem.targets, Numbers)
+        names = applicable(self.strategies, problem.X.shape[1], classes=not numbers)
+        if any(STRATEGIES[name].adapts for name in names):
+            problem.check_covariances("strategies=('erm', 'reweighted')")
+        grid = Grid(
+            names, self.shrinkage, self.l2, self.cv, self.scoring, intercept=self.fit_intercept
+        )
+        trials = search(problem, grid)
+        self._note_unscored(problem, trials)
+        metric = self.scoring or ("r2" if numbers else "accuracy")
+        choice = choose(
+            trials.candidates,
+            trials.scores,
+            metric if isinstance(metric, str) else getattr(metric, "__name__", "score"),
+            self.standard_errors,
+            trials.log_errors,
+        )
+        LOGGER.info("%s", choice)
+        if self.scoring is None and not numbers and choice.expected > SATURATED:
+            note(
+                f"held-out training domains score {choice.expected:.3f}: the domains hardly "
+                "differ, or the features were trained on them, and then this choice says little "
+                "about a new domain"
+            )
+        starts = trials.start(choice.predicting), trials.start(choice.adapting)
+        fit = fit_domains(problem, self._chosen(choice, *starts))
+        if not choice.adapts:
+            fit = replace(fit, declined=str(choice))
+        elif choice.predicting == choice.adapting:
+            pass  # there is no unadapted fit to go back to
+        elif not numbers and problem.X.shape[1] <= MOST_FEATURES:
+            fit = replace(fit, safety_check=_safety_check(problem, fit, trials, choice))
+        state = self._state_of(problem, fit, choice)
+        if not rehearses:
+            return state
+        predicting = choice.predicting_without
+        adapting = choice.adapting_without if choice.adapts else predicting
+        folds = trials.domain_fits(predicting, adapting)
+        return replace(state, rehearsal=rehearse(folds, self._scale(problem)))
+
+    def _formulations(self, problem: Problem) -> Formulations:
+        """What the search chose; fits to nearly the same rows start at the weights of this one."""
+        fit = self.domain_fit_
+        if problem.preparation is not None:  # another one may give other features
+            return self._chosen(self._choice, None, None)
+        adapting = fit.unseen if fit.adaptation is None else fit.adaptation.fit
+        return self._chosen(self._choice, (fit.unseen.B, fit.unseen.b), (adapting.B, adapting.b))
+
+    def _chosen(
+        self, choice: Choice, start: Weights | None, adapting_start: Weights | None
+    ) -> Formulations:
+        limits: dict[str, Any] = {
+            "intercept": self.fit_intercept,
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+        }
+        main = choice.candidates[choice.predicting].formulation(**limits)
+        best = choice.candidates[choice.adapting]
+        adapting = best.formulation(**limits) if choice.adapts else None
+        return Formulations(main, adapting, best.strategy.mixture, start, adapting_start)
+
+    @property
+    def _choice(self) -> Choice:
+        check_is_fitted(self, "state_")
+        assert self.state_.choice is not None
+        return self.state_.choice
+
+    def _note_unscored(self, problem: Problem, trials: Trials) -> None:
+        """Say which domains have no say in the choice."""
+        held_out = {e for fold in trials.folds for e in fold.domains}
+        unscored = np.flatnonzero(np.isnan(trials.scores).any(axis=0)).tolist()
+        alone = [problem.labels[e] for e in unscored if e not in held_out]
+        if alone and isinstance(self.cv, int) and len(problem.labels) > 1:
+            note(
+                f"without domain {listed(alone)} the others have a single class, or rows that are "
+                "all the same; what it would score has no say in the choice"
+            )
+        lacking = [problem.labels[e] for e in unscored if e in held_out]
+        if lacking and len(lacking) == len(held_out) and self.scoring is not None:
+            raise InputError(
+                f"scoring={self.scoring!r} gives no score on any domain, as each lacks a class",
+                "pass another, such as 'accuracy' or 'balanced_accuracy'",
+            )
+        if lacking:
+            what = "targets that differ" if self.scoring is None else "what the scoring needs"
+            note(f"domain {listed(lacking)} lacks {what}, and has no say in the choice")
+
+    @property
+    def choice_(self) -> str:
+        """What was chosen, and why."""
+        return str(self._choice)
+
+    @property
+    def cv_results_(self) -> dict[str, Any]:
+        choice = self._choice
+        means = choice.means
+        known = choice.scores[:, ~np.isnan(choice.scores).any(axis=0)]
+        params = [
+            {"strategy": one.name, "l2": one.l2, "shrinkage": one.shrinkage}
+            for one in choice.candidates
+        ]
+        columns = {f"param_{name}": [one[name] for one in params] for name in params[0]}
+        return {
+            "params": params,
+            **{name: np.array(values, dtype=object) for name, values in columns.items()},
+            **{f"split{e}_test_score": column for e, column in enumerate(choice.scores.T)},
+            "mean_test_score": means,
+            "std_test_score": known.std(axis=1) if known.size else means,
+            "worst_test_score": known.min(axis=1) if known.size else means,
+            "used_by_predict": np.arange(len(params)) == choice.predicting,
+            "rank_test_score": (-means).argsort(kind="stable").argsort(kind="stable") + 1,
+        }
+
+    @property
+    def best_index_(self) -> int:
+        return self._choice.adapting
+
+    @property
+    def best_params_(self) -> dict[str, Any]:
+        return self.cv_results_["params"][self.best_index_]
+
+    @property
+    def best_score_(self) -> float:
+        return float(self._choice.means[self.best_index_])
+
+    @property
+    def adapts_(self) -> bool:
+        """Whether rows of a new domain change the head."""
+        return self._choice.adapts
+
+
+def _safety_check(problem: Problem, fit: DomainFit, trials: Trials, choice: Choice) -> SafetyCheck:
+    """By the classes that adapted fits find in each held-out domain."""
+    separations = []
+    held = None
+    E = len(problem.index)
+    for fold, without in trials.domain_fits([choice.predicting] * E, [choice.adapting] * E):
+        if fold.problem is not held:  # folds may share their rows
+            held = fold.problem
+            class_sums = [ClassSums.of(held, e, m) for e, m in enumerate(fold.moments)]
+        within = covariance_within(fold.among_others(class_sums), without.moments)
+        for e in fold.domains:
+            own = fold.moments[e]
+            codes = predicted_numbers(fold.adapted_scores(e, without))
+            weight = held.weight[held.index[e]]
+            k = len(class_sums[e].weight)
+            sums = ClassSums.of_rows(held.X, held.index[e], codes, weight, own.mean, k)
+            separations.append(log_separation(sums, own, within))
+    return SafetyCheck.of_domains(
+        [ClassSums.of(problem, e, m) for e, m in enumerate(fit.moments)],
+        fit.moments,
+        np.array(separations),
+        shares_fixed=not choice.estimates_shares,
+    )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DAREClassifierCV(ClassifierHead, DARECV):
+    """A classifier that chooses how to deal with domains, by holding training domains out.
+
+    Every candidate is scored on training domains that it was not fitted to. Two are chosen: what
+    `predict` uses, which needs no rows of a new domain, and what `adapt` does with unlabelled
+    ones. Where choosing a way of adapting did not score higher, or if the new rows speak against
+    it, `adapt` gives a head that predicts as this one, and says so. What choosing scores is seen on
+    each domain by what the others alone would have chosen.
+
+    If the features come from a network that was trained on these same domains, holding one out no
+    longer imitates a new domain, and the search leans towards no adjustment.
+
+    Parameters
+    ----------
+    strategies : sequence of str, optional
+        Which of these to consider. "erm" and "reweighted" need no rows of a new domain, nor do
+        "scaled-erm" and "scaled-reweighted", for which features are divided by their scales over
+        all training rows, so that the ridge does not depend on units. "center" subtracts each
+        domain's mean, "standardize" also divides by its feature scales, and "whiten" also removes
+        correlations, each in training and in `adapt`. "erm+mixture", "center+mixture" and
+        "standardize+mixture" also look for the classes among the new rows, each of which may have
+        moved by itself; "erm+translation" moves all of them by one vector, and estimates their
+        proportions. "averaged" and "raw" whiten by raw second moments, with the average adjustment
+        and adapted, as in `DAREClassifier`. Default: all but these two; of more than 4,096
+        features neither "whiten" nor mixtures.
+    l2 : sequence of float
+        Candidates for the ridge penalty.
+    shrinkage : sequence of float in [0, 1]
+        Candidates for the shrinkage of strategies that whiten: towards the domain's own feature
+        variances in "whiten", towards (tr/d) I in "averaged" and "raw".
+    scoring : str or callable, optional
+        Any of scikit-learn's scorers, such as "balanced_accuracy", "roc_auc" or "neg_log_loss".
+        Default: accuracy. A domain that lacks a class which the scorer needs has no say.
+    standard_errors : float
+        By how many standard errors of its gain, over held-out domains, what `predict` uses must
+        beat plain ERM at its best ridge; 0 takes the highest mean. `adapt` takes the highest mean.
+    cv : int, splitter or iterable
+        Which domains are held out together. A number: at most this many folds of whole domains,
+        each alone where there are few. Else a splitter of scikit-learn, which is given the domains
+        as groups, or pairs of row numbers; whole domains, each once at most.
+    class_weight : "balanced", mapping from class to weight, or None
+        What the rows of a class count in the loss, as in scikit-learn. Moments of domains, and
+        scores, take the rows as they are.
+    preparation : "auto", transformer or None
+        Fitted without targets to the training rows of every fold, and to all in the end: any
+        transformer of scikit-learn, or a Pipeline of them. "auto" fills missing values by medians,
+        and standardises if scales are very different.
+    fit_intercept : bool
+        Whether the scores have an intercept.
+    tol : float
+        Largest absolute entry of the gradient at which to stop.
+    max_iter : int
+        Iterations after which to give up with a warning.
+
+    Attributes
+    ----------
+    choice_ : str
+        What was chosen, and what to expect of it: the mean over held-out domains of what the others
+        alone would have chosen, as the highest of many means promises too much.
+    adapts_ : bool
+        Whether rows of a new domain change the head.
+    cv_results_ : dict
+        One entry for each candidate, with the keys of scikit-learn's searches; split i is the i-th
+        of ``domains_``, held out. ``used_by_predict`` marks the one for domains without rows.
+    best_params_, best_score_, best_index_
+        The candidate for domains with rows, its mean score, and its place in ``cv_results_``.
+    rehearsal_ : Rehearsal or None
+        What held-out domains showed, for `diagnose`.
+    coef_, intercept_, classes_, domains_, moments_, adjustments_
+        As in `DAREClassifier`.
+
+    See Also
+    --------
+    DAREClassifier : one strategy, the paper's, with fixed strengths.
+
+    Examples
+    --------
+    >>> from skdare import DAREClassifierCV
+    >>> from skdare.datasets import make_latent_domains
+    >>> data = make_latent_domains(random_state=0)
+    >>> head = DAREClassifierCV().fit(data.X, data.y, domains=data.domains)
+    >>> sorted(head.best_params_)
+    ['l2', 'shrinkage', 'strategy']
+    """
+
+    class_weight: ClassWeight = None
+
+    def _encode(
+        self, y: np.ndarray, weight: np.ndarray, index: Sequence[Index]
+    ) -> tuple[Targets, np.ndarray]:
+        return Classes.encode(y, weight)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DARERegressorCV(RegressorMixin, DARECV):
+    """A regressor that chooses how to deal with domains, by holding training domains out.
+
+    As `DAREClassifierCV`, for numbers: there are no mixtures, and scores are R² by default, with
+    -1 for anything below. R² has no floor, and one domain can decide its mean, so candidates are
+    then judged by the mean logarithm of the squared error. Adapting must be sure of its gain: the
+    logarithm by which squared errors shrink, over the best candidate that does not adapt, must
+    exceed two standard errors over the held-out domains, to which two more of no gain are counted.
+
+    Parameters
+    ----------
+    strategies, l2, shrinkage, scoring, cv, preparation, fit_intercept, tol, max_iter
+        As in `DAREClassifierCV`.
+    standard_errors : float
+        By how many standard errors of its gain, over held-out domains, what `predict` uses must
+        beat plain ERM at its best ridge; 0 takes the highest mean.
+
+    Attributes
+    ----------
+    choice_, adapts_, cv_results_, best_params_, best_score_, best_index_, rehearsal_
+        As in `DAREClassifierCV`.
+    coef_, intercept_, domains_, moments_, adjustments_
+        As in `DARERegressor`.
+    """
+
+    def _encode(
+        self, y: np.ndarray, weight: np.ndarray, index: Sequence[Index]
+    ) -> tuple[Targets, np.ndarray]:
+        return Numbers.encode(y, weight, index, centre=self.fit_intercept)

@@ -1,0 +1,82 @@
+"""Invariant risk: the mean of domain losses and of their squared gradients in a last layer.
+
+Notation: B (d, k) weights, b (k,) intercept, W (d, d) adjustment, V = W B, F (n, k) scores, D
+(n, k) a direction of scores, P (k, n) probabilities, R (k, n) residuals, G and g gradients in B
+and b, N (k, k) the gradient in the last layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skdare.arrays import (
+    Array,
+    Part,
+    as_float64,
+    beside,
+    chunks,
+    like,
+    namespace,
+    product,
+    transposed_product,
+    visited,
+)
+from skdare.objective.losses import Loss
+from skdare.objective.objective import LossSums, Objective
+
+
+@dataclass(frozen=True, eq=False)
+class InvariantRisk:
+    """Mean of the losses of an objective's blocks plus ``penalty ‖ΘᵀG_e‖²``, and the ridge.
+
+    The scores XΘ are the representation and a further (k, k) layer, held at the identity, is the
+    classifier on it: ``N = ΘᵀG_e`` is the gradient of domain e's loss in that layer. A free layer
+    could shrink the penalty by shrinking Θ.
+    """
+
+    objective: Objective  # of classes; each block weighs one
+    penalty: float
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """The value and its gradient, with one product of each domain's second derivative."""
+        objective = self.objective
+        share = 1.0 / len(objective.blocks)
+        twice = 2.0 * self.penalty
+        B, b = objective.coordinates.unpack(theta)
+        xp = namespace(B)
+        value = 0.5 * objective.l2 * xp.sum(B * B)
+        G = objective.l2 * B
+        g = 0.0 * b
+        for block in objective.blocks:
+            W = block.adjustment
+            V = W.apply(B)
+            loss, along, at_intercept = block.sums(V, b, objective.loss)
+            N = V.T @ along + b[:, None] * at_intercept[None, :]
+            curved = visited(CurvatureVisit(objective.loss), [block.part], [(V, b, N)])[0]
+            value = value + share * (loss + self.penalty * xp.sum(N * N))
+            G = G + share * W.back(along + twice * (along @ N.T + curved.G))
+            g = g + share * (at_intercept + twice * (N @ at_intercept + curved.g))
+        return float(value), objective.coordinates.gradient(G, g)
+
+
+@dataclass(frozen=True)
+class CurvatureVisit:
+    """The second derivative of the loss of some rows in the direction of V N and b N."""
+
+    loss: Loss
+
+    def __call__(self, part: Part, point: tuple[Array, Array, Array]) -> LossSums:
+        V, b, N = point
+        V = like(V, part.X)
+        sums = LossSums(0.0, 0.0, 0.0)
+        for place, rows in chunks(part.X, part.index, columns=V.shape[1]):
+            weight = beside(part.columns[1][place], rows)
+            F = as_float64(product(rows, V)) + b
+            xp = namespace(F)
+            # Against targets of zero, residuals are the probabilities.
+            _, P = self.loss.value_and_residual(F.T, 0.0 * F)
+            PD = P * (F @ N).T
+            R = (PD - P * xp.sum(PD, axis=0)) * weight
+            G = as_float64(transposed_product(rows, like(R.T, rows)))
+            sums = sums + LossSums(0.0, G, xp.sum(R, axis=-1))
+        return sums

@@ -1,0 +1,174 @@
+"""What to do, in at most three sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from skdare.errors import counted
+from skdare.report.summary import Summary
+
+# Another head than the usual one must be better by more than a point, and by more than chance.
+_CHANCE = 0.1
+_EVIDENCE = 0.05
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The head to use, whether to adapt it, and why.
+
+    Parameters
+    ----------
+    head : str
+        A head of the bench.
+    sentences : list of str
+    fit : str
+        What ``skdare fit`` takes as ``--head``; empty for a head that a user brought.
+    l2 : float, optional
+        The strength of ridge that served it on most held-out domains.
+    adapts : bool
+        Whether to adapt it to rows of the new domain.
+    """
+
+    head: str
+    sentences: list[str] = field(default_factory=list)
+    fit: str = ""
+    adapts: bool = False
+    l2: float | None = None
+
+    def __str__(self) -> str:
+        return " ".join(self.sentences)
+
+
+def advise(summary: Summary) -> Advice:
+    """Say which head to fit, what to expect, and who loses."""
+    complete = [head for head in summary.lines if not summary.scores[head].isna().any()]
+    if not complete:
+        text = "No head has a score on every held-out domain, so none can be recommended."
+        return Advice(summary.baseline, [text])
+    plain = _best(summary, [head for head in complete if not summary.lines[head].adapts])
+    adapted = _best(summary, [head for head in complete if summary.lines[head].adapts])
+    pays = adapted is not None and (plain is None or _pays(summary, adapted, plain))
+    head = adapted if pays or plain is None else plain
+    assert head is not None
+    line = summary.lines[head]
+    ridges = summary.frame.loc[summary.frame["head"] == head, "l2"].dropna()
+    l2 = float(ridges.mode().max()) if len(ridges) else None
+    guessing = _no_better_than_guessing(summary, head)
+    if guessing:
+        return Advice(head, [guessing], line.fits, line.adapts, l2)
+    sentences = [_recommendation(summary, head), _losses(summary, head)]
+    if pays and plain is not None:
+        sentences.append(_without_rows(summary, plain))
+    elif adapted is not None:
+        sentences.append(_adapting_did_not_pay(summary, adapted, head))
+    return Advice(head, [s for s in sentences if s], line.fits, line.adapts, l2)
+
+
+def _best(summary: Summary, heads: list[str]) -> str | None:
+    """The choosing head, unless another is clearly better; ERM where nothing gains."""
+    if not heads:
+        return None
+    usual = [head for head in heads if summary.lines[head].fits == "dare-cv"]
+    best = usual[0] if usual else heads[0]
+    for head in heads:
+        gain = summary.gain(head, over=best)
+        if summary.scale.matters(gain.mean) and gain.p < _CHANCE:
+            best = head
+    loses = summary.baseline in heads and summary.gain(best).mean <= 0
+    return summary.baseline if loses else best
+
+
+def _pays(summary: Summary, adapted: str, plain: str) -> bool:
+    gain = summary.gain(adapted, over=plain)
+    return summary.scale.matters(2 * gain.mean) and 2 * gain.better > len(gain)
+
+
+def _no_better_than_guessing(summary: Summary, head: str) -> str:
+    scale = summary.scale
+    mean = summary.scores[head].mean()
+    of_majority = summary.frame["metric"].iloc[0] == "accuracy"
+    floor = summary.frame["majority"].mean() if of_majority else scale.useless
+    if floor is None or floor != floor or mean > floor:
+        return ""
+    guess = "always naming the most frequent class" if of_majority else "guessing"
+    return (
+        f"Do not use these heads on a new domain: the best, {summary.lines[head].name}, reaches "
+        f"{scale.prose(mean)}, and {guess} {scale.score(floor)}."
+    )
+
+
+def _recommendation(summary: Summary, head: str) -> str:
+    scale, line = summary.scale, summary.lines[head]
+    means = summary.scores.mean()
+    expected = f"{scale.prose(means[head])} on average over held-out domains"
+    if head == summary.baseline:
+        return f"Use {line.name}: {expected}; nothing else was clearly better."
+    verb = f"Use {line.name}"
+    if line.adapts:
+        verb = f"Adapt {line.name} to unlabelled rows of the new domain"
+        if line.fits == "by-hand":
+            verb = "Standardise each domain by its own rows"
+    words = f"{verb}: {expected}, {_compared(summary, head, summary.baseline)}"
+    if line.adapts and "by-hand" in means and head != "by-hand":
+        words += f", {_compared(summary, head, 'by-hand')}"
+        # It would have been advised if the difference were sure.
+        if scale.matters(means["by-hand"] - means[head]):
+            words += ", which may be chance"
+    return words + "."
+
+
+def _compared(summary: Summary, head: str, other: str) -> str:
+    """How far a head is above another, which is named with its score if it is not the baseline."""
+    scale = summary.scale
+    difference = summary.scores[head].mean() - summary.scores[other].mean()
+    name = "standardising by hand" if other == "by-hand" else summary.lines[other].name
+    if other != summary.baseline:
+        name += f" ({scale.score(summary.scores[other].mean())})"
+    if not scale.matters(abs(difference)):
+        return f"level with {name}"
+    return f"{scale.difference(difference)} {'above' if difference > 0 else 'below'} {name}"
+
+
+def _losses(summary: Summary, head: str) -> str:
+    """On how many domains it is better, who loses, and whether all may be chance."""
+    if head == summary.baseline:
+        return ""
+    gain, scale = summary.gain(head), summary.scale
+    base = summary.lines[summary.baseline].name
+    if not any(scale.matters(abs(difference)) for difference in gain.differences):
+        return f"No domain is more than {scale.step_words} from {base}."
+    words = f"It beat {base} on {gain.better} of {len(gain)} domains"
+    worst = gain.differences.idxmin()
+    lost = sum(scale.matters(-difference) for difference in gain.differences)
+    if lost:
+        more = f", and over {scale.step_words} on {lost - 1} more" if lost > 1 else ""
+        words += f" and lost {scale.difference(gain.differences[worst])} on '{worst}'{more}"
+    else:
+        words += f" and lost more than {scale.step_words} on none"
+    if 0.5 ** len(gain) > _EVIDENCE:
+        return words + f"; {counted(len(gain), 'domain')} are too few to rule out chance."
+    p = summary.p_values[head]
+    return words + ("." if p < _EVIDENCE else "; the difference may be chance.")
+
+
+def _without_rows(summary: Summary, plain: str) -> str:
+    scale, scores = summary.scale, summary.scores[plain]
+    words = (
+        f"Without such rows expect {scale.score(scores.mean())} from {summary.lines[plain].name}"
+    )
+    if plain != summary.baseline:
+        words += f", {_compared(summary, plain, summary.baseline)}"
+    return f"{words}, and {scale.score(scores.min())} on a domain like '{scores.idxmin()}'."
+
+
+def _adapting_did_not_pay(summary: Summary, adapted: str, head: str) -> str:
+    gain = summary.gain(adapted, over=head)
+    with_rows = f"with rows of the new domain {summary.lines[adapted].name}"
+    if not summary.scale.matters(abs(gain.mean)):
+        return f"Adapting did not pay here: {with_rows} is no better."
+    if gain.mean < 0:
+        return f"Adapting did not pay here: {with_rows} is {_compared(summary, adapted, head)}."
+    return (
+        f"Adapting is not sure to pay: {with_rows} is {_compared(summary, adapted, head)} on "
+        f"average, and better on {gain.better} of {len(gain)} domains."
+    )

@@ -1,0 +1,101 @@
+"""How sure a difference is: tests over held-out domains, by scipy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+# Scores are counts over counts; what is smaller than this comes from subtracting them.
+_ROUNDING = 1e-10
+# What the paper prints: the quantile of the normal law, where that of Student's law is 2.92 for
+# three trials. Its intervals cover 76 times in 100, and not 90.
+NORMAL_90 = 1.645
+
+
+def sign_flip(differences: np.ndarray) -> float:
+    """One-sided p-value of a mean above zero, if each difference is as likely as its negative.
+
+    Exact up to 13 differences; of more, ten thousand draws.
+
+    Examples
+    --------
+    >>> from skdare.report.statistics import sign_flip
+    >>> sign_flip([2.8, 1.1, 3.4])
+    0.125
+    """
+    d = np.asarray(differences, dtype=np.float64)
+    d = np.where(np.abs(d) < _ROUNDING, 0.0, d)
+    if len(d) < 2 or not d.any():
+        return 1.0
+    test = stats.permutation_test(
+        (d,), np.mean, permutation_type="samples", alternative="greater", vectorized=True,
+        n_resamples=9_999, rng=np.random.default_rng(0),
+    )  # fmt: skip
+    return float(test.pvalue)
+
+
+def paired_t(a: np.ndarray, b: np.ndarray) -> float:
+    """One-sided p-value that the mean of a is above that of b, by Student's t, as in the paper.
+
+    Differences that are all equal have no variance to weigh them by, and take the sign-flip test.
+    """
+    d = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    if len(d) < 2:
+        return float("nan")
+    if np.ptp(d) <= _ROUNDING:
+        return sign_flip(d)
+    return float(stats.ttest_rel(a, b, alternative="greater").pvalue)
+
+
+def holm(p: Mapping[str, float]) -> dict[str, float]:
+    """Holm's p-values: the i-th smallest of m times m - i + 1, made monotone, at most one.
+
+    NaN is a test that was not made; it stays, and does not count in m.
+    """
+    names = sorted((name for name in p if not np.isnan(p[name])), key=lambda name: p[name])
+    steps = [(len(names) - i) * p[name] for i, name in enumerate(names)]
+    adjusted = np.minimum(np.maximum.accumulate(steps), 1.0).tolist() if names else []
+    known = dict(zip(names, adjusted, strict=True))
+    return {name: known.get(name, float("nan")) for name in p}
+
+
+def interval(
+    values: np.ndarray, level: float = 0.9, *, normal: bool = False
+) -> tuple[float, float]:
+    """Interval of a mean by Student's t, or as the paper prints it; NaN for a single value."""
+    if len(values) < 2:
+        return (float("nan"), float("nan"))
+    mean, error = float(np.mean(values)), float(stats.sem(values))
+    factor = NORMAL_90 if normal else float(stats.t.ppf(0.5 + level / 2, len(values) - 1))
+    return mean - factor * error, mean + factor * error
+
+
+@dataclass(frozen=True, eq=False)
+class Gain:
+    """Scores of a head minus those of another, over the held-out domains that both have."""
+
+    differences: pd.Series
+
+    @property
+    def mean(self) -> float:
+        return float(self.differences.mean())
+
+    @property
+    def better(self) -> int:
+        return int((self.differences > _ROUNDING).sum())
+
+    @cached_property
+    def p(self) -> float:
+        return sign_flip(self.differences.to_numpy())
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return interval(self.differences.to_numpy())
+
+    def __len__(self) -> int:
+        return len(self.differences)

@@ -1,0 +1,250 @@
+"""Records as one frame, and what is read from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import pandas as pd
+
+from skdare.bench.heads import HEADS
+from skdare.bench.record import NOTHING, Record, RecordFile
+from skdare.choosing.strategies import STRATEGIES
+from skdare.errors import InputError, counted, listed
+from skdare.report.scales import Scale, scale_of
+from skdare.report.statistics import Gain, holm, interval, paired_t
+
+# What heads were called in records of former versions.
+_FORMERLY = {"adapted": "dare-adapted"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a head is called in a report, and what can be said of it."""
+
+    label: str
+    adapts: bool
+    means: str
+    fits: str
+
+    @property
+    def name(self) -> str:
+        """The label in a sentence."""
+        return "ERM standardised by hand" if self.fits == "by-hand" else self.label
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """A run: what was compared, and a row for each trial.
+
+    Print it for what ``skdare bench`` shows; in a notebook it shows itself.
+
+    Parameters
+    ----------
+    about : dict
+        What the run compares: data, rows, features, domains.
+    frame : DataFrame
+        Columns head, held_out, trial, uses, metric, score, seconds, reason, chosen, l2, n_test,
+        majority, warnings.
+    """
+
+    about: dict[str, Any]
+    frame: pd.DataFrame
+
+    @classmethod
+    def of(cls, file: RecordFile, data: str = "") -> Self:
+        """The summary of a run; ``data`` names one of several tables in one folder."""
+        records = [record for record in file.records() if record.study == "main"]
+        if not records:
+            raise InputError(f"'{file.folder}' has no records", "run skdare bench first")
+        names = list(dict.fromkeys(record.data for record in records))
+        if data not in (names if len(names) > 1 else ["", *names]):
+            raise InputError(f"'{file.folder}' has records of {listed(names)}", "name one of them")
+        records = [record for record in records if record.data == (data or names[0])]
+        return cls(file.about() | {"data": data or names[0]}, frame_of(records))
+
+    @cached_property
+    def lines(self) -> dict[str, Line]:
+        """Every head: the baseline first, then those that saw nothing of the held-out domain."""
+        first = self.frame.drop_duplicates("head").set_index("head")
+        lines = {}
+        for head, row in first.iterrows():
+            known = HEADS.get(str(head))
+            lines[str(head)] = Line(
+                row["label"] or (known.label if known else str(head)),
+                row["uses"] != NOTHING,
+                known.means if known else "",
+                known.fits if known else "",
+            )
+        order = sorted(lines, key=lambda head: (lines[head].adapts, head != "erm"))
+        return {head: lines[head] for head in order}
+
+    @property
+    def baseline(self) -> str:
+        """What the others are compared with: ERM, where it is there."""
+        return next(iter(self.lines))
+
+    @cached_property
+    def scale(self) -> Scale:
+        return scale_of(self.frame["metric"].iloc[0], self.frame["score"])
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """Mean score of every head (column) on every held-out domain (row); NaN if it failed.
+
+        No lower than the floor of the metric; ``frame`` has the scores as they were.
+        """
+        table = self.frame.groupby(["held_out", "head"])["score"].agg(
+            lambda scores: scores.mean(skipna=False)
+        )
+        table = table.unstack().reindex(columns=list(self.lines))
+        return table.clip(lower=self.scale.floor)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a score is below the floor of the metric."""
+        return bool((self.frame["score"] < self.scale.floor).any())
+
+    def gain(self, head: str, over: str = "") -> Gain:
+        """Differences between two heads, domain by domain; by default from the baseline."""
+        return Gain((self.scores[head] - self.scores[over or self.baseline]).dropna())
+
+    @cached_property
+    def p_values(self) -> dict[str, float]:
+        """Chance that each head beats the baseline by as much or more, corrected by Holm."""
+        return holm({head: self.gain(head).p for head in self.lines if head != self.baseline})
+
+    @property
+    def failures(self) -> pd.DataFrame:
+        return self.frame[self.frame["score"].isna()][["head", "held_out", "reason"]]
+
+    @cached_property
+    def warnings(self) -> dict[str, int]:
+        """What fits warned of, and how many did, the most frequent first."""
+        return dict(
+            Counter(text for texts in self.frame["warnings"] for text in texts).most_common()
+        )
+
+    def choices(self, head: str) -> dict[str, int]:
+        """What a head that chooses chose, in words, and on how many held-out domains."""
+        rows = self.frame[(self.frame["head"] == head) & (self.frame["trial"] == 0)]
+        known = [str(name) for name in rows["chosen"] if name]
+        words = [STRATEGIES[name].words if name in STRATEGIES else name for name in known]
+        return dict(Counter(words).most_common())
+
+    @property
+    def title(self) -> str:
+        """What was compared, in one line."""
+        about = self.about
+        parts = [
+            counted(about[key], noun, plural)
+            for key, noun, plural in (
+                ("rows", "row", ""), ("features", "feature", ""), ("classes", "class", "classes")
+            )
+            if key in about
+        ]  # fmt: skip
+        parts.append(counted(about.get("domains", len(self.scores)), "domain"))
+        return f"{about['data']}: {', '.join(parts)}"
+
+    def tidy(self) -> pd.DataFrame:
+        """Every number of the report, one in a row: scores by domain, gains, intervals and p."""
+        scores = self.scores.reset_index().melt("held_out", var_name="head", value_name="value")
+        scores.insert(0, "statistic", "score")
+        means = [
+            {
+                "statistic": "mean",
+                "held_out": "all",
+                "head": head,
+                "value": self.scores[head].mean(),
+            }
+            for head in self.lines
+        ]
+        gains = []
+        for head, p in self.p_values.items():
+            gain = self.gain(head)
+            low, high = gain.interval
+            found = {"gain": gain.mean, "gain low": low, "gain high": high}
+            for name, value in (found | {"better": gain.better, "p": p}).items():
+                gains.append({"statistic": name, "held_out": "all", "head": head, "value": value})
+        table = pd.concat([scores, pd.DataFrame([*means, *gains])], ignore_index=True)
+        return table.dropna(subset="value", ignore_index=True)
+
+    def over_repeats(self) -> pd.DataFrame:
+        """Each head on each held-out domain over the repeats, as in the paper's Table 1.
+
+        Columns low and high are Student's 90 % interval; paper_low and paper_high the one that the
+        paper prints, which covers 76 times in 100 if there are three repeats; p is of a one-sided
+        paired t test against the baseline, which the paper marks below 0.1. The paper's "average"
+        is over domains, repeat by repeat.
+        """
+        wide = self.frame.pivot_table(index=["held_out", "trial"], columns="head", values="score")
+        average = pd.concat({"average": wide.groupby("trial").mean()}, names=["held_out"])
+        rows = []
+        for held_out, scores in pd.concat([wide, average]).groupby("held_out", sort=False):
+            for head in self.lines:
+                pair = scores[[self.baseline, head]].dropna()
+                mine, base = pair.iloc[:, 1].to_numpy(), pair.iloc[:, 0].to_numpy()
+                low, high = interval(mine)
+                paper_low, paper_high = interval(mine, normal=True)
+                known = {"held_out": held_out, "head": head, "repeats": len(mine)}
+                ends = {"low": low, "high": high, "paper_low": paper_low, "paper_high": paper_high}
+                p = float("nan") if head == self.baseline else paired_t(mine, base)
+                rows.append(known | {"mean": mine.mean()} | ends | {"p": p})
+        return pd.DataFrame(rows)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Differences from the baseline on matplotlib axes: a dot for each held-out domain."""
+        from skdare.report.figures import plot_gains
+
+        return plot_gains(self, ax)
+
+    def page(self) -> str:
+        """The report as one HTML page that needs nothing else."""
+        from skdare.report.page import page
+
+        return page(self)
+
+    def __str__(self) -> str:
+        from skdare.report.tables import screen
+
+        return screen(self)
+
+    def _repr_html_(self) -> str:
+        from skdare.report.page import fragment
+
+        return fragment(self)
+
+
+def frame_of(records: Iterable[Record]) -> pd.DataFrame:
+    """Records with what a report is made of as columns."""
+    rows = []
+    for record in records:
+        values = record.values
+        rows.append(
+            {
+                "head": _FORMERLY.get(record.head, record.head),
+                "held_out": record.held_out,
+                "trial": record.trial,
+                "uses": record.uses,
+                "metric": record.metric,
+                "score": float("nan") if record.score is None else float(record.score),
+                "seconds": record.seconds,
+                "reason": record.reason,
+                "label": str(values.get("label", "")),
+                "chosen": str(values.get("chosen") or ""),
+                "l2": values.get("l2"),
+                "n_test": values.get("n_test"),
+                "majority": values.get("majority"),
+                "warnings": _texts(values.get("warnings")),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _texts(warnings: Any) -> list[str]:
+    if isinstance(warnings, str):  # as former versions wrote them
+        return [text for text in warnings.split("\n") if text]
+    return [str(text) for text in warnings] if isinstance(warnings, list) else []

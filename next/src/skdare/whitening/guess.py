@@ -1,0 +1,46 @@
+"""The adjustment of a domain that nobody has seen.
+
+Notation: W (d, d) adjustment, S (d, d) second moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import Literal
+
+import numpy as np
+
+from skdare.checks import Label
+from skdare.whitening.adjustment import Adjustment, average
+from skdare.whitening.moments import Moments
+from skdare.whitening.whitening import Whitening
+
+Guess = Literal["mean", "covariance"] | dict[Label, float]
+"""How the adjustment of an unseen domain is made from those of the training domains."""
+
+
+def guess_adjustment(
+    guess: Guess,
+    labels: Sequence[Label],
+    moments: Sequence[Moments],
+    adjustments: Sequence[Adjustment],
+    whitening: Whitening,
+) -> Adjustment:
+    """The mean of the W_e, the inverse root of the mean shrunk S_e, or the W_e as weighted."""
+    if guess == "covariance" and whitening.adjusts:
+        share = 1.0 / len(moments)
+        S = reduce(add, (share * m.second_moment(whitening.centered) for m in moments))
+        zero = 0.0 * moments[0].mean
+        typical = Moments(1.0, zero, S, None, zero, 0.0)
+        return whitening.adjustment(typical, whitening.usual([typical]), np.float64)
+    return average(adjustments, guess_shares(guess, labels).tolist())
+
+
+def guess_shares(guess: Guess, labels: Sequence[Label]) -> np.ndarray:
+    """The share of each training domain in the guess."""
+    if not isinstance(guess, Mapping):
+        return np.full(len(labels), 1.0 / len(labels))
+    weights = np.array([guess.get(label, 0.0) for label in labels])
+    return weights / weights.sum()

@@ -1,0 +1,281 @@
+"""Moments of rows: they add up, so chunks, workers and days are one sum.
+
+Notation: X (n, d) rows, μ (d,) their mean, Z rows minus a point, S (d, d) second moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from skdare.arrays import (
+    Array,
+    Index,
+    Part,
+    as_float64,
+    beside,
+    chunks,
+    float32_products,
+    gram,
+    length,
+    like,
+    namespace,
+    take,
+    to_numpy,
+    transposed_product,
+    visited,
+)
+
+# Chunks large enough that adding their (d, d) sums costs little beside making them.
+_CHUNK_BYTES = 8 << 20
+# Squared lengths of float32 rows within which it holds the sums of their third powers.
+_FITTING = 1e-20, 1e20
+# Relative, of a sum of squares about a point far from the mean.
+ROUNDING = 1e-13
+# Rows that say where the mean is, well enough to take deviations from.
+_NEAR = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Weight, mean, scatter and the third and fourth powers of some rows.
+
+    Fewer rows than features are kept as rows, and no (d, d) matrix is made of them.
+    """
+
+    n: float  # total weight: a weight of two is a row given twice
+    mean: Annotated[Array, "d"]
+    scatter: Annotated[Array, "d d"] | None  # Σ w (x - μ)(x - μ)ᵀ
+    rows: Annotated[Array, "m d"] | None  # in its place: √w (x - μ), and √n μ last
+    cubic: Annotated[Array, "d"]  # Σ w ‖x - μ‖² (x - μ): without it the next would not add up
+    quartic: float  # Σ w ‖x - μ‖⁴
+
+    @classmethod
+    def of(cls, X: Array, index: Index | None = None, weight: Array | None = None) -> Moments:
+        """Moments of the indexed rows; ``weight`` has an entry for each of them."""
+        index = slice(0, X.shape[0]) if index is None else index
+        part = Part(X, index, () if weight is None else (weight,))
+        return visited(moments_of, [part], [None])[0]
+
+    def __add__(self, other: Moments) -> Moments:
+        n = self.n + other.n
+        gap = other.mean - self.mean
+        mean = self.mean + gap * (other.n / n)
+        our_cubic, our_quartic = self._powers_about(mean - self.mean)
+        cubic, quartic = other._powers_about(mean - other.mean)
+        cubic = cubic + our_cubic
+        quartic = quartic + our_quartic
+        # The gap between the means is a row of its own, of weight n₁ n₂ / n.
+        apart = gap * (self.n * other.n / n) ** 0.5
+        if self.rows is not None and other.rows is not None:
+            parts = (self.rows[:-1, :], other.rows[:-1, :], apart[None, :], mean[None, :] * n**0.5)
+            if sum(part.shape[0] for part in parts) <= mean.shape[0]:
+                rows = namespace(mean).concat([like(part, self.rows) for part in parts], axis=0)
+                return Moments(n, mean, None, rows, cubic, quartic)
+        scatter = self.dense_scatter() + other.dense_scatter()
+        scatter += apart[:, None] * apart[None, :]
+        return Moments(n, mean, scatter, None, cubic, quartic)
+
+    def _powers_about(self, delta: Array) -> tuple[Array, float]:
+        """Σ w ‖z‖² z and Σ w ‖z‖⁴ for z = x - μ - δ, expanded in the powers about μ."""
+        powers = self.cubic, self.quartic
+        turned = self.scatter_times(delta)
+        return _shifted(powers, self.n, self.trace, 0.0 * delta, turned, delta)
+
+    def faded(self, factor: float) -> Moments:
+        """The same rows, each of which counts ``factor`` times as much."""
+        scatter = None if self.scatter is None else self.scatter * factor
+        rows = None if self.rows is None else self.rows * factor**0.5
+        return Moments(
+            self.n * factor, self.mean, scatter, rows, self.cubic * factor, self.quartic * factor
+        )
+
+    def dense_scatter(self) -> Array:
+        return self.scatter if self.rows is None else gram(as_float64(self.rows[:-1, :]))
+
+    def scatter_times(self, v: Array) -> Array:
+        if self.rows is None:
+            return self.scatter @ v
+        Z = as_float64(self.rows[:-1, :])
+        return Z.T @ (Z @ v)
+
+    @cached_property
+    def variances(self) -> Array:
+        """Variance of each feature, with divisor n."""
+        xp = namespace(self.mean)
+        if self.rows is None:
+            return xp.linalg.diagonal(self.scatter) / self.n
+        return xp.sum(as_float64(self.rows[:-1, :]) ** 2, axis=0) / self.n
+
+    @property
+    def trace(self) -> float:
+        """Sum of squared distances from the mean."""
+        return total(self.variances) * self.n
+
+    def second_moment(self, centered: bool) -> Array:
+        """The covariance with divisor n, or the raw second moment about the origin."""
+        S = self.dense_scatter() / self.n
+        if not centered:
+            S += self.mean[:, None] * self.mean[None, :]
+        return S
+
+    def scale(self, centered: bool) -> float:
+        """tr(S) / d."""
+        square = 0.0 if centered else float(self.mean @ self.mean)
+        return (self.trace / self.n + square) / self.mean.shape[0]
+
+    def to_numpy(self) -> Moments:
+        scatter, rows = (None if a is None else to_numpy(a) for a in (self.scatter, self.rows))
+        cubic = to_numpy(self.cubic)
+        return Moments(self.n, to_numpy(self.mean), scatter, rows, cubic, self.quartic)
+
+
+def moments_of(part: Part, _: None = None) -> Moments:
+    """Moments of the rows of a part, whose column, if there is one, has their weights."""
+    X = part.X
+    weight = part.columns[0] if part.columns else None
+    if length(part.index) < X.shape[1] and not sparse.issparse(X):
+        return _of_few_rows(take(X, part.index), weight)
+    n = quartic = 0.0
+    powers: Array = 0.0
+    for place, rows in chunks(X, part.index, n_bytes=_CHUNK_BYTES):
+        w = beside(np.ones(rows.shape[0]) if weight is None else weight[place], rows)
+        if sparse.issparse(rows):
+            # About the origin, and in float64: only there do zeros stay zeros.
+            Z = rows.astype(np.float64)
+            point = np.zeros(X.shape[1])
+            squares = np.asarray(Z.multiply(Z).sum(axis=1)).ravel()
+            rooted = Z if weight is None else sparse.diags_array(w**0.5) @ Z
+        else:
+            # About the first chunk's mean: that of ReLU features is as large as their spread, and
+            # subtracting n μμᵀ afterwards would cost those digits in float32.
+            point = point_near_mean(rows, w) if n == 0 else point
+            Z, squares = _deviations(rows, point)
+            rooted = Z if weight is None else Z * like(w**0.5, Z)[:, None]
+        by_power = namespace(w).stack([w, w * squares], axis=1)
+        with float32_products(Z):
+            powers = powers + as_float64(transposed_product(Z, like(by_power, Z)))
+            square = gram(rooted)
+        if n == 0:
+            scatter = as_float64(square)
+        else:
+            scatter += square  # as it is: a float64 copy would be one more (d, d) matrix
+        n += total(w)
+        quartic += float(w @ squares**2)
+    linear, cubic = powers[:, 0], powers[:, 1]
+    delta = linear / n
+    trace = total(namespace(delta).linalg.diagonal(scatter))
+    cubic, quartic = _shifted((cubic, quartic), n, trace, linear, scatter @ delta, delta)
+    # S - zδᵀ - δzᵀ + nδδᵀ with z = nδ.
+    root = delta * n**0.5
+    scatter -= root[:, None] * root[None, :]
+    return Moments(n, point + delta, _without_noise(scatter, root**2), None, cubic, quartic)
+
+
+def _of_few_rows(rows: Array, weight: Array | None) -> Moments:
+    """Moments of fewer rows than features: their deviations, in the dtype of the rows."""
+    w = beside(np.ones(rows.shape[0]) if weight is None else weight, rows)
+    n = total(w)
+    point = point_near_mean(rows, w)
+    Z = rows - like(point, rows)
+    # Twice: the rounding of a large mean comes off.
+    rest = as_float64(transposed_product(Z, like(w, Z)[:, None])[:, 0]) / n
+    Z, squares = _deviations(Z, rest)
+    cubic = as_float64(transposed_product(Z, like(w * squares, Z)[:, None])[:, 0])
+    quartic = float(w @ squares**2)
+    mean = point + rest
+    Z = like(Z, rows) if weight is None else like(Z, rows) * like(w**0.5, rows)[:, None]
+    kept = namespace(rows).concat([Z, like(mean * n**0.5, rows)[None, :]], axis=0)
+    return Moments(n, mean, None, kept, cubic, quartic)
+
+
+def point_near_mean(rows: Array, w: Array) -> Array:
+    """About the mean, as the dtype of the rows has it, in float64: differences to it are exact.
+
+    From the first row on, so that a feature that is the same in every row has exactly this mean:
+    its variance is then zero, and not a rounding that somebody divides by.
+    """
+    few = slice(0, min(_NEAR, rows.shape[0]))
+    away = rows[few, :] - rows[:1, :]
+    offset = as_float64(transposed_product(away, like(w[few], rows)[:, None])[:, 0])
+    return as_float64(like(as_float64(rows[0, :]) + offset / total(w[few]), rows))
+
+
+def total(values: Array) -> float:
+    """The sum, on the host."""
+    return float(namespace(values).sum(values))
+
+
+def _deviations(rows: Array, point: Array) -> tuple[Array, Array]:
+    """Rows less a point, and their squared lengths in float64.
+
+    Those in float32 whose powers it cannot hold come back in float64.
+    """
+    xp = namespace(rows)
+    Z = rows - like(point, rows)
+    with np.errstate(over="ignore"):
+        squares = as_float64(xp.linalg.vecdot(Z, Z))
+    top = float(xp.max(squares))
+    if Z.dtype != xp.float64 and not _FITTING[0] < top < _FITTING[1]:
+        Z = as_float64(rows) - point
+        squares = xp.linalg.vecdot(Z, Z)
+    return Z, squares
+
+
+def _shifted(
+    powers: tuple[Array, float], n: float, trace: float, linear: Array, turned: Array, delta: Array
+) -> tuple[Array, float]:
+    """Σ w ‖z'‖² z' and Σ w ‖z'‖⁴ for z' = z - δ; ``linear`` is Σ w z, ``turned`` is Σ w z zᵀδ.
+
+    With ‖z'‖² = ‖z‖² - 2 z·δ + ‖δ‖², expand each power and sum.
+    """
+    cubic, quartic = powers
+    square = float(delta @ delta)
+    cross = float(linear @ delta)
+    spread = trace - 2.0 * cross + n * square
+    quartic = quartic + float(4.0 * delta @ turned - 4.0 * cubic @ delta) + n * square**2
+    quartic += 2.0 * square * trace - 4.0 * square * cross
+    # Whatever rounding leaves, it is at least the squared sum of the ‖z'‖² over n.
+    return cubic - 2.0 * turned + square * linear - spread * delta, max(quartic, spread**2 / n)
+
+
+def _without_noise(scatter: Array, removed: Array) -> Array:
+    """A scatter with zeros for features of which what was subtracted left no more than rounding."""
+    xp = namespace(scatter)
+    diagonal = xp.linalg.diagonal(scatter)
+    present = diagonal > ROUNDING * removed
+    if bool(xp.all(present)):
+        return scatter
+    present = xp.astype(present, xp.float64)
+    return scatter * present[:, None] * present[None, :]
+
+
+class Variances(Protocol):
+    @property
+    def n(self) -> float: ...
+
+    @property
+    def mean(self) -> Array: ...
+
+    @property
+    def variances(self) -> Array: ...
+
+
+def pooled_variances(moments: Sequence[Variances]) -> np.ndarray:
+    """Variance of each feature over the rows of all domains, on the host."""
+    n = np.array([m.n for m in moments])
+    means = np.stack([to_numpy(m.mean) for m in moments])
+    within = np.stack([to_numpy(m.variances) for m in moments])
+    # From the first mean on: where all are the same, the centre is exactly that.
+    centre = means[0] + n @ (means - means[0]) / n.sum()
+    return n @ (within + (means - centre) ** 2) / n.sum()
+
+
+def mean_variance(moments: Sequence[Variances]) -> float:
+    """Mean variance of a feature over the rows of all domains: the unit of l2."""
+    return float(pooled_variances(moments).mean())
