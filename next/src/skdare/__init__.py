@@ -15,20 +15,12 @@ raw features. A file holds any of the dataclasses by their annotations.
 from importlib import import_module
 from typing import Any
 
+from skdare.heads.table import CLASSES
 from skdare.version import __version__
 
 # Where each public name is; it is imported when it is used, so that `import skdare` takes no time.
 _PLACES = {
-    "DAREClassifier": "heads.dare",
-    "DARERegressor": "heads.dare",
-    "DAREClassifierCV": "heads.dare_cv",
-    "DARERegressorCV": "heads.dare_cv",
-    "ERMClassifier": "heads.baselines",
-    "ERMRegressor": "heads.baselines",
-    "ReweightedClassifier": "heads.baselines",
-    "GroupDROClassifier": "heads.baselines",
-    "IRMClassifier": "heads.baselines",
-    "AnchorRegressor": "heads.anchor",
+    **{name: f"heads.{module}" for name, module in CLASSES.items()},
     "LeaveOneDomainOut": "heads.split",
     "DomainAdjuster": "heads.adjuster",
     "inspect_file": "heads.inspect",

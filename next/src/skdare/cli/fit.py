@@ -27,19 +27,6 @@ from skdare.errors import DataNote, InputError, counted, listed, unknown
 if TYPE_CHECKING:
     from skdare.data import DomainData
 
-# The heads of the bench under the same names: class, the only task it is for, and its options.
-_AUTO = {"preparation": "auto"}
-_HEADS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
-    "dare-cv": ("DARE{}CV", None, {}),
-    "by-hand": ("DARE{}CV", None, {"strategies": ("standardize",)}),
-    "dare": ("DARE{}", None, _AUTO),
-    "erm": ("ERM{}", None, _AUTO),
-    "reweighted": ("Reweighted{}", "classification", _AUTO),
-    "groupdro": ("GroupDRO{}", "classification", _AUTO),
-    "irm": ("IRM{}", "classification", _AUTO),
-    "anchor": ("Anchor{}", "regression", _AUTO),
-}
-
 
 def check(file: Path, /, *, columns: Columns = Columns(), task: Task | None = None) -> Answer:
     """List what is odd about a table, the gravest first.
@@ -192,21 +179,20 @@ def _option(given: str) -> tuple[str, Any]:
 
 def _unfitted(name: str, task: str, given: dict[str, Any]) -> Any:
     """The head with its options, refused where it has not got one of them."""
-    import skdare
+    from skdare.heads.table import HEADS
 
-    family, only, own = _HEADS[name]
-    if only not in (None, task):
+    kind = HEADS[name]
+    if task not in kind.tasks:
         raise InputError(
-            f"head {name} is for {only}, and this is {task}",
-            f"choose another head, or give --task {only}",
+            f"head {name} is for {kind.tasks[0]}, and this is {task}",
+            f"choose another head, or give --task {kind.tasks[0]}",
         )
-    stem = "Classifier" if task == "classification" else "Regressor"
-    head = getattr(skdare, family.format(stem))()
+    head = kind.estimator(task)
     known = head.get_params(deep=False)
     for option in given:
         if option not in known:
             raise unknown(f"option of {type(head).__name__}", option, list(known))
-    return head.set_params(**{**own, **given})
+    return head.set_params(**given)
 
 
 def _choosing_by(metric: str, name: str, head: Any, task: str, data: DomainData) -> Any:

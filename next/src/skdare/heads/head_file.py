@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from importlib import import_module
 from itertools import pairwise
 from os import PathLike
 from typing import Any, get_type_hints
@@ -24,23 +23,11 @@ from skdare.fitting.problem import Classes
 from skdare.fitting.steps import Steps
 from skdare.heads.base import Head
 from skdare.heads.head_state import HeadState
+from skdare.heads.table import CLASSES, class_named
 from skdare.saving.saved_file import SavedFile, unreadable
 from skdare.saving.state import Reader, Writer
 from skdare.version import __version__
 
-# Where the classes of heads are; a file names one of these and nothing else.
-HEADS = {
-    "DAREClassifier": "dare",
-    "DARERegressor": "dare",
-    "DAREClassifierCV": "dare_cv",
-    "DARERegressorCV": "dare_cv",
-    "ERMClassifier": "baselines",
-    "ERMRegressor": "baselines",
-    "ReweightedClassifier": "baselines",
-    "GroupDROClassifier": "baselines",
-    "IRMClassifier": "baselines",
-    "AnchorRegressor": "anchor",
-}
 # Parameters that may be objects with code: if they are, a loaded head has the default.
 _MAY_BE_CODE = ("cv", "scoring")
 # What making a head of a header that does not fit together may raise.
@@ -77,7 +64,7 @@ def save(head: Any, path: str | PathLike[str], *, adaptable: bool = True) -> Non
     True
     """
     name = type(head).__name__
-    if name not in HEADS or type(head) is not _class_of(name):
+    if name not in CLASSES or type(head) is not _class_of(name):
         raise TypeError(f"a {name} cannot be saved; pass a head of skdare")
     check_is_fitted(head, "state_")
     file = _file_of(head, adaptable)
@@ -176,9 +163,9 @@ def _entry(header: Mapping[str, Any], name: str, kind: type) -> Any:
 
 
 def _class_of(name: str) -> Any:
-    if name not in HEADS:
+    if name not in CLASSES:
         raise ValueError(f"it holds a {name!r:.40}, which this skdare does not have")
-    return getattr(import_module(f"skdare.heads.{HEADS[name]}"), name)
+    return class_named(name)
 
 
 def _check_state(state: HeadState) -> None:
