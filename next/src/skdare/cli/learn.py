@@ -5,16 +5,20 @@ Each is a signature here, and does its work in a room that is loaded when it is 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 from skdare.cli.answer import Answer
-from skdare.cli.tables import Names
+from skdare.cli.tables import Names, writable
 from skdare.errors import InputError
+from skdare.files import whole_file
+from skdare.progress import tracked
 
 Device = Literal["auto", "cpu", "cuda"]
+_WIDEST = 132
 
 
 def train(
@@ -156,7 +160,26 @@ def theory(*, out: Path = Path("theory.html"), quick: bool = False, seed: int = 
     seed
         Seed of all random draws.
     """
-    return _call("paper.theory", "theory", locals())
+    from dataclasses import asdict
+
+    from skdare.checks import check_count
+    from skdare.paper.theory import CHAPTERS
+    from skdare.paper.theory.page import chapter_text, heading, tally, theory_page
+
+    out = writable(out, ending=".html")
+    check_count("seed", seed, 0)
+    chapters = [CHAPTERS[name](seed, quick) for name in tracked(list(CHAPTERS), "chapters")]
+    with whole_file(out) as file:
+        file.write(theory_page(chapters).encode())
+    width = min(max(shutil.get_terminal_size().columns, 80), _WIDEST)
+    parts = [heading(width), *(chapter_text(chapter, width) for chapter in chapters)]
+    parts += [f"{tally(chapters)}\nwrote {out}, a page with pictures for your browser"]
+    statements = [
+        {"chapter": chapter.title, **asdict(claim), "told": claim.told}
+        for chapter in chapters
+        for claim in chapter.claims
+    ]
+    return Answer("\n\n".join(parts), {"out": str(out), "statements": statements})
 
 
 def _call(room: str, name: str, arguments: dict[str, Any]) -> Answer:
