@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from skdare.paper.theory.page import chapter_text
 from skdare.paper.theory import CHAPTERS, Adversary, Chapter, Claim, eigen_root
 from skdare.paper.theory import anchors as anchors
 from skdare.paper.theory import closed_form_claims as closed_form_claims
@@ -15,6 +14,7 @@ from skdare.paper.theory import environments_claims as environments_claims
 from skdare.paper.theory import just_in_time_claims as just_in_time_claims
 from skdare.paper.theory.charts import Map
 from skdare.paper.theory.claims import VERDICTS, Measurement, statement
+from skdare.paper.theory.page import chapter_text
 
 
 @pytest.mark.slow

@@ -69,7 +69,9 @@ def test_sampled_means_take_more_away_than_true_ones_unless_the_penalty_grows_sl
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 @pytest.mark.parametrize("shift", [0.5, 6.0])
-@pytest.mark.parametrize(("d", "E", "rank"), [(6, 3, 2), pytest.param(20, 12, 3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("d", "E", "rank"), [(6, 3, 2), pytest.param(20, 12, 3, marks=pytest.mark.slow)]
+)
 def test_the_exact_constraint_tends_to_the_populations_at_the_rate_of_the_noise(
     d, E, rank, shift, law
 ):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdare.paper.theory.matrices import effective_rank, eigengap
 from skdare.paper.theory import (
     LatentDomain,
     environment_bound,
@@ -15,7 +14,7 @@ from skdare.paper.theory import (
 )
 from skdare.paper.theory.environments import expected_kept
 from skdare.paper.theory.environments_claims import GAIN, WiderDomain, head_error
-from skdare.paper.theory.matrices import random_orthogonal
+from skdare.paper.theory.matrices import effective_rank, eigengap, random_orthogonal
 
 RANK = 12
 SPECTRA = ("flat", "equal gaps", "geometric", "j⁻¹", "j⁻²")

@@ -1,4 +1,4 @@
-"""Pictures for a page: drawn once for light and once for dark grounds, as SVG in the page itself."""
+"""Pictures for a page: drawn for light and for dark grounds, as SVG within the page itself."""
 
 from __future__ import annotations
 

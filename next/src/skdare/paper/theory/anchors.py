@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from skdare.data.domain_data import DomainData
 from skdare import AnchorRegressor, DARERegressor
+from skdare.data.domain_data import DomainData
 from skdare.paper.theory.charts import LOG_LOG, Chart, Curve
 from skdare.paper.theory.claims import ROUNDING, VISIBLE, Chapter, Measurement, listed, statement
 from skdare.paper.theory.matrices import random_direction, random_symmetric

@@ -88,7 +88,9 @@ def fitted_coefficients(
     )
     data = model.sample(n, random_state=seed)
     head.fit(data.X, data.y, domains=data.domains)
-    return np.linalg.solve(head.adjustment_.apply(np.eye(len(model.beta))), np.atleast_2d(head.coef_)[0])
+    return np.linalg.solve(
+        head.adjustment_.apply(np.eye(len(model.beta))), np.atleast_2d(head.coef_)[0]
+    )
 
 
 def head_errors(

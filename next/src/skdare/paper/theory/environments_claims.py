@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdare.paper.theory.matrices import effective_rank, eigengap
 from skdare import DARERegressor
 from skdare.paper.theory.charts import LOG_LOG, Chart, Curve
 from skdare.paper.theory.claims import (
@@ -27,7 +26,12 @@ from skdare.paper.theory.claims import (
     statement,
 )
 from skdare.paper.theory.environments import environment_bound, environment_risk, expected_kept
-from skdare.paper.theory.matrices import mean_null_projection, random_orthogonal
+from skdare.paper.theory.matrices import (
+    effective_rank,
+    eigengap,
+    mean_null_projection,
+    random_orthogonal,
+)
 from skdare.paper.theory.model import LatentDomain, LatentModel, exact_rows
 from skdare.paper.theory.population import averaged_guess
 
