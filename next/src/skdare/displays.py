@@ -21,6 +21,7 @@ from skdare.arrays import Array, to_numpy
 from skdare.checks import check_count, check_domains, check_number
 from skdare.errors import InputError, unknown
 from skdare.fitting.problem import Label
+from skdare.whitening.adjustment import Adjustment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -547,18 +548,20 @@ class DomainPairDisplay(Display):
         fit = estimator.domain_fit_
         used = (fit.adaptation.fit if fit.adaptation is not None else fit.unseen).formulation
         usual = used.whitening.usual(fit.moments)
-        before, after = [], []
+        adjustments = [Adjustment(1.0)] * len(fit.labels)
         for label in (first, second):
             if label not in fit.labels:
                 raise unknown("training domain", label, fit.labels)
-            moments = fit.moments[fit.labels.index(label)]
-            mean = np.asarray(moments.mean, np.float64)
-            C = to_numpy(moments.second_moment(centered=True)).astype(np.float64)
-            W = np.eye(len(mean))
+            e = fit.labels.index(label)
             if used.whitening.adjusts:
-                W = to_numpy(used.whitening.adjustment(moments, usual, np.float64).apply(W))
+                adjustments[e] = used.whitening.root(fit.moments[e], usual, np.float64)
+        adjustments = used.whitening.shifted(adjustments, fit.moments)
+        before, after = [], []
+        for e in (fit.labels.index(first), fit.labels.index(second)):
+            mean, C = fit.moments[e].mean, fit.moments[e].second_moment(centered=True)
             before.append((mean, C))
-            after.append((W.T @ mean * (not used.means.subtracts_in_use), W.T @ C @ W))
+            W = adjustments[e]
+            after.append((W.rows(mean[None, :])[0], W.back(W.back(C).T)))
         planes = [_where_they_differ(*pair) for pair in (before, after)]
         return cls((str(first), str(second)), *planes).plot(ax)
 

@@ -167,8 +167,8 @@ class Adapter(Generic[H]):
         elif fit.safety_check is not None:
             most = _MOST_CHECKED
         half_life = self.options.half_life
-        self.stream = Stream(len(fit.unseen.mean), half_life, most, self._classes)
-        self._unadapted = fit.weights_for_unseen()
+        self.stream = Stream(len(fit.unseen.B), half_life, most, self._classes)
+        self._unadapted = fit.unseen.raw_weights()
 
     @property
     def n_seen_(self) -> int:
@@ -277,7 +277,7 @@ class Adapter(Generic[H]):
 
     def _not_adapted(self, reason: str, hint: str) -> NewWeights:
         """The unadapted weights; labels still change them."""
-        guess = self.domain_fit.unseen.guess
+        guess = self.domain_fit.unseen.adjustment
         if self._takes_labels:
             weights = self._with_labels(StartingPoint.unadapted(self.domain_fit))
             return self._new_weights(*weights, guess, declined=reason)

@@ -29,8 +29,8 @@ from scipy import linalg
 from scipy.special import logsumexp
 
 from skdare.errors import InputError
-from skdare.fitting.domain_fit import Adaptation, AdaptedFit, DomainFit, Weights
-from skdare.fitting.lagrangian import FROM_MEAN, RAW, Formulation, Means
+from skdare.fitting.domain_fit import Adaptation, CanonicalFit, DomainFit, Weights, readjusted
+from skdare.fitting.lagrangian import Formulation
 from skdare.fitting.mixture import cholesky
 from skdare.objective.losses import Loss
 from skdare.solvers.lbfgs import Function, lbfgs
@@ -265,47 +265,42 @@ class StartingPoint:
 
     before: Before
     adjustment: Adjustment
-    shift: np.ndarray  # subtracted from the rows of the domain
     formulation: Formulation
 
     @classmethod
-    def adapted(cls, fit: DomainFit, adaptation: Adaptation, own: AdaptedFit) -> Self:
+    def adapted(cls, fit: DomainFit, adaptation: Adaptation, own: CanonicalFit) -> Self:
         """A head that was adapted to the domain."""
         formulation = adaptation.fit.formulation
         moments, adjustments = _varying(fit)
-        if formulation.whitening != fit.unseen.formulation.whitening:
-            adjustments = formulation.whitening.adjustments(moments, np.float64)
-        rows = replayed_rows(moments, adjustments, formulation.means)
+        whitenings = (fit.unseen.formulation.whitening, formulation.whitening)
+        adjustments = readjusted(adjustments, *whitenings, moments, np.float64)
+        rows = replayed_rows(moments, adjustments)
         before = Before(own.B, own.b, rows, formulation.l2)
-        return cls(before, own.adjustment, own.shift, formulation)
+        return cls(before, own.adjustment, formulation)
 
     @classmethod
     def unadapted(cls, fit: DomainFit) -> Self:
         """A head that was never adapted, in the unit of the features."""
         formulation = fit.unseen.formulation
-        V, b = fit.weights_for_unseen()
+        V, b = fit.unseen.raw_weights()
         moments, _ = _varying(fit)
         unit = mean_variance(moments)
-        adjustment = Adjustment(unit**-0.5)
         # Without an intercept the origin of the features is where it is.
-        means = FROM_MEAN if formulation.intercept else RAW
-        rows = replayed_rows(moments, [adjustment] * len(moments), means)
-        shift = np.zeros(len(V))
-        if formulation.intercept:
-            shift = np.mean([m.mean for m in moments], axis=0)
-        before = Before(V * unit**0.5, b + shift @ V, rows, formulation.l2)
-        return cls(before, adjustment, shift, formulation)
+        shift = np.mean([m.mean for m in moments], axis=0) if formulation.intercept else None
+        adjustment = Adjustment(unit**-0.5, shift=shift)
+        rows = replayed_rows(moments, [adjustment] * len(moments))
+        b = b if shift is None else b + shift @ V
+        return cls(Before(V * unit**0.5, b, rows, formulation.l2), adjustment, formulation)
 
     def with_labels(
         self, labelled: Labelled, loss: Loss, columns: int, prior_labels: float | None
     ) -> Weights:
         """V and b after some labelled rows, given on raw features; see `Before.weights`."""
-        Z = self.adjustment.back((labelled.Z - self.shift).T).T
+        Z = self.adjustment.rows(labelled.Z)
         how = self.formulation
         limits = Limits(loss, how.intercept, how.tol, how.max_iter)
         B, b = self.before.weights(replace(labelled, Z=Z), limits, columns, prior_labels)
-        V = self.adjustment.apply(B)
-        return V, b - self.shift @ V
+        return self.adjustment.raw_weights(B, b)
 
 
 def _varying(fit: DomainFit) -> tuple[list[Moments], list[Adjustment]]:
@@ -321,9 +316,7 @@ def _varying(fit: DomainFit) -> tuple[list[Moments], list[Adjustment]]:
     return [m for m, _ in varying], [W for _, W in varying]
 
 
-def replayed_rows(
-    moments: Sequence[Moments], adjustments: Sequence[Adjustment], means: Means
-) -> np.ndarray:
+def replayed_rows(moments: Sequence[Moments], adjustments: Sequence[Adjustment]) -> np.ndarray:
     """Gaussian rows in canonical coordinates with the moments that a head keeps of its training.
 
     The same number from every domain; of very many domains some are drawn from, evenly spread.
@@ -332,7 +325,6 @@ def replayed_rows(
     whole = min(max(_FEWEST_REPLAYED, 2 * d), max(_MOST_REPLAYED // d, 2))
     each = -(-whole // len(moments))
     chosen = np.unique(np.linspace(0, len(moments) - 1, min(len(moments), whole)).round())
-    overall = np.mean([m.mean for m in moments], axis=0)
     rng = np.random.default_rng(0)
     drawn = []
     for e in chosen.astype(int):
@@ -343,7 +335,5 @@ def replayed_rows(
         else:
             L = np.tril(cholesky(m.second_moment(centered=True))[0])
             X = rng.standard_normal((each, d)) @ L.T
-        if not means.centers_in_training:
-            X = X + m.mean - (overall if means.subtracts_in_use else 0.0)
-        drawn.append(adjustments[e].back(X.T).T)
+        drawn.append(adjustments[e].rows(X + m.mean))
     return np.concatenate(drawn)

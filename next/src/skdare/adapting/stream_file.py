@@ -38,7 +38,7 @@ def load_stream(head: Any, path: str | PathLike[str]) -> Adapter[Any]:
             f"{path} was saved for another head, or for this one before it was fitted again",
             "resume with the head that it was saved with",
         )
-    reader = Reader(file.arrays, {"d": len(fit.unseen.mean)})
+    reader = Reader(file.arrays, {"d": len(fit.unseen.B)})
     try:
         options = reader.read(Options, file.header.get("options"), "options")
         adapter = Adapter(head, **{one.name: getattr(options, one.name) for one in fields(options)})

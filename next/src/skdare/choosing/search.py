@@ -235,7 +235,7 @@ def _in_memory(problem: Problem, most: int) -> Problem:
 
 def _rows_key(candidate: Candidate) -> tuple[Any, ...]:
     """Candidates with the same key have the same adjusted rows."""
-    return candidate.whitening, candidate.strategy.means, candidate.strategy.adjusts_new
+    return candidate.whitening, candidate.strategy.adjusts_new
 
 
 def _fitted(
@@ -246,19 +246,18 @@ def _fitted(
     moments = folds[0].moments
     X = problem.X
     whitening = candidates[0].whitening
-    means = candidates[0].strategy.means
     E = len(problem.index)
     trained = sorted({e for fold in folds for e in fold.others})
     if whitening.adjusts:
         adjustments = whitening.adjustments(moments, work_dtype(X))
     else:
         # By the domains that some fit is fitted to: another may be far larger.
-        adjustments = whitening.adjustments([moments[e] for e in trained], work_dtype(X))[:1] * E
+        overall = whitening.adjustments([moments[e] for e in trained], work_dtype(X))[0]
+        adjustments = whitening.shifted([overall] * E, moments)
     parts = []
     for e, index in enumerate(problem.index):
         rows = take(X, index)
-        rows = rows - moments[e].mean.astype(rows.dtype) if means.centers_in_training else rows
-        parts.append(adjustments[e].back(rows.T).T.astype(rows.dtype, copy=False))
+        parts.append(adjustments[e].rows(rows).astype(rows.dtype, copy=False))
     bounds = np.cumsum([0, *map(len, parts)])
     Z = np.concatenate(parts)
     centre = np.zeros(Z.shape[1])
@@ -291,13 +290,12 @@ def _fitted(
     for f, fold in enumerate(folds):
         own = fold.among_others(adjustments)
         guess = average(own, [1.0 / len(own)] * len(own))
-        mean = np.mean([m.mean for m in fold.among_others(moments)], axis=0)
         prior_rows = _TRUSTED
         if candidates[0].strategy.adjusts_new:
             prior_rows = PriorRows.of_domains(fold.among_others(moments), whitening)
         for c, candidate in enumerate(candidates):
             formulation = candidate.formulation(intercept=grid.intercept, **_ROUGHLY)
-            fit = CanonicalFit(formulation, B[f, c], b[f, c], mean, guess, None)
+            fit = CanonicalFit(formulation, B[f, c], b[f, c], guess, None)
             fits[c].append(FoldFit(Adaptation(fit, prior_rows), adjustments))
     return fits
 
@@ -332,11 +330,11 @@ def _scores(
     for fold, fit in zip(folds, fits, strict=True):
         adaptation = fit.adaptation
         for e in fold.domains:
-            weights = adaptation.fit.raw_weights(adaptation.fit.guess, 0.0 * adaptation.fit.mean)
+            weights = adaptation.fit.raw_weights()
             if candidate.strategy.adapts:
                 own = fold.moments[e]
                 trust = adaptation.trust(own.n)
-                adapted = adaptation.adapted(own, fit.adjustments[e], trust, fold.sample(e))
+                adapted = adaptation.adapted(own.n, fit.adjustments[e], trust, fold.sample(e))
                 weights = adapted.raw_weights()
             result[e] = measure(fold.problem, e, weights)
     return result

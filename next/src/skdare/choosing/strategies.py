@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from skdare.errors import InputError
-from skdare.fitting.lagrangian import CENTERED, RAW, Formulation, Means
+from skdare.fitting.lagrangian import Formulation
 from skdare.fitting.mixture import BY_CLASS, MOST_FEATURES, TOGETHER, Mixture
 from skdare.whitening.whitening import Whitening
 
@@ -17,7 +17,6 @@ class Strategy:
 
     words: str  # "predicts by ...", "adapts by ..."
     whitening: Whitening
-    means: Means = RAW
     adjusts_new: bool = False  # whether a new domain is adjusted by its own rows
     by_rows: bool = False
     shrinks: bool = False  # whether the search chooses the shrinkage
@@ -36,8 +35,10 @@ _SCALED = replace(_DIAGONAL, adjusts=False)  # by the scales of all training row
 _SECOND_MOMENT = Whitening(adjusts=True, centered=False, shrinkage=0.5, target="scaled")
 _ERM = Strategy("plain ERM", _UNADJUSTED, by_rows=True)
 _REWEIGHTED = Strategy("ERM with domains of equal weight", _UNADJUSTED)
-_CENTER = Strategy("centring each domain", _UNADJUSTED, CENTERED, adjusts_new=True)
-_STANDARDIZE = replace(_CENTER, words="standardising each domain", whitening=_DIAGONAL)
+_CENTER = Strategy("centring each domain", replace(_UNADJUSTED, shift="own mean"), adjusts_new=True)
+_STANDARDIZE = replace(
+    _CENTER, words="standardising each domain", whitening=replace(_DIAGONAL, shift="own mean")
+)
 _AVERAGED = Strategy("the averaged adjustment", _SECOND_MOMENT, shrinks=True)
 
 
@@ -100,9 +101,7 @@ class Candidate:
 
     def formulation(self, *, intercept: bool, tol: float, max_iter: int) -> Formulation:
         strategy = self.strategy
-        return Formulation(
-            self.whitening, strategy.means, strategy.by_rows, intercept, self.l2, tol, max_iter
-        )
+        return Formulation(self.whitening, 0.0, strategy.by_rows, intercept, self.l2, tol, max_iter)
 
 
 def applicable(names: Sequence[str] | None, d: int, *, classes: bool) -> list[str]:

@@ -117,7 +117,7 @@ def diagnose(
 ) -> Diagnosis:
     """By prepared rows of the new domain, and the weights that adapting to them gives, if any."""
     rows = X.shape[0]
-    unadapted = predictions(targets, X, fit.weights_for_unseen())
+    unadapted = predictions(targets, X, fit.unseen.raw_weights())
     disagreement = None
     declined = None if adapted is None else adapted.adapted.declined
     if adapted is not None and declined is None:

@@ -187,7 +187,7 @@ def rehearse(folds: Iterable[tuple[HeldOut, DomainFit]], scale: Scale) -> Rehear
             problem = held.problem
             large = [e for e, i in enumerate(problem.index) if length(i) >= 2 * TRIED_LABELS[0]]
             labelled = large[:: -(-len(large) // _MOST_LABELLED) or 1]
-            weights = fit.weights_for_unseen()
+            weights = fit.unseen.raw_weights()
             head = FoldHead(problem.targets, fit, problem.class_weight, weights)
             for e in held.domains:
                 rehearsed[e] = _rehearsed(problem, e, head, scale, labels=e in labelled)

@@ -102,7 +102,9 @@ class LinearMap:
         intercept = np.atleast_1d(head.intercept_) - coef @ mean
         classes = state.targets.classes if isinstance(state.targets, Classes) else None
         names = state.names.features
-        origin = mean if state.fit is None else mean + scale * state.fit.unseen.mean
+        origin = mean
+        if state.fit is not None:
+            origin = mean + scale * np.mean([m.mean for m in state.fit.moments], axis=0)
         return cls(coef, intercept, classes, tuple(steps), names, type(head).__name__, origin)
 
     @property

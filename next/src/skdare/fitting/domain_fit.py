@@ -36,6 +36,7 @@ from skdare.whitening.feature_moments import overall_variances
 from skdare.whitening.guess import guess_adjustment, guess_shares
 from skdare.whitening.moments import Moments, moments_of
 from skdare.whitening.prior import PriorRows, Trust
+from skdare.whitening.whitening import Whitening
 
 Weights = tuple[np.ndarray, np.ndarray]
 """V (d, k) and b (k,): weights and intercept on raw features."""
@@ -75,11 +76,9 @@ def fit_domains(
     on_host = [m.to_numpy() for m in moments]
     adaptation = None
     if adapting is not None:
-        same = adapting.whitening == unseen.whitening
-        others = adjustments if same else adapting.whitening.adjustments(moments, dtype)
+        others = readjusted(adjustments, unseen.whitening, adapting.whitening, moments, dtype)
         start = formulations.adapting_start or (first.B, first.b)
-        guess = first.guess if same else None
-        second = solve(problem, moments, others, adapting, start, guess)
+        second = solve(problem, moments, others, adapting, start)
         places = None
         if formulations.mixture is not None:
             sums = [ClassSums.of(problem, e, m) for e, m in enumerate(on_host)]
@@ -91,8 +90,39 @@ def fit_domains(
     labels = list(problem.labels)
     if unseen.guess != "mean":
         guess = guess_adjustment(unseen.guess, labels, on_host, adjustments, unseen.whitening)
-        first = replace(first, guess=guess)
+        first = replace(first, adjustment=guess)
+    if unseen.whitening.shift == "own mean in training":
+        first = without_means(first, adjustments, guess_shares(unseen.guess, labels))
     return DomainFit(labels, on_host, adjustments, first, adaptation)
+
+
+def readjusted(
+    adjustments: Sequence[Adjustment],
+    before: Whitening,
+    after: Whitening,
+    moments: Sequence[Moments],
+    dtype: object,
+) -> list[Adjustment]:
+    """The adjustments of another whitening; one that only shifts rows otherwise has the same W."""
+    if replace(before, shift=after.shift) == after:
+        return after.shifted(adjustments, moments)
+    return after.adjustments(moments, dtype)
+
+
+def without_means(
+    fit: CanonicalFit, adjustments: Sequence[Adjustment], shares: np.ndarray
+) -> CanonicalFit:
+    """Equation (3) in use: rows were centred by domain in training, and no mean is subtracted now.
+
+    Centred rows say nothing of the score at a mean, so the intercept is set to predict the mean
+    target on average at the training domains' means: b - Σ_e q_e m_eᵀ W_e B.
+    """
+    if not fit.formulation.intercept:
+        return replace(fit, adjustment=replace(fit.adjustment, shift=None))
+    middle = fit.adjustment.shift
+    # About the mean of the shifts, so that the origin of the features does not matter.
+    at_means = [(W.shift - middle) @ W.apply(fit.B) for W in adjustments]
+    return replace(fit, b=fit.b - shares @ np.array(at_means))
 
 
 def solve(
@@ -101,23 +131,17 @@ def solve(
     adjustments: Sequence[Adjustment],
     formulation: Formulation,
     start: Weights | None = None,
-    guess: Adjustment | None = None,
 ) -> CanonicalFit:
-    """Canonical weights of one formulation, from zero or from those of a similar one.
-
-    ``guess`` is the mean of the adjustments, if known.
-    """
+    """Canonical weights of one formulation, from zero or from those of a similar one."""
     objective = empirical_lagrangian(problem, moments, adjustments, formulation)
     k = problem.targets.columns
     B, b = start or (np.zeros((problem.X.shape[1], k)), np.zeros(k))
     theta = objective.coordinates.pack(beside(B, problem.X), beside(b, problem.X))
     solution = minimise(objective, theta, formulation)
     B, b = (to_numpy(part) for part in objective.coordinates.unpack(solution.theta))
-    mean = np.mean([to_numpy(m.mean) for m in moments], axis=0)
-    if guess is None:
-        guess = average(adjustments, [1.0 / len(adjustments)] * len(adjustments)).to_numpy()
+    guess = average(adjustments, [1.0 / len(adjustments)] * len(adjustments)).to_numpy()
     solution = replace(solution, theta=to_numpy(solution.theta))
-    return CanonicalFit(formulation, B, b, mean, guess, solution)
+    return CanonicalFit(formulation, B, b, guess, solution)
 
 
 def minimise(objective: Objective, theta: Array, formulation: Formulation) -> Solution:
@@ -167,19 +191,18 @@ def side_by_side(problem: Problem) -> Problem:
 
 @dataclass(frozen=True, eq=False)
 class CanonicalFit:
-    """Weights on adjusted rows, and the average domain, which stands for one nobody has seen."""
+    """Weights on adjusted rows, and the adjustment of the rows that they predict."""
 
     formulation: Formulation
     B: Annotated[np.ndarray, "d k"]
     b: Annotated[np.ndarray, "k"]
-    mean: Annotated[np.ndarray, "d"]  # of the training domains' means
-    guess: Adjustment  # the mean of their adjustments, or as the formulation has it
+    # The mean of the training domains' or, of an unseen domain, as the formulation guesses it;
+    # once adapted, that of the new domain.
+    adjustment: Adjustment
     solution: Solution | None  # None where a search solved many at once
 
-    def raw_weights(self, W: Adjustment, shift: np.ndarray) -> Weights:
-        """V = W B and b - mᵀV: on raw features of a domain whose rows are shifted by m."""
-        V = W.apply(self.B)
-        return V, self.b - shift @ V
+    def raw_weights(self) -> Weights:
+        return self.adjustment.raw_weights(self.B, self.b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,38 +220,20 @@ class Adaptation:
         return given.trust(n)
 
     def adapted(
-        self, moments: Moments, own: Adjustment, trust: Trust, sample: Sample | None = None
-    ) -> AdaptedFit:
-        """To a domain with these moments, by its own adjustment and its mean as far as trusted.
+        self, n: float, own: Adjustment, trust: Trust, sample: Sample | None = None
+    ) -> CanonicalFit:
+        """To a domain of ``n`` rows, by its own adjustment as far as trusted.
 
         A mixture needs a sample of the rows.
         """
-        fit = self.fit
-        W = average([own, fit.guess], [trust.adjustment, 1.0 - trust.adjustment])
-        shift = 0.0 * fit.mean
-        if fit.formulation.means.subtracts_in_use:
-            shift = trust.mean * moments.mean + (1.0 - trust.mean) * fit.mean
-        if self.mixture is not None and self.places is not None:
-            assert sample is not None
-            counted = sample.weight * (moments.n / sample.weight.sum())
-            rows = NewRows.of(replace(sample, weight=counted), W, shift)
-            B, b = ClassFinder(self.mixture, self.places, rows).weights(fit.B, fit.b)
-            return AdaptedFit(B, b, W, shift)
-        return AdaptedFit(fit.B, fit.b, W, shift)
-
-
-@dataclass(frozen=True, eq=False)
-class AdaptedFit:
-    """Canonical weights for one domain, and how its rows become canonical ones."""
-
-    B: np.ndarray
-    b: np.ndarray
-    adjustment: Adjustment
-    shift: np.ndarray
-
-    def raw_weights(self) -> Weights:
-        V = self.adjustment.apply(self.B)
-        return V, self.b - self.shift @ V
+        fit = replace(self.fit, adjustment=trust.blend(own, self.fit.adjustment))
+        if self.mixture is None or self.places is None:
+            return fit
+        assert sample is not None
+        counted = sample.weight * (n / sample.weight.sum())
+        rows = NewRows.of(replace(sample, weight=counted), fit.adjustment)
+        B, b = ClassFinder(self.mixture, self.places, rows).weights(fit.B, fit.b)
+        return replace(fit, B=B, b=b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,30 +249,12 @@ class DomainFit:
     safety_check: SafetyCheck | None = None  # what may object to adapting to some rows
     class_shares: ClassShares | None = None  # that the head predicts in training
 
-    def weights_for_unseen(self) -> Weights:
-        """For a domain without rows, by the guessed adjustment.
-
-        Rows that were centred by domain say nothing of the score at a mean, so the intercept is
-        set to predict the mean target on average at the training domains' means:
-        b - Σ_e μ_eᵀ W_e B / E.
-        """
-        fit = self.unseen
-        means = fit.formulation.means
-        if means.subtracts_in_use:
-            return fit.raw_weights(fit.guess, fit.mean)
-        if not (means.centers_in_training and fit.formulation.intercept):
-            return fit.raw_weights(fit.guess, 0.0 * fit.mean)
-        # About the mean of the means, so that the origin of the features does not matter.
-        V, b = fit.raw_weights(fit.guess, fit.mean)
-        pairs = zip(self.moments, self.adjustments, strict=True)
-        at_means = [(m.mean - fit.mean) @ W.apply(fit.B) for m, W in pairs]
-        return V, b - guess_shares(fit.formulation.guess, self.labels) @ np.array(at_means)
-
-    def adapted(self, moments: Moments, trust: Trust, sample: Sample | None = None) -> AdaptedFit:
+    def adapted(self, moments: Moments, trust: Trust, sample: Sample | None = None) -> CanonicalFit:
         """The fit for a new domain with these moments; a mixture needs a sample of its rows."""
         assert self.adaptation is not None
-        own = self.adaptation.fit.guess
+        own = self.adaptation.fit.adjustment
         whitening = self.adaptation.fit.formulation.whitening
         if whitening.adjusts:
-            own = whitening.adjustment(moments, whitening.usual(self.moments), np.float64)
-        return self.adaptation.adapted(moments, own, trust, sample)
+            own = whitening.root(moments, whitening.usual(self.moments), np.float64)
+        [own] = whitening.shifted([own], [moments])
+        return self.adaptation.adapted(moments.n, own, trust, sample)

@@ -20,14 +20,14 @@ from typing import Literal
 import numpy as np
 from scipy import linalg, sparse
 
-from skdare.arrays import Array, as_float64, beside, chunks, length, like, namespace, to_numpy
+from skdare.arrays import as_float64, beside, chunks, length, like, namespace, to_numpy
 from skdare.errors import InputError, note
 from skdare.fitting.problem import Problem, Targets
 from skdare.objective.objective import Block, Coordinates, Objective
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.guess import Guess
 from skdare.whitening.moments import Moments, mean_variance
-from skdare.whitening.whitening import Whitening
+from skdare.whitening.whitening import Shift, Whitening
 
 # A visit costs as much as the products of about this many numbers. Domains of fewer, and domains of
 # fewer rows than features, whose W costs more than their rows, are copied, adjusted and visited
@@ -40,22 +40,8 @@ _MARGIN = 1.5
 Penalty = float | Literal["exact"]
 
 
-@dataclass(frozen=True)
-class Means:
-    """What is done about the domain means."""
-
-    centers_in_training: bool  # each domain's mean is subtracted from its rows
-    subtracts_in_use: bool  # a mean is subtracted from the rows that are predicted
-    penalty: Penalty = 0.0  # the paper's λ
-
-
 # One scalar for all domains, in the unit of the features.
 PLAIN = Whitening(adjusts=False, centered=True, shrinkage=0.0, target="scaled")
-
-RAW = Means(centers_in_training=False, subtracts_in_use=False)
-CENTERED = Means(centers_in_training=True, subtracts_in_use=True)
-# Means stay in the rows, and where the features have their origin does not matter.
-FROM_MEAN = Means(centers_in_training=False, subtracts_in_use=True)
 
 
 @dataclass(frozen=True)
@@ -63,7 +49,7 @@ class Formulation:
     """Which problem is solved, and how far."""
 
     whitening: Whitening
-    means: Means
+    mean_penalty: Penalty  # the paper's λ
     by_rows: bool  # every row counts the same, as in ERM; else every domain does
     intercept: bool
     l2: float
@@ -72,19 +58,17 @@ class Formulation:
     guess: Guess = "mean"
 
 
-def invariant_means(
+def training_shift(
     targets: Targets, penalty: Penalty | None, centered: bool, intercept: bool
-) -> Means:
-    """Invariance to the means, as the paper's objective for these targets asks for it.
+) -> Shift:
+    """What the paper's objective for these targets subtracts from the rows of a domain.
 
-    A head that whitens by covariances and has no penalty knows of no origin: what its features are
-    measured from must not matter, and with one W_e for each domain it would.
+    Whitening by covariances without a penalty is to be translation invariant, and with one W_e for
+    each domain it would not be: rows are measured from the mean of the means.
     """
     if targets.rows_are_centered and penalty is not None:
-        return Means(centers_in_training=True, subtracts_in_use=False, penalty=penalty)
-    if not penalty and centered and intercept:
-        return FROM_MEAN
-    return Means(centers_in_training=False, subtracts_in_use=False, penalty=penalty or 0.0)
+        return "own mean in training"
+    return "mean of means" if centered and intercept and not penalty else "none"
 
 
 def empirical_lagrangian(
@@ -95,7 +79,7 @@ def empirical_lagrangian(
 ) -> Objective:
     X = problem.X
     loss = problem.targets.loss
-    means = formulation.means
+    penalty = formulation.mean_penalty
     E = len(moments)
     shares = np.full(E, 1.0 / E)
     if formulation.by_rows:
@@ -103,24 +87,18 @@ def empirical_lagrangian(
         shares = totals / totals.sum()
     xp = namespace(X)
     M = xp.stack([W.back(m.mean[:, None])[:, 0] for W, m in zip(adjustments, moments, strict=True)])
-    zero = 0.0 * moments[0].mean
-    shifts = [zero] * E
-    if means.centers_in_training:
-        shifts = [m.mean for m in moments]
-    elif means.subtracts_in_use:
-        shifts = [sum(m.mean for m in moments) / E] * E
-    blocks = with_small_ones_copied(domain_blocks(problem, adjustments, shares, shifts))
+    blocks = with_small_ones_copied(domain_blocks(problem, adjustments, shares))
     on_host = to_numpy(M)
     noise = 0.0
-    if means.penalty == "exact":
+    if penalty == "exact":
         noise = _MARGIN * sampling_noise(on_host, problem, moments, formulation.whitening)
-    elif means.penalty > 0:
+    elif penalty > 0:
         k = problem.targets.columns
         T = beside(np.full((E, k), loss.uninformative(k)), X)
-        price = beside(means.penalty * shares, X)
-        blocks.append(Block(M, slice(0, E), T, price, Adjustment(1.0), zero, intercept=False))
-    span, gains = mean_directions(on_host, means.penalty, noise)
-    origin = zero if means.centers_in_training or means.subtracts_in_use else xp.mean(M, axis=0)
+        price = beside(penalty * shares, X)
+        blocks.append(Block(M, slice(0, E), T, price, Adjustment(1.0), intercept=False))
+    span, gains = mean_directions(on_host, penalty, noise)
+    origin = xp.mean(M, axis=0) * (formulation.whitening.shift == "none")
     coordinates = Coordinates(formulation.intercept, origin, beside(span, X), beside(gains, X))
     return Objective(
         blocks, loss, coordinates, formulation.whitening.ridge(moments, formulation.l2)
@@ -131,15 +109,14 @@ def domain_blocks(
     problem: Problem,
     adjustments: Sequence[Adjustment],
     shares: Sequence[float] | np.ndarray,
-    shifts: Sequence[Array],
 ) -> list[Block]:
     """The rows of each domain, which weigh its share together."""
     X = problem.X
     blocks = []
-    for index, W, share, shift in zip(problem.index, adjustments, shares, shifts, strict=True):
+    for index, W, share in zip(problem.index, adjustments, shares, strict=True):
         weight = problem.loss_weight[index]
         weight = beside(share * weight / weight.sum(), X)
-        blocks.append(Block(X, index, beside(problem.T[index], X), weight, W, shift))
+        blocks.append(Block(X, index, beside(problem.T[index], X), weight, W))
     return blocks
 
 
@@ -154,7 +131,7 @@ def with_small_ones_copied(blocks: Sequence[Block]) -> list[Block]:
     xp = namespace(X)
     Z = xp.concat(
         [
-            like(block.adjustment.back((as_float64(rows) - block.shift).T).T, X)
+            like(block.adjustment.rows(as_float64(rows)), X)
             for block in small
             for _, rows in chunks(X, block.index)
         ],
@@ -162,8 +139,7 @@ def with_small_ones_copied(blocks: Sequence[Block]) -> list[Block]:
     )
     T = xp.concat([block.T for block in small], axis=0)
     weight = xp.concat([block.weight for block in small], axis=0)
-    unshifted = 0.0 * small[0].shift
-    together = Block(Z, slice(0, Z.shape[0]), T, weight, Adjustment(1.0), unshifted)
+    together = Block(Z, slice(0, Z.shape[0]), T, weight, Adjustment(1.0))
     return [*(block for block in blocks if block not in small), together]
 
 
@@ -194,7 +170,7 @@ def mean_directions(
     if not present.any() and values[0] > rounding:
         note(
             f"the means of {E} domains cannot be told from the noise of so few rows, and "
-            "mean_penalty='exact' then asks for nothing; give more rows, or use a number"
+            "mean_penalty='exact' has no effect; give more rows, or use a number"
         )
     if present.sum() == d:
         raise InputError(

@@ -126,9 +126,7 @@ class ClassPlaces:
         n = np.array([m.n for m in moments])
         q = n / n.sum() if formulation.by_rows else np.full(len(n), 1.0 / len(n))
         pairs = list(zip(adjustments, moments, strict=True))
-        centres = np.stack([W.back(m.mean[:, None])[:, 0] for W, m in pairs])
-        if formulation.means.centers_in_training:
-            centres = 0.0 * centres
+        centres = np.stack([W.rows(m.mean[None, :])[0] for W, m in pairs])
         origin = q @ centres
         shares = 0.0 * sums[0].weight
         totals = 0.0 * sums[0].deviations
@@ -165,12 +163,11 @@ class NewRows:
     codes: np.ndarray | None = None  # (m,)
 
     @classmethod
-    def of(cls, sample: Sample, W: Adjustment, shift: np.ndarray) -> NewRows:
-        """Rows from which the shift is subtracted before they are adjusted."""
+    def of(cls, sample: Sample, W: Adjustment) -> NewRows:
         X = sample.X
         moments = sample.moments
         Z = W.back((X - moments.mean.astype(X.dtype)).T).T.astype(X.dtype, copy=False)
-        mean = W.back((moments.mean - shift)[:, None])[:, 0]
+        mean = W.rows(moments.mean[None, :])[0]
         return cls(Z, sample.weight, mean, canonical_covariance(moments, W), sample.codes)
 
     def shares(self, F: np.ndarray) -> np.ndarray:
@@ -275,7 +272,7 @@ def cholesky(S: np.ndarray) -> tuple[np.ndarray, bool]:
             return linalg.cho_factor(S + more * np.eye(len(S)), lower=True, check_finite=False)
         except linalg.LinAlgError:
             continue
-    raise InputError("these rows have no covariance that is a number", "look for huge values")
+    raise InputError("the covariance of these rows is not finite", "look for huge values")
 
 
 def _solve_within(

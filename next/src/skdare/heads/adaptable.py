@@ -56,7 +56,7 @@ class AdaptableHead(Head):
     @property
     def adjustment_(self) -> Adjustment:
         """The adjustment in use: the guess for an unseen domain, or that of the one adapted to."""
-        return self.state_.adjustment or self.domain_fit_.unseen.guess
+        return self.state_.adjustment or self.domain_fit_.unseen.adjustment
 
     @property
     def canonical_coef_(self) -> np.ndarray:
@@ -91,7 +91,7 @@ class AdaptableHead(Head):
         adapting = None if adaptation is None else adaptation.fit.formulation
         note_odd_moments(problem, fit.moments, unseen.formulation, adapting)
         self._warn_unless_converged(fit)
-        V, b = fit.weights_for_unseen()
+        V, b = fit.unseen.raw_weights()
         if isinstance(problem.targets, Classes):
             fit = replace(fit, class_shares=ClassShares.of(problem, V, b))
         return HeadState(problem.targets, V, b, fit, choice, solution=unseen.solution)

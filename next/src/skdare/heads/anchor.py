@@ -16,7 +16,7 @@ import numpy as np
 from skdare.arrays import beside, namespace, to_numpy, work_dtype
 from skdare.checks import check_choice, check_number
 from skdare.fitting.domain_fit import minimise, moments_by_domain
-from skdare.fitting.lagrangian import CENTERED, Formulation, domain_blocks, mean_directions
+from skdare.fitting.lagrangian import Formulation, domain_blocks, mean_directions
 from skdare.fitting.problem import Problem
 from skdare.heads.base import RegressorHead
 from skdare.heads.data_notes import note_odd_features
@@ -91,7 +91,9 @@ class AnchorRegressor(RegressorHead):
     def _fitted(self, problem: Problem) -> HeadState:
         X = problem.X
         E = len(problem.index)
-        whitening = Whitening(self.adjust, self.centered, self.shrinkage, self.shrinkage_target)
+        whitening = Whitening(
+            self.adjust, self.centered, self.shrinkage, self.shrinkage_target, "own mean"
+        )
         if self.adjust:
             if self.centered and self.shrinkage < 1.0:
                 problem.check_covariances("shrinkage=1.0 or centered=False")
@@ -117,15 +119,15 @@ class AnchorRegressor(RegressorHead):
             T[index] -= mean
         about_means = replace(problem, T=T)
         shares = np.full(E, 1.0 / E)
-        blocks = domain_blocks(about_means, adjustments, shares, [m.mean for m in moments])
+        blocks = domain_blocks(about_means, adjustments, shares)
         zero = 0.0 * origin
         price = beside(self.gamma * shares, X)
-        blocks.append(Block(M - origin, slice(0, E), beside(t, X), price, Adjustment(1.0), zero))
+        blocks.append(Block(M - origin, slice(0, E), beside(t, X), price, Adjustment(1.0)))
         span, gains = mean_directions(to_numpy(M - origin), self.gamma)
         coordinates = Coordinates(False, zero, beside(span, X), beside(gains, X))
         l2 = whitening.ridge(moments, self.l2)
         objective = Objective(blocks, problem.targets.loss, coordinates, l2)
-        how = Formulation(whitening, CENTERED, False, False, self.l2, self.tol, self.max_iter)
+        how = Formulation(whitening, 0.0, False, False, self.l2, self.tol, self.max_iter)
         solution = minimise(objective, zero, how)
         self._warn_of_no_convergence(solution)
         B, _ = coordinates.unpack(solution.theta)

@@ -12,7 +12,7 @@ import numpy as np
 from skdare.arrays import Array, Index, beside, to_numpy
 from skdare.checks import check_number
 from skdare.fitting.domain_fit import solve
-from skdare.fitting.lagrangian import PLAIN, RAW, Formulation, domain_blocks, mean_directions
+from skdare.fitting.lagrangian import PLAIN, Formulation, domain_blocks, mean_directions
 from skdare.fitting.problem import ClassWeight, Label, Problem, Targets
 from skdare.heads.base import ClassifierHead, Head, RegressorHead
 from skdare.heads.data_notes import note_odd_features
@@ -54,7 +54,7 @@ class Baseline(Head):
         ]
         note_odd_features(problem, moments, self.l2)
         formulation = Formulation(
-            PLAIN, RAW, self._by_rows, self.fit_intercept, self.l2, self.tol, self.max_iter
+            PLAIN, 0.0, self._by_rows, self.fit_intercept, self.l2, self.tol, self.max_iter
         )
         return self._solved(problem, moments, formulation)
 
@@ -65,7 +65,7 @@ class Baseline(Head):
         fit = solve(problem, moments, adjustments, formulation)
         assert fit.solution is not None
         self._warn_of_no_convergence(fit.solution)
-        V, b = fit.raw_weights(fit.guess, 0.0 * fit.mean)
+        V, b = fit.raw_weights()
         return HeadState(problem.targets, V, b, solution=fit.solution)
 
 
@@ -184,8 +184,7 @@ class ByDomain(Baseline):
         adjustments = PLAIN.adjustments(moments, X.dtype)
         W = adjustments[0]
         E = len(moments)
-        zero = 0.0 * moments[0].mean
-        blocks = domain_blocks(problem, adjustments, np.ones(E), [zero] * E)
+        blocks = domain_blocks(problem, adjustments, np.ones(E))
         origin = W.back((sum(m.mean for m in moments) / E)[:, None])[:, 0]
         # Without a penalty no direction is stiff.
         span, gains = (beside(one, X) for one in mean_directions(np.zeros((1, X.shape[1])), 0.0))
@@ -236,9 +235,7 @@ class GroupDROClassifier(ClassifierHead, ByDomain):
 
         def losses(theta: Array) -> np.ndarray:
             B, b = objective.coordinates.unpack(theta)
-            V = objective.blocks[0].adjustment.apply(B)
-            sums = [block.sums(V, b, objective.loss) for block in objective.blocks]
-            return np.array([float(loss) for loss, _, _ in sums])
+            return np.array([float(sums.value) for sums in objective.by_block(B, b)])
 
         E = len(objective.blocks)
         solution, q = minimax(

@@ -10,21 +10,18 @@ from skdare.checks import check_choice, check_names, check_number
 from skdare.errors import InputError
 from skdare.fitting.domain_fit import Formulations, fit_domains
 from skdare.fitting.lagrangian import (
-    CENTERED,
     PLAIN,
-    RAW,
     Formulation,
     Guess,
-    Means,
     Penalty,
-    invariant_means,
+    training_shift,
 )
 from skdare.fitting.mixture import BY_CLASS, MOST_FEATURES, TOGETHER, Mixture
 from skdare.fitting.problem import Classes, ClassWeight, Problem
 from skdare.heads.adaptable import AdaptableHead
 from skdare.heads.base import ClassifierHead, RegressorHead
 from skdare.heads.head_state import HeadState
-from skdare.whitening.whitening import Target, Whitening
+from skdare.whitening.whitening import Shift, Target, Whitening
 
 Adaptation = Literal["raw", "centered", "covariance", "mixture", "translation"]
 
@@ -46,16 +43,16 @@ class _Adapting:
 
     adjusts: bool
     centered: bool  # by the covariance, or by the raw second moment
-    means: Means
+    shift: Shift
     mixture: Mixture | None = None
 
 
 _ADAPTATIONS: Mapping[str, _Adapting] = {
-    "raw": _Adapting(adjusts=True, centered=False, means=RAW),
-    "centered": _Adapting(adjusts=True, centered=True, means=CENTERED),
-    "covariance": _Adapting(adjusts=True, centered=True, means=RAW),
-    "mixture": _Adapting(adjusts=True, centered=True, means=CENTERED, mixture=BY_CLASS),
-    "translation": _Adapting(adjusts=False, centered=True, means=RAW, mixture=TOGETHER),
+    "raw": _Adapting(adjusts=True, centered=False, shift="none"),
+    "centered": _Adapting(adjusts=True, centered=True, shift="own mean"),
+    "covariance": _Adapting(adjusts=True, centered=True, shift="none"),
+    "mixture": _Adapting(adjusts=True, centered=True, shift="own mean", mixture=BY_CLASS),
+    "translation": _Adapting(adjusts=False, centered=True, shift="none", mixture=TOGETHER),
 }
 
 
@@ -128,14 +125,16 @@ class DARE(AdaptableHead):
         how = (self.fit_intercept, self.l2, self.tol, self.max_iter)
         if self.guess is None and self.mean_penalty is None:
             # For a new domain drawn as the training ones were, whitening by a guess can only cost.
-            unseen = Formulation(PLAIN, RAW, True, *how)
+            unseen = Formulation(PLAIN, 0.0, True, *how)
         else:
             if isinstance(self.guess, Mapping):
                 check_names("guess", "domain", self.guess, problem.labels)
-            means = invariant_means(
+            shift = training_shift(
                 problem.targets, self.mean_penalty, self.centered, self.fit_intercept
             )
-            unseen = Formulation(whitening, means, False, *how, self.guess or "mean")
+            guessed = replace(whitening, shift=shift)
+            penalty = self.mean_penalty or 0.0
+            unseen = Formulation(guessed, penalty, False, *how, self.guess or "mean")
         if self.adaptation is None:
             self._check_covariances(problem, unseen)
             return Formulations(unseen, None)
@@ -147,8 +146,10 @@ class DARE(AdaptableHead):
                 if isinstance(problem.targets, Classes):
                     why = f"with {d:,} features it needs the inverse of a matrix of that size"
                 raise InputError(f"adaptation is {self.adaptation!r}, and {why}", "use 'centered'")
-        whitening = replace(whitening, adjusts=adapting.adjusts, centered=adapting.centered)
-        adapted = Formulation(whitening, adapting.means, False, *how)
+        whitening = replace(
+            whitening, adjusts=adapting.adjusts, centered=adapting.centered, shift=adapting.shift
+        )
+        adapted = Formulation(whitening, 0.0, False, *how)
         self._check_covariances(problem, unseen, adapted)
         return Formulations(unseen, adapted, adapting.mixture)
 

@@ -61,7 +61,7 @@ def note_odd_moments(
     if any(whitening.adjusts and not whitening.centered for whitening in whitenings):
         varied = np.mean([m.scale(centered=True) / m.scale(centered=False) for m in varying])
         effect = "whitening by the raw second moment sees little else"
-    elif unseen.means.penalty != 0:
+    elif unseen.mean_penalty != 0:
         # Means that differ are what the penalty is for; one that all domains share is not.
         means = np.stack([m.mean for m in varying])
         variance = np.mean([m.scale(centered=True) for m in varying]) + means.var(axis=0).mean()

@@ -209,7 +209,7 @@ def _check_fit(fit: DomainFit, state: HeadState) -> None:
             _check(named and min(how.guess.values()) >= 0, "its guess weighs no domains")
     for m in fit.moments:
         _check(m.n > 0 and (m.scatter is None) != (m.rows is None), "its moments are not moments")
-    for W in (*fit.adjustments, *(one.guess for one in fits)):
+    for W in (*fit.adjustments, *(one.adjustment for one in fits)):
         _check((W.U is None) == (W.core is None), "its adjustments are not adjustments")
     adaptation = fit.adaptation
     if adaptation is not None:

@@ -1,8 +1,8 @@
 """Invariant risk: the mean of domain losses and of their squared gradients in a last layer.
 
-Notation: B (d, k) weights, b (k,) intercept, W (d, d) adjustment, V = W B, F (n, k) scores, D
-(n, k) a direction of scores, P (k, n) probabilities, R (k, n) residuals, G and g gradients in B
-and b, N (k, k) the gradient in the last layer.
+Notation: B (d, k) weights, b (k,) intercept, V (d, k) the same on raw features, F (n, k) scores,
+P (k, n) probabilities, R (k, n) residuals, G and g gradients in B and b, N (k, k) the gradient in
+the last layer.
 """
 
 from __future__ import annotations
@@ -47,15 +47,14 @@ class InvariantRisk:
         value = 0.5 * objective.l2 * xp.sum(B * B)
         G = objective.l2 * B
         g = 0.0 * b
-        for block in objective.blocks:
-            W = block.adjustment
-            V = W.apply(B)
-            loss, along, at_intercept = block.sums(V, b, objective.loss)
-            N = V.T @ along + b[:, None] * at_intercept[None, :]
-            curved = visited(CurvatureVisit(objective.loss), [block.part], [(V, b, N)])[0]
-            value = value + share * (loss + self.penalty * xp.sum(N * N))
-            G = G + share * W.back(along + twice * (along @ N.T + curved.G))
-            g = g + share * (at_intercept + twice * (N @ at_intercept + curved.g))
+        for block, own in zip(objective.blocks, objective.by_block(B, b), strict=True):
+            N = B.T @ own.G + b[:, None] * own.g
+            point = (*block.point(B, b), N)
+            curved = visited(CurvatureVisit(objective.loss), [block.part], [point])[0]
+            curved = block.gradients(curved)
+            value = value + share * (own.value + self.penalty * xp.sum(N * N))
+            G = G + share * (own.G + twice * (own.G @ N.T + curved.G))
+            g = g + share * (own.g + twice * (N @ own.g + curved.g))
         return float(value), objective.coordinates.gradient(G, g)
 
 
@@ -66,12 +65,12 @@ class CurvatureVisit:
     loss: Loss
 
     def __call__(self, part: Part, point: tuple[Array, Array, Array]) -> LossSums:
-        V, b, N = point
+        V, offset, N = point
         V = like(V, part.X)
         sums = LossSums(0.0, 0.0, 0.0)
         for place, rows in chunks(part.X, part.index, columns=V.shape[1]):
             weight = beside(part.columns[1][place], rows)
-            F = as_float64(product(rows, V)) + b
+            F = as_float64(product(rows, V)) + offset
             xp = namespace(F)
             # Against targets of zero, residuals are the probabilities.
             _, P = self.loss.value_and_residual(F.T, 0.0 * F)

@@ -4,8 +4,8 @@
 
 No adjusted copy of the rows exists: X (W B) forwards, Wᵀ (Xᵀ R) backwards.
 
-Notation: X (n, d) rows, W (d, d) adjustment, B (d, k) weights, b (k,) intercept, V = W B, F (n, k)
-scores, R (k, n) residuals, G and g gradients in B and b.
+Notation: X (n, d) rows, W (d, d) and m (d,) adjustment, B (d, k) weights, b (k,) intercept, V (d, k)
+the weights on raw features, F (n, k) scores, R (k, n) residuals, G and g gradients in B and b.
 """
 
 from __future__ import annotations
@@ -96,37 +96,20 @@ class Block:
     T: Array  # an entry, or a row, for each indexed row
     weight: Array
     adjustment: Adjustment
-    shift: Array  # m, subtracted through the scores and not through a copy
     intercept: bool = True  # whether it counts for these rows
 
     @cached_property
     def part(self) -> Part:
         return Part(self.X, self.index, (self.T, self.weight))
 
-    def point(self, V: Array, b: Array) -> Point:
-        return Point(V, (b if self.intercept else 0.0 * b) - self.shift @ V)
+    def point(self, B: Array, b: Array) -> Point:
+        """The weights B and b as they are on raw features."""
+        return Point(*self.adjustment.raw_weights(B, b if self.intercept else 0.0 * b))
 
-    def about(self, sums: LossSums) -> LossSums:
-        """The sums with the shift subtracted, and nothing for an intercept that does not count."""
-        G = sums.G - self.shift[:, None] * sums.g
+    def gradients(self, sums: LossSums) -> LossSums:
+        """Gradients in B and b from sums over raw rows."""
+        G = self.adjustment.gradient(sums.G, sums.g)
         return LossSums(sums.value, G, sums.g if self.intercept else 0.0 * sums.g)
-
-    def sums(self, V: Array, b: Array, loss: Loss) -> LossSums:
-        """Σ w ℓ, Σ w (x - m) rᵀ and Σ w r at weights V on raw features."""
-        return block_sums([self], [V], b, LossVisit(loss))[0]
-
-
-def block_sums(
-    blocks: Sequence[Block], weights: Sequence[Array], b: Array, visit: LossVisit
-) -> list[LossSums]:
-    """The sums of each block at its own weights on raw features, rows of one X in one pass."""
-    sums: dict[int, LossSums] = {}
-    for X in {id(block.X): block.X for block in blocks}.values():
-        numbers = [i for i, block in enumerate(blocks) if block.X is X]
-        points = [blocks[i].point(weights[i], b) for i in numbers]
-        found = visited(visit, [blocks[i].part for i in numbers], points)
-        sums |= {i: blocks[i].about(one) for i, one in zip(numbers, found, strict=True)}
-    return [sums[i] for i in range(len(blocks))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,19 +171,23 @@ class Objective:
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """L and its gradient."""
         B, b = self.coordinates.unpack(theta)
-        value = 0.5 * self.l2 * namespace(B).sum(B * B)
-        G = self.l2 * B
-        g = 0.0 * b
-        adjustments = [block.adjustment for block in self.blocks]
+        sums = LossSums(0.5 * self.l2 * namespace(B).sum(B * B), self.l2 * B, 0.0 * b)
+        for own in self.by_block(B, b):
+            sums = sums + own
+        return float(sums.value), self.coordinates.gradient(sums.G, sums.g)
+
+    def by_block(self, B: Array, b: Array) -> list[LossSums]:
+        """The loss of each block and its gradients in B and b; rows of one X in one pass."""
+        sums: dict[int, LossSums] = {}
+        visit = LossVisit(self.loss, self.coarse)
         with float32_products(self.blocks[0].X, coarse=self.coarse):
-            weights = [W.apply(B) for W in adjustments]
-            visit = LossVisit(self.loss, self.coarse)
-            sums = block_sums(self.blocks, weights, b, visit)
-            for W, one in zip(adjustments, sums, strict=True):
-                value = value + one.value
-                G = G + W.back(one.G)
-                g = g + one.g
-        return float(value), self.coordinates.gradient(G, g)
+            for X in {id(block.X): block.X for block in self.blocks}.values():
+                blocks = [block for block in self.blocks if block.X is X]
+                points = [block.point(B, b) for block in blocks]
+                raw = visited(visit, [block.part for block in blocks], points)
+                pairs = zip(blocks, raw, strict=True)
+                sums |= {id(block): block.gradients(own) for block, own in pairs}
+        return [sums[id(block)] for block in self.blocks]
 
     def hessian(self, zero: Array) -> Array:
         """The second derivative of a quadratic in one target, all of its columns in one pass."""

@@ -1,8 +1,10 @@
-"""Adjustments: the matrix W that a domain's rows are seen through.
+"""Adjustments: a domain's rows become Wᵀ(x - m).
 
-``(X W) B = X (W B)``: W multiplies the weights, and no adjusted copy of large X exists.
+``(X - m) W B = X (W B) - m (W B)``: W multiplies the weights, m changes their intercept, and no
+adjusted copy of a large X exists.
 
-Notation: W (d, d), U (d, r) columns, C (r, r) core, B (d, k) weights, P (d, m) points.
+Notation: W (d, d), m (d,), U (d, r) columns, C (r, r) core, B (d, k) weights, b (k,) intercept,
+G (d, k) and g (k,) gradients in weights on raw features, P (d, p) points.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from skdare.arrays import Array, as_float64, beside, like, namespace, product, t
 
 @dataclass(frozen=True, eq=False)
 class Adjustment:
-    """W = diag(diagonal) + matrix + U C Uᵀ.
+    """W = diag(diagonal) + matrix + U C Uᵀ, and the shift m; None subtracts nothing.
 
     A scalar needs no matrix, standardising a diagonal, a domain of few rows only its rows as U.
     """
@@ -29,13 +31,27 @@ class Adjustment:
     matrix: Annotated[Array, "d d"] | None = None
     U: Annotated[Array, "d r"] | None = None
     core: Annotated[Array, "r r"] | None = None
+    shift: Annotated[Array, "d"] | None = None
+
+    def rows(self, X: Array) -> Array:
+        """(X - m) W in float64: rows of the domain in canonical coordinates."""
+        return self.back((X if self.shift is None else X - self.shift).T).T
+
+    def raw_weights(self, B: Array, b: Array) -> tuple[Array, Array]:
+        """W B and b - mᵀ W B: weights and intercept on raw features from canonical ones."""
+        V = self.apply(B)
+        return V, b if self.shift is None else b - self.shift @ V
+
+    def gradient(self, G: Array, g: Array) -> Array:
+        """Wᵀ(G - m gᵀ): the gradient in B; the transpose of `raw_weights`."""
+        return self.back(G if self.shift is None else G - self.shift[:, None] * g)
 
     def apply(self, B: Array) -> Array:
-        """W B in float64: weights on raw features from canonical ones."""
+        """W B in float64."""
         return self._times(B, self.matrix)
 
     def back(self, P: Array) -> Array:
-        """Wᵀ P in float64: points, or gradients in weights on raw features, in canonical ones."""
+        """Wᵀ P in float64."""
         return self._times(P, None if self.matrix is None else self.matrix.T)
 
     def _times(self, B: Array, matrix: Array | None) -> Array:
@@ -50,29 +66,38 @@ class Adjustment:
         return result
 
     def to_numpy(self) -> Adjustment:
-        parts = (self.matrix, self.U, self.core)
         diagonal = self.diagonal if isinstance(self.diagonal, float) else to_numpy(self.diagonal)
-        return Adjustment(diagonal, *(None if part is None else to_numpy(part) for part in parts))
+        arrays = (self.matrix, self.U, self.core, self.shift)
+        return Adjustment(diagonal, *(None if one is None else to_numpy(one) for one in arrays))
 
 
 def average(adjustments: Sequence[Adjustment], shares: Sequence[float]) -> Adjustment:
-    """Σ q_e W_e.
+    """Σ q_e W_e, and the shift Σ q_e m_e.
 
     Average the whiteners, not the covariances: W is what multiplies the features, and with
     symmetric roots the mean does not depend on signs of eigenvectors.
     """
     pairs = list(zip(adjustments, shares, strict=True))
     diagonal = sum(share * W.diagonal for W, share in pairs)
+    shift = mean_shift(adjustments, shares)
     dense = [share * W.matrix for W, share in pairs if W.matrix is not None]
     low = [(W.U, share * W.core) for W, share in pairs if W.U is not None and W.core is not None]
     if not dense and not low:
-        return Adjustment(diagonal)
+        return Adjustment(diagonal, shift=shift)
     if not dense and 2 * sum(U.shape[1] for U, _ in low) < low[0][0].shape[0]:
         U = namespace(low[0][0]).concat([U for U, _ in low], axis=1)
         core = beside(linalg.block_diag(*(to_numpy(core) for _, core in low)), U)
-        return Adjustment(diagonal, None, U, core)
+        return Adjustment(diagonal, None, U, core, shift)
     matrix = sum(dense[1:], dense[0]) if dense else None
     for U, core in low:  # into one accumulator: a (d, d) matrix of each domain may be too much
         square = U @ like(core @ as_float64(U.T), U)
         matrix = square if matrix is None else matrix + square
-    return Adjustment(diagonal, matrix)
+    return Adjustment(diagonal, matrix, shift=shift)
+
+
+def mean_shift(adjustments: Sequence[Adjustment], shares: Sequence[float]) -> Array | None:
+    """Σ q_e m_e, or None if no rows are shifted."""
+    pairs = zip(adjustments, shares, strict=True)
+    shifts = [share * W.shift for W, share in pairs if W.shift is not None]
+    assert len(shifts) in (0, len(adjustments))
+    return sum(shifts[1:], shifts[0]) if shifts else None

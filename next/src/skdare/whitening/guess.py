@@ -6,6 +6,7 @@ Notation: W (d, d) adjustment, S (d, d) second moment.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Literal
@@ -13,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from skdare.checks import Label
-from skdare.whitening.adjustment import Adjustment, average
+from skdare.whitening.adjustment import Adjustment, average, mean_shift
 from skdare.whitening.moments import Moments
 from skdare.whitening.whitening import Whitening
 
@@ -29,13 +30,15 @@ def guess_adjustment(
     whitening: Whitening,
 ) -> Adjustment:
     """The mean of the W_e, the inverse root of the mean shrunk S_e, or the W_e as weighted."""
+    shares = guess_shares(guess, labels).tolist()
     if guess == "covariance" and whitening.adjusts:
         share = 1.0 / len(moments)
         S = reduce(add, (share * m.second_moment(whitening.centered) for m in moments))
         zero = 0.0 * moments[0].mean
         typical = Moments(1.0, zero, S, None, zero, 0.0)
-        return whitening.adjustment(typical, whitening.usual([typical]), np.float64)
-    return average(adjustments, guess_shares(guess, labels).tolist())
+        W = whitening.root(typical, whitening.usual([typical]), np.float64)
+        return replace(W, shift=mean_shift(adjustments, shares))
+    return average(adjustments, shares)
 
 
 def guess_shares(guess: Guess, labels: Sequence[Label]) -> np.ndarray:

@@ -17,6 +17,7 @@ from operator import add
 import numpy as np
 
 from skdare.arrays import as_float64, beside, namespace, to_numpy
+from skdare.whitening.adjustment import Adjustment, average, mean_shift
 from skdare.whitening.moments import Moments
 from skdare.whitening.whitening import Whitening
 
@@ -30,11 +31,16 @@ _HALF_ADAPTED = 10.0
 
 @dataclass(frozen=True)
 class Trust:
-    """The share of what n rows of a new domain say, beside the averages or the head as it was."""
+    """Weight of n new rows relative to the training domains' average, and to the unadapted head."""
 
     mean: float
     adjustment: float
     head: float
+
+    def blend(self, own: Adjustment, rest: Adjustment) -> Adjustment:
+        """The rows' own adjustment and the average one, W and m each as far as trusted."""
+        W = average([own, rest], [self.adjustment, 1.0 - self.adjustment])
+        return replace(W, shift=mean_shift([own, rest], [self.mean, 1.0 - self.mean]))
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class PriorRows:
     half_adapted: float = 0.0
 
     def trust(self, n: float) -> Trust:
-        # The square lets go of the unadapted head soon: five rows count a fifth, twenty four.
+        # The square lets go of the unadapted head soon: weight 0.2 at 5 rows, 0.8 at 20.
         head = n**2 / (n**2 + self.half_adapted**2)
         return Trust(n / (n + self.mean), n / (n + self.adjustment), head)
 

@@ -1,14 +1,14 @@
-"""How moments become an adjustment: which second moment, how much shrinkage, and towards what.
+"""How moments become an adjustment: which second moment, how shrunk, and what is subtracted.
 
-    W = ((1 - ρ) S + ρ · target)^{-1/2}
+    rows become Wᵀ(x - m),    W = ((1 - ρ) S + ρ · target)^{-1/2}
 
-Notation: S (d, d) second moment, D its diagonal.
+Notation: S (d, d) second moment, D its diagonal, m (d,) shift.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -21,6 +21,9 @@ from skdare.whitening.roots import inverse_scales, root_of_matrix, root_of_rows
 Target = Literal["scaled", "identity", "diagonal"]
 """(tr S / d) I, which has no unit; the raw identity, as in the paper; the domain's own diagonal."""
 
+Shift = Literal["none", "own mean", "own mean in training", "mean of means"]
+"""m: nothing; the domain's mean, or in equation (3) only in training; the mean of all means."""
+
 
 @dataclass(frozen=True)
 class Whitening:
@@ -30,16 +33,17 @@ class Whitening:
     centered: bool  # the covariance, or the raw second moment
     shrinkage: float  # ρ
     target: Target
+    shift: Shift = "none"
 
     def usual(self, moments: Sequence[Moments]) -> Array:
-        """Squares of the features of a domain as training has them on average: see `adjustment`."""
+        """Squares of the features of a domain as training has them on average: see `root`."""
         return sum(self._squares(m) for m in moments) / len(moments)
 
     def _squares(self, moments: Moments) -> Array:
         return moments.variances + (0.0 if self.centered else moments.mean**2)
 
-    def adjustment(self, moments: Moments, usual: Array, dtype: object) -> Adjustment:
-        """W of one domain, decomposed in ``dtype``, where training domains are as is usual."""
+    def root(self, moments: Moments, usual: Array, dtype: object) -> Adjustment:
+        """W of one domain, decomposed in ``dtype``; ``usual`` is what training domains have."""
         rho = self.shrinkage
         if self.target == "diagonal":
             # D^{-1/2} ((1 - ρ) R + ρ I)^{-1/2} with the correlations R: unlike the symmetric root
@@ -63,6 +67,21 @@ class Whitening:
 
     def adjustments(self, moments: Sequence[Moments], dtype: object) -> list[Adjustment]:
         """One for each domain."""
+        return self.shifted(self._roots(moments, dtype), moments)
+
+    def shifted(
+        self, adjustments: Sequence[Adjustment], moments: Sequence[Moments]
+    ) -> list[Adjustment]:
+        """The same W for each domain, with the shift that belongs to its moments."""
+        shifts: list[Array | None] = [None] * len(moments)
+        if self.shift != "none":
+            shifts = [m.mean for m in moments]
+        if self.shift == "mean of means":
+            shifts = [sum(shifts) / len(moments)] * len(moments)
+        pairs = zip(adjustments, shifts, strict=True)
+        return [replace(W, shift=shift) for W, shift in pairs]
+
+    def _roots(self, moments: Sequence[Moments], dtype: object) -> list[Adjustment]:
         variances = pooled_variances(moments)
         overall = Adjustment(float(variances.mean()) ** -0.5)
         if not self.adjusts:
@@ -72,9 +91,7 @@ class Whitening:
             return [overall] * len(moments)
         usual = self.usual(moments)
         # Rows that are all the same say nothing of their scale: take that of all domains.
-        return [
-            self.adjustment(m, usual, dtype) if self.can_adjust(m) else overall for m in moments
-        ]
+        return [self.root(m, usual, dtype) if self.can_adjust(m) else overall for m in moments]
 
     def can_adjust(self, moments: Moments) -> bool:
         """Whether there is more than rounding to invert."""
