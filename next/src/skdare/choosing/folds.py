@@ -9,8 +9,8 @@ import numpy as np
 
 from skdare.arrays import length
 from skdare.errors import InputError
-from skdare.fitting.hold_out import units
-from skdare.fitting.problem import Classes, Problem
+from skdare.fitting.hold_out import HeldOut, units
+from skdare.fitting.problem import Problem
 from skdare.whitening.moments import Moments, mean_variance
 
 # Variance compared with the usual one, below which a fold is searched alone: at 1e-6 its scores
@@ -30,18 +30,17 @@ def check_cv(cv: Any) -> None:
 
 
 def folds_of(problem: Problem, cv: Any) -> list[list[int]]:
-    """Whole domains, by number, that are held out together; none where nothing can be learnt.
+    """Whole domains, by number, that are held out together, if the others can be learnt.
 
     A number is the most folds there may be, of about as many rows each; else a splitter by groups,
     or pairs of training and held-out rows.
     """
-    E = len(problem.index)
-    if E < 2:
+    if len(problem.index) < 2:
         return []
     folds = _by_size(problem, cv) if isinstance(cv, int) else _by_splitter(problem, cv)
-    others = [[e for e in range(E) if e not in fold] for fold in folds]
-    pairs = zip(folds, others, strict=True)
-    return [fold for fold, rest in pairs if rest and can_be_learnt(problem.only(rest))]
+    without = [[e for e in range(len(problem.index)) if e not in fold] for fold in folds]
+    pairs = zip(folds, without, strict=True)
+    return [fold for fold, others in pairs if HeldOut(problem, fold, others).can_be_learnt]
 
 
 def _by_size(problem: Problem, at_most: int) -> list[list[int]]:
@@ -87,13 +86,6 @@ def _by_splitter(problem: Problem, cv: Any) -> list[list[int]]:
                 )
         folds.append(fold)
     return folds
-
-
-def can_be_learnt(problem: Problem) -> bool:
-    """Whether there is more than one class."""
-    if not isinstance(problem.targets, Classes):
-        return True
-    return len(np.unique(np.concatenate([problem.T[index] for index in problem.index]))) > 1
 
 
 def alike(others: Sequence[Sequence[int]], moments: Sequence[Moments]) -> list[list[int]]:

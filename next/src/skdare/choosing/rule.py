@@ -1,14 +1,16 @@
-"""Which candidate is taken, given what held-out domains showed, and why, in two sentences."""
+"""Which candidate is chosen, given the scores on held-out domains, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 
 import numpy as np
 
 from skdare.choosing.strategies import Candidate
+from skdare.errors import counted
 
 # Compared with the scores themselves; a gain of less is the rounding of heads that are the same.
 _LEAST_GAIN = 1e-4
@@ -24,19 +26,51 @@ _PRIOR_DOMAINS = 2.0
 _PRIOR_GAIN = 0.3
 
 
-@dataclass(frozen=True, eq=False)
+class Reason(Enum):
+    """Why a choice declines to adapt."""
+
+    ONE_DOMAIN = "there was one training domain, and none to hold out"
+    NOT_SCORED = "no training domain could be held out and scored"
+    NONE_TRIED = "no strategy that adapts was tried"
+    NO_GAIN = "no strategy that adapts scored higher on {domains}"
+    UNSURE = (
+        "adapting made squared errors {gain:.0f} % smaller on {domains}, and that can be chance "
+        "(two standard errors: {error:.0f} %)"
+    )
+
+
+@dataclass(frozen=True)
+class Declined:
+    """Why a choice does not adapt, and the numbers that decided; the text is one sentence."""
+
+    reason: Reason
+    domains: int  # held out and scored
+    # Mean gain of the best strategy that adapts: of scores, or the logarithm by which squared
+    # errors shrank, which must exceed two standard errors.
+    gain: float | None = None
+    standard_error: float | None = None
+
+    def __str__(self) -> str:
+        size = -100.0 * np.expm1(-(self.gain or 0.0))
+        error = 100.0 * _STANDARD_ERRORS * (self.standard_error or 0.0)
+        held_out = counted(self.domains, "held-out training domain")
+        return self.reason.value.format(domains=held_out, gain=size, error=error)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Choice:
-    """Which candidates are used, and what each scored on the held-out domains."""
+    """Which candidates are used, and the score of each on the held-out domains."""
 
     candidates: list[Candidate]
     scores: np.ndarray  # (candidates, domains); NaN where a domain could not be scored
     metric: str
     predicting: int  # for domains without rows
-    adapting: int  # for domains with rows: the same one where adapting does not pay
-    best_adapting: int  # that was tried; the same as for predicting where none was
+    adapting: int  # for domains with rows: the same one if adapting is declined
+    best_adapting: int  # that was tried; the same as for predicting if none was
     # For each domain, which two the scores of the others alone would have given.
     predicting_without: list[int]
     adapting_without: list[int]
+    declined: Declined | None = None
 
     @property
     def adapts(self) -> bool:
@@ -44,7 +78,7 @@ class Choice:
 
     @property
     def estimates_shares(self) -> bool:
-        """Whether adapting takes the classes of a new domain to be rarer or more common."""
+        """Whether adapting estimates the class proportions of a new domain."""
         mixture = self.candidates[self.adapting].strategy.mixture
         return mixture is not None and mixture.estimates_shares
 
@@ -54,39 +88,49 @@ class Choice:
 
     @property
     def expected(self) -> float:
-        """What choosing a candidate for domains without rows scores; see `without_each`."""
-        return _mean_of(self.scores, self.predicting_without)
+        """Cross-fitted score of what is chosen for domains without rows; see `without_each`."""
+        return self._mean_of(self.predicting_without)
 
     @property
     def expected_adapting(self) -> float:
-        """What choosing one that adapts scores, whether or not it pays."""
-        return _mean_of(self.scores, self.adapting_without)
+        """Cross-fitted score of the best strategy that adapts, declined or not."""
+        return self._mean_of(self.adapting_without)
+
+    def _mean_of(self, chosen: Sequence[int]) -> float:
+        """Over the domains that every candidate has a score of, by what is chosen for each."""
+        scored = _scored_by_all(self.scores)
+        values = [self.scores[chosen[e], e] for e in scored]
+        return float(np.mean(values)) if values else float("nan")
+
+    def best_ridge(self, strategy: str) -> float:
+        """The ridge with which a strategy has its highest mean; the strongest of several."""
+        pairs = zip(self.means, self.candidates, strict=True)
+        return max((mean, tried.l2) for mean, tried in pairs if tried.name == strategy)[1]
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
     def __str__(self) -> str:
-        """What was chosen, and why."""
-        domains = self.scores.shape[1]
+        """The choice and its reason, in two sentences."""
         main = self.candidates[self.predicting].strategy
-        if domains < 2:
-            return f"There is only one domain, and none to hold out: it predicts by {main.words}."
         if np.isnan(self.expected):
-            return f"No domain could be held out and scored: it predicts by {main.words}."
+            reason = _unscored(self.scores).value
+            return f"{reason[0].upper()}{reason[1:]}: it predicts by {main.words}."
         held_out = f"{self._written(self.expected)} on held-out domains"
         if main.adapts:
             return f"Every strategy adapts; it uses {main.words}: {held_out}, given their rows."
         start = f"Without rows of a new domain it predicts by {main.words}: {held_out}."
         best = self.candidates[self.best_adapting].strategy
-        if not best.adapts:
-            return f"{start} No strategy that adapts was tried."
-        adapted = self._written(self.expected_adapting)
+        score = self._written(self.expected_adapting)
         gain = self.expected_adapting - self.expected
-        if not self.adapts:
-            better = "did not score higher"
-            if gain > 0:
-                better = f"gained too little to be sure of, on {domains} domains"
-            return f"{start} With rows it does the same: {best.words} {better}, {adapted}."
+        if self.declined is not None:
+            end = ""
+            if best.adapts and gain <= 0:
+                end = f" (the best, {best.words}: {score})"
+            return f"{start} With rows it does the same: {self.declined}{end}."
         size = f"{100 * abs(gain):.1f} points" if self.metric in _IN_PERCENT else f"{abs(gain):.3f}"
-        more = "more" if gain >= 0 else "less"  # of numbers, errors may shrink and R² fall
-        return f"{start} With rows it adapts by {best.words}: {adapted}, {size} {more}."
+        more = "more" if gain >= 0 else "less"  # in regression, errors may shrink and R² fall
+        return f"{start} With rows it adapts by {best.words}: {score}, {size} {more}."
 
     def _written(self, score: float) -> str:
         return f"{100 * score:.1f} %" if self.metric in _IN_PERCENT else f"{score:.3f}"
@@ -102,10 +146,11 @@ def choose(
     """What predicts for domains without rows, and what for those with rows.
 
     Without rows, the gain over the simplest strategy must be sure. With rows, the highest mean is
-    taken, and adapts if it scores higher: what an adapted classifier loses does not grow
-    with the size of a shift, what one that is not adapted loses does. But a squared error has no
-    ceiling: of numbers, for which ``log_errors`` are given, that gain must be sure, too. They are
-    judged by these, unless by a scoring of one's own: of R², one domain can decide the mean.
+    taken, and adapts if it scores higher: the loss of an adapted classifier does not grow with the
+    size of a shift, that of an unadapted one does. But a squared error has no ceiling: in
+    regression, for which ``log_errors`` are given, that gain must be sure as well. Candidates are
+    then judged by these, unless by a scoring that the user named: one domain can decide the mean of
+    R².
     """
     judged = scores if log_errors is None or metric != "r2" else -log_errors
     judged = np.where(np.isnan(scores), np.nan, judged)
@@ -113,58 +158,68 @@ def choose(
     adapting = [c for c, candidate in enumerate(candidates) if candidate.strategy.adapts]
     unadapted = partial(_surely_best, candidates, among=steady, errors=standard_errors)
     adapted = partial(_highest, among=adapting)
-    main, best = (unadapted if steady else adapted), (adapted if adapting else unadapted)
-    predicting, best_adapting = main(judged), best(judged)
-    predicting_without, adapting_without = without_each(main, judged), without_each(best, judged)
-    # By the winners' own means: both are flattered, and by what choosing is worth (`without_each`)
-    # a few domains declined an adaptation that gained three points on sets that nobody tuned to.
-    means = mean_scores(judged)
-    pays = means[best_adapting] > means[predicting]
-    if log_errors is not None and steady:
-        plain = _highest(judged, steady)
-        known = ~np.isnan(judged).any(axis=0)
-        pays = _is_sure((log_errors[plain] - log_errors[best_adapting])[known])
+    main = unadapted if steady else adapted
+    best = adapted if adapting else unadapted
+    predicting = main(judged)
+    best_adapting = best(judged)
+    declined = None
+    if steady:
+        declined = _declined(judged, log_errors, steady, predicting, best_adapting)
     return Choice(
         list(candidates),
         scores,
         metric,
         predicting,
-        best_adapting if pays else predicting,
+        best_adapting if declined is None else predicting,
         best_adapting,
-        predicting_without,
-        adapting_without,
+        without_each(main, judged),
+        without_each(best, judged),
+        declined,
     )
+
+
+def _declined(
+    judged: np.ndarray,
+    log_errors: np.ndarray | None,
+    steady: Sequence[int],
+    predicting: int,
+    best_adapting: int,
+) -> Declined | None:
+    """Why the best candidate that adapts is not used, if it is not."""
+    scored = _scored_by_all(judged)
+    n = len(scored)
+    if not n:
+        return Declined(_unscored(judged), 0)
+    if best_adapting in steady:
+        return Declined(Reason.NONE_TRIED, n)
+    if log_errors is None:
+        # By the winners' own means: both are flattered, and by cross-fitted ones (`without_each`) a
+        # few domains declined an adaptation that gained three points on sets that nobody tuned to.
+        means = mean_scores(judged)
+        gain = float(means[best_adapting] - means[predicting])
+        return None if gain > 0 else Declined(Reason.NO_GAIN, n, gain)
+    plain = _highest(judged, steady)
+    gains = (log_errors[plain] - log_errors[best_adapting])[scored]
+    gain = float(gains.mean())
+    squares = n * gains.var() + _PRIOR_DOMAINS * _PRIOR_GAIN**2
+    error = float(np.sqrt(squares / (n + _PRIOR_DOMAINS - 1.0) / n))
+    if gain > _STANDARD_ERRORS * error:
+        return None
+    return Declined(Reason.UNSURE if gain > 0 else Reason.NO_GAIN, n, gain, error)
 
 
 def without_each(rule: Callable[[np.ndarray], int], scores: np.ndarray) -> list[int]:
     """The candidate that a rule takes for each domain by the scores of the others.
 
-    Its score there is what choosing is worth: the winner's own mean is the highest of many, and
+    Its scores are what choosing is worth: the winner's own mean is the highest of many, and
     promises more than a new domain keeps.
     """
     chosen = [rule(scores)] * scores.shape[1]
-    known = np.flatnonzero(~np.isnan(scores).any(axis=0))
-    if len(known) > 1:
-        for e in known:
-            chosen[e] = rule(scores[:, known[known != e]])
+    scored = _scored_by_all(scores)
+    if len(scored) > 1:
+        for e in scored:
+            chosen[e] = rule(scores[:, scored[scored != e]])
     return chosen
-
-
-def _mean_of(scores: np.ndarray, chosen: Sequence[int]) -> float:
-    """Of the candidate chosen for each domain, over those that every candidate has a score of."""
-    known = np.flatnonzero(~np.isnan(scores).any(axis=0))
-    own = [scores[chosen[e], e] for e in known]
-    return float(np.mean(own)) if own else float("nan")
-
-
-def _is_sure(gains: np.ndarray) -> bool:
-    """Whether the gains of a regression on held-out domains, as logarithms, are no luck."""
-    n = len(gains)
-    if not n:
-        return False
-    squares = n * gains.var() + _PRIOR_DOMAINS * _PRIOR_GAIN**2
-    error = np.sqrt(squares / (n + _PRIOR_DOMAINS - 1.0) / n)
-    return bool(gains.mean() > _STANDARD_ERRORS * error)
 
 
 def _surely_best(
@@ -172,19 +227,19 @@ def _surely_best(
 ) -> int:
     """The highest mean of those whose gain over the simplest exceeds its standard errors.
 
-    The simplest is the first strategy at its best ridge, and is taken where no gain is sure.
+    The simplest is the first strategy at its best ridge, and is taken if no gain is sure.
     """
-    known = scores[:, ~np.isnan(scores[among]).any(axis=0)]
-    if not known.shape[1]:
+    scores = scores[:, _scored_by_all(scores[among])]
+    if not scores.shape[1]:
         return among[0]
-    means = known.mean(axis=1)
+    means = scores.mean(axis=1)
     simplest = candidates[among[0]].family
     base = max((c for c in among if candidates[c].family == simplest), key=lambda c: means[c])
     for c in sorted(among, key=lambda c: -means[c]):
-        gains = known[c] - known[base]
+        gains = scores[c] - scores[base]
         error = np.std(gains, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
         error *= 1.0 + 1e-9  # a gain on one domain alone is its standard error, but for rounding
-        if gains.mean() > max(errors * error, _LEAST_GAIN * np.abs(known[base]).mean()):
+        if gains.mean() > max(errors * error, _LEAST_GAIN * np.abs(scores[base]).mean()):
             return c
     return base
 
@@ -196,6 +251,15 @@ def _highest(scores: np.ndarray, among: Sequence[int]) -> int:
 
 
 def mean_scores(scores: np.ndarray) -> np.ndarray:
-    """Of each candidate, over the domains that every one has a score of."""
-    known = scores[:, ~np.isnan(scores).any(axis=0)]
-    return known.mean(axis=1) if known.size else scores[:, 0]
+    """Mean of each candidate over the domains that every one has a score of."""
+    scored = _scored_by_all(scores)
+    return scores[:, scored].mean(axis=1) if len(scored) else scores[:, 0]
+
+
+def _scored_by_all(scores: np.ndarray) -> np.ndarray:
+    """Numbers of the domains that every candidate has a score of."""
+    return np.flatnonzero(~np.isnan(scores).any(axis=0))
+
+
+def _unscored(scores: np.ndarray) -> Reason:
+    return Reason.ONE_DOMAIN if scores.shape[1] < 2 else Reason.NOT_SCORED

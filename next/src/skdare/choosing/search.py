@@ -19,31 +19,24 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdare.arrays import length, scores, take, to_numpy, work_dtype
+from skdare.arrays import length, take, to_numpy, work_dtype
 from skdare.choosing.batched import Batch
 from skdare.choosing.folds import alike, folds_of
 from skdare.choosing.rule import mean_scores
 from skdare.choosing.strategies import STRATEGIES, Candidate, candidates_of
-from skdare.fitting.domain_fit import (
-    Adaptation,
-    CanonicalFit,
-    DomainFit,
-    Weights,
-    moments_by_domain,
-)
-from skdare.fitting.hold_out import HeldOut, Scoring, hold_out, log_error, score
-from skdare.fitting.mixture import ClassPlaces, ClassSums, Sample
+from skdare.fitting.domain_fit import Adaptation, CanonicalFit, Weights, moments_by_domain
+from skdare.fitting.hold_out import HeldOut, hold_out
+from skdare.fitting.mixture import ClassPlaces, ClassSums
 from skdare.fitting.problem import Numbers, Problem
+from skdare.fitting.safety_check import covariance_within, log_separation
+from skdare.fitting.score import Scoring, log_error, predictions, score
 from skdare.progress import reached
 from skdare.whitening.adjustment import Adjustment, average
-from skdare.whitening.moments import Moments
 from skdare.whitening.prior import PriorRows
 
 # Numbers of the rows that are held, those of all folds together.
 _CELLS = 1 << 26
 _TRUSTED = PriorRows(0.0, 0.0)
-# How far a fit that starts from one of these is solved, as to some labels when rehearsed.
-_ROUGHLY: dict[str, Any] = {"tol": 1e-3, "max_iter": 60}
 
 
 @dataclass(frozen=True)
@@ -59,45 +52,32 @@ class Grid:
 
 
 @dataclass(frozen=True, eq=False)
-class Fold(HeldOut):
-    """Domains that are held out together, with rows in memory."""
-
-    moments: list[Moments]  # of all domains
-
-    def among_others(self, values: Sequence[Any]) -> list[Any]:
-        return [values[e] for e in self.others]
-
-    def sample(self, e: int) -> Sample:
-        """The rows of a domain."""
-        index = self.problem.index[e]
-        return Sample(take(self.problem.X, index), self.problem.weight[index], self.moments[e])
-
-    def adapted_scores(self, e: int, fit: DomainFit) -> np.ndarray:
-        """Of the rows of a domain, by a fit that is adapted to them."""
-        assert fit.adaptation is not None
-        sample = self.sample(e)
-        trust = fit.adaptation.trust(sample.moments.n)
-        adapted = fit.adapted(sample.moments, trust, sample)
-        return to_numpy(scores(sample.X, *adapted.raw_weights()))
-
-
-@dataclass(frozen=True, eq=False)
 class FoldFit:
     """A candidate fitted without a fold."""
 
     adaptation: Adaptation
     adjustments: list[Adjustment]  # of all domains
 
+    def weights(self, held: HeldOut, e: int, *, adapts: bool) -> Weights:
+        """For a domain of the fold, by its rows if the candidate adapts."""
+        if not adapts:
+            return self.adaptation.fit.raw_weights()
+        moments = held.moments[e]
+        trust = self.adaptation.trust(moments.n)
+        sample = None if self.adaptation.mixture is None else held.sample(e)
+        own = self.adjustments[e]
+        return self.adaptation.adapted(moments.n, own, trust, sample).raw_weights()
+
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """Candidates, and what came of them."""
+    """Candidates, their fits without each fold, and their scores."""
 
     candidates: list[Candidate]
-    folds: list[Fold]
+    folds: list[HeldOut]  # with rows in memory
     fits: list[list[FoldFit]]  # of each candidate, by fold
     scores: np.ndarray  # (candidates, domains); NaN where a domain was not held out
-    log_errors: np.ndarray | None  # of numbers
+    log_errors: np.ndarray | None  # for regression
 
     def start(self, c: int) -> Weights | None:
         """Where a fit of a candidate to all domains can start: the mean of those without some."""
@@ -106,28 +86,25 @@ class Trials:
             return None
         return np.mean([fit.B for fit in fits], axis=0), np.mean([fit.b for fit in fits], axis=0)
 
-    def domain_fits(
-        self, predicting: Sequence[int], adapting: Sequence[int]
-    ) -> Iterator[tuple[Fold, DomainFit]]:
-        """What is held out, and what a head is without it that uses, for each domain, these two."""
-        for f, whole in enumerate(self.folds):
-            moments = whole.among_others(whole.moments)
-            pairs = [(predicting[e], adapting[e]) for e in whole.domains]
-            for pair in dict.fromkeys(pairs):
-                every = zip(whole.domains, pairs, strict=True)
-                fold = replace(whole, domains=[e for e, own in every if own == pair])
-                unseen, adapted = (self.fits[c][f] for c in pair)
-                adaptation = None
-                declined = "no strategy that adapts was chosen"
-                if self.candidates[pair[1]].strategy.adapts:
-                    whitening = adapted.adaptation.fit.formulation.whitening
-                    prior_rows = PriorRows.of_domains(moments, whitening)
-                    adaptation = replace(adapted.adaptation, prior_rows=prior_rows)
-                    declined = None
-                labels = fold.among_others(fold.problem.labels)
-                adjustments = fold.among_others(unseen.adjustments)
-                fit = unseen.adaptation.fit
-                yield fold, DomainFit(labels, moments, adjustments, fit, adaptation, declined)
+    def separations(self, c: int) -> np.ndarray:
+        """Logarithms of how far apart a candidate finds the classes of each held-out domain."""
+        result = []
+        sums_by_domain: dict[int, list[ClassSums]] = {}
+        for held, fit in zip(self.folds, self.fits[c], strict=True):
+            problem = held.problem
+            sums = _class_sums(held, sums_by_domain)
+            within = covariance_within(held.among_others(sums), held.among_others(held.moments))
+            for e in held.domains:
+                index = problem.index[e]
+                weights = fit.weights(held, e, adapts=True)
+                codes = predictions(problem.targets, take(problem.X, index), weights)
+                moments = held.moments[e]
+                k = len(sums[e].weight)
+                own = ClassSums.of_rows(
+                    problem.X, index, codes, problem.weight[index], moments.mean, k
+                )
+                result.append(log_separation(own, moments, within))
+        return np.array(result)
 
 
 def search(problem: Problem, grid: Grid) -> Trials:
@@ -135,12 +112,12 @@ def search(problem: Problem, grid: Grid) -> Trials:
 
     A mixture is tried at the ridge that is best for the strategy it starts from.
     """
-    bases = [STRATEGIES[name].base or name for name in grid.strategies]
-    candidates = list(candidates_of(bases, grid.shrinkage, grid.l2))
+    names = [STRATEGIES[name].base or name for name in grid.strategies]
+    candidates = list(candidates_of(names, grid.shrinkage, grid.l2))
     on_the_same_rows = [list(group) for _, group in groupby(candidates, key=_rows_key)]
     chosen = folds_of(problem, grid.cv)
     steps = len(chosen) * len(on_the_same_rows)
-    folds: list[Fold] = []
+    folds: list[HeldOut] = []
     fits: list[list[FoldFit]] = [[] for _ in candidates]
     for together in _folds_on_the_same_rows(problem, chosen):
         added = []
@@ -151,58 +128,71 @@ def search(problem: Problem, grid: Grid) -> Trials:
             each_alone = not group[0].whitening.adjusts and group[0].whitening.target == "diagonal"
             batches = [[fold] for fold in together] if each_alone else [together]
             parts = [_fitted(group, batch, grid) for batch in batches]
-            added += [list(chain.from_iterable(own)) for own in zip(*parts, strict=True)]
-        for own, more in zip(fits, added, strict=True):
-            own += more
+            added += [list(chain.from_iterable(by_batch)) for by_batch in zip(*parts, strict=True)]
+        for fits_of_one, more in zip(fits, added, strict=True):
+            fits_of_one += more
         folds += together
     reached("searching", steps, steps)
-    by_scoring = partial(score, scoring=grid.scoring)
-    every = list(zip(candidates, fits, strict=True))
-    all_scores = np.stack([_scores(problem, one, folds, own, by_scoring) for one, own in every])
+
+    def scored(c: int, measure: Callable[[Problem, int, Weights], float]) -> np.ndarray:
+        """Scores of a candidate on every domain, fitted without it."""
+        result = np.full(len(problem.index), np.nan)
+        for held, fit in zip(folds, fits[c], strict=True):
+            for e in held.domains:
+                weights = fit.weights(held, e, adapts=candidates[c].strategy.adapts)
+                result[e] = measure(held.problem, e, weights)
+        return result
+
+    measure = partial(score, scoring=grid.scoring)
+    scores = [scored(c, measure) for c in range(len(candidates))]
     log_errors = None
-    if isinstance(problem.targets, Numbers):  # of which there are no mixtures
-        log_errors = np.stack([_scores(problem, one, folds, own, log_error) for one, own in every])
-    class_sums: dict[int, list[ClassSums]] = {}
+    if isinstance(problem.targets, Numbers):  # without mixtures
+        log_errors = np.stack([scored(c, log_error) for c in range(len(candidates))])
+    sums_by_domain: dict[int, list[ClassSums]] = {}
     for name in grid.strategies:
         strategy = STRATEGIES[name]
         if strategy.mixture is None:
             continue
-        means = mean_scores(all_scores)
-        base = [c for c, candidate in enumerate(candidates) if candidate.name == strategy.base]
-        start = max(base, key=lambda c: means[c])
+        means = mean_scores(np.stack(scores))
+        bases = [c for c, candidate in enumerate(candidates) if candidate.name == strategy.base]
+        start = max(bases, key=lambda c: means[c])
         candidate = replace(candidates[start], name=name)
         pairs = zip(folds, fits[start], strict=True)
-        own = [_with_mixture(candidate, fold, fit, class_sums) for fold, fit in pairs]
+        fits.append([_with_mixture(candidate, held, fit, sums_by_domain) for held, fit in pairs])
         candidates.append(candidate)
-        fits.append(own)
-        own_scores = _scores(problem, candidate, folds, own, by_scoring)
-        all_scores = np.vstack([all_scores, own_scores])
-    asked = [c for c, candidate in enumerate(candidates) if candidate.name in grid.strategies]
-    chosen_fits = [fits[c] for c in asked]
-    return Trials([candidates[c] for c in asked], folds, chosen_fits, all_scores[asked], log_errors)
+        scores.append(scored(len(candidates) - 1, measure))
+    # Some bases of mixtures were not to be tried by themselves.
+    tried = [c for c, candidate in enumerate(candidates) if candidate.name in grid.strategies]
+    return Trials(
+        [candidates[c] for c in tried],
+        folds,
+        [fits[c] for c in tried],
+        np.stack([scores[c] for c in tried]),
+        log_errors,
+    )
 
 
 def _folds_on_the_same_rows(
     problem: Problem, folds: Sequence[Sequence[int]]
-) -> Iterator[list[Fold]]:
+) -> Iterator[list[HeldOut]]:
     """Folds that are solved together: each alone where its preparation changes the rows."""
     shared = []
     for fold in folds:
         held = hold_out(problem, fold)
-        if held.problem.X is problem.X:
+        if held.problem.X is problem.X:  # also one that found nothing to prepare
             shared.append(held)
             continue
-        # Numbers stay as all domains have standardised them, here and below: a ridge with an
-        # intercept scores the same in any unit.
+        # Targets stay as all domains have standardised them, here and below: in any other unit a
+        # ridge predicts the same, and squared errors have the same ratios.
         rows = _in_memory(replace(problem, X=held.problem.X), _CELLS // len(folds))
         moments = moments_by_domain(rows)
         if alike([held.others], moments):
-            yield [Fold(rows, held.domains, held.others, moments)]
+            yield [replace(held, problem=rows, moments=moments)]
     if shared:
         rows = _in_memory(problem, _CELLS)
         moments = moments_by_domain(rows)
         for numbers in alike([held.others for held in shared], moments):
-            yield [Fold(rows, shared[f].domains, shared[f].others, moments) for f in numbers]
+            yield [replace(shared[f], problem=rows, moments=moments) for f in numbers]
 
 
 def _in_memory(problem: Problem, most: int) -> Problem:
@@ -239,7 +229,7 @@ def _rows_key(candidate: Candidate) -> tuple[Any, ...]:
 
 
 def _fitted(
-    candidates: Sequence[Candidate], folds: Sequence[Fold], grid: Grid
+    candidates: Sequence[Candidate], folds: Sequence[HeldOut], grid: Grid
 ) -> list[list[FoldFit]]:
     """Fits of candidates with the same adjusted rows, by candidate and fold."""
     problem = folds[0].problem
@@ -294,47 +284,30 @@ def _fitted(
         if candidates[0].strategy.adjusts_new:
             prior_rows = PriorRows.of_domains(fold.among_others(moments), whitening)
         for c, candidate in enumerate(candidates):
-            formulation = candidate.formulation(intercept=grid.intercept, **_ROUGHLY)
+            # The limits of a solver are not used: it is solved.
+            formulation = candidate.formulation(intercept=grid.intercept, tol=0.0, max_iter=0)
             fit = CanonicalFit(formulation, B[f, c], b[f, c], guess, None)
             fits[c].append(FoldFit(Adaptation(fit, prior_rows), adjustments))
     return fits
 
 
+def _class_sums(held: HeldOut, known: dict[int, list[ClassSums]]) -> list[ClassSums]:
+    """Sums by class of all domains; they are kept, as folds share their rows."""
+    key = id(held.problem)
+    if key not in known:
+        known[key] = [ClassSums.of(held.problem, e, m) for e, m in enumerate(held.moments)]
+    return known[key]
+
+
 def _with_mixture(
-    candidate: Candidate, fold: Fold, fit: FoldFit, class_sums: dict[int, list[ClassSums]]
+    candidate: Candidate, held: HeldOut, fit: FoldFit, sums_by_domain: dict[int, list[ClassSums]]
 ) -> FoldFit:
-    """A fit with a mixture on top of it; sums by class are kept, as folds share their rows."""
-    key = id(fold.problem)
-    if key not in class_sums:
-        pairs = enumerate(fold.moments)
-        class_sums[key] = [ClassSums.of(fold.problem, e, m) for e, m in pairs]
+    """A fit with a mixture on top of it."""
     places = ClassPlaces.of_domains(
-        fold.among_others(class_sums[key]),
-        fold.among_others(fold.moments),
-        fold.among_others(fit.adjustments),
+        held.among_others(_class_sums(held, sums_by_domain)),
+        held.among_others(held.moments),
+        held.among_others(fit.adjustments),
         fit.adaptation.fit.formulation,
     )
     mixture = candidate.strategy.mixture
     return replace(fit, adaptation=replace(fit.adaptation, mixture=mixture, places=places))
-
-
-def _scores(
-    problem: Problem,
-    candidate: Candidate,
-    folds: Sequence[Fold],
-    fits: Sequence[FoldFit],
-    measure: Callable[[Problem, int, Weights], float],
-) -> np.ndarray:
-    """Of a candidate on every domain, fitted without it."""
-    result = np.full(len(problem.index), np.nan)
-    for fold, fit in zip(folds, fits, strict=True):
-        adaptation = fit.adaptation
-        for e in fold.domains:
-            weights = adaptation.fit.raw_weights()
-            if candidate.strategy.adapts:
-                own = fold.moments[e]
-                trust = adaptation.trust(own.n)
-                adapted = adaptation.adapted(own.n, fit.adjustments[e], trust, fold.sample(e))
-                weights = adapted.raw_weights()
-            result[e] = measure(fold.problem, e, weights)
-    return result

@@ -155,7 +155,7 @@ def fit(
     if rehearses:
         expected = outlook(model.rehearsal_, None, 0).unadapted  # before any new row is seen
         fields["expected"] = asdict(expected)
-        scale = model.rehearsal_.scale
+        scale = model.rehearsal_.metric
         pairs["expect"] = (
             f"{scale.words} {scale.written(expected.expected)} unadapted on a new domain like "
             f"these, from {scale.written(expected.low)} to {scale.written(expected.high)} on four "

@@ -298,7 +298,7 @@ def diagnose(
     fields = diagnosis.to_dict()
     if given is not None:
         fields["measured"] = measured = _measured(model, X, y)
-        written, words = diagnosis.rehearsal.scale.written, diagnosis.rehearsal.scale.words
+        written, words = diagnosis.rehearsal.metric.written, diagnosis.rehearsal.metric.words
         scores = [
             f"{written(one['score'])} {name} ({written(one['low'])} to {written(one['high'])})"
             for name, one in measured.items()

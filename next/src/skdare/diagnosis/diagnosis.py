@@ -12,10 +12,11 @@ from skdare.adapting.adapter import NewWeights
 from skdare.arrays import Array
 from skdare.diagnosis.findings import about_classes, about_rows
 from skdare.diagnosis.forecast import Forecast, outlook
-from skdare.diagnosis.rehearsal import Rehearsal, predictions
+from skdare.diagnosis.rehearsal import Rehearsal
 from skdare.errors import counted
 from skdare.fitting.domain_fit import DomainFit
 from skdare.fitting.problem import Classes, Targets
+from skdare.fitting.score import predictions
 from skdare.whitening.moments import Moments
 
 # As many domains are named one by one.
@@ -59,15 +60,15 @@ class Diagnosis:
         return self.unadapted
 
     def __str__(self) -> str:
-        scale = self.rehearsal.scale
+        metric = self.rehearsal.metric
         at_most = "at most " if self.rehearsal.saturated else ""
 
         def written(forecast: Forecast) -> str:
-            low = scale.written(forecast.low).removesuffix("\u00a0%")
-            return f"{scale.written(forecast.expected)} ({low} to {scale.written(forecast.high)})"
+            low = metric.written(forecast.low).removesuffix("\u00a0%")
+            return f"{metric.written(forecast.expected)} ({low} to {metric.written(forecast.high)})"
 
         start = "Adapt to these rows" if self.use == "adapted" else "Use it unadapted"
-        advice = f"{start}: {scale.words} {at_most}{written(self.forecast)} expected"
+        advice = f"{start}: {metric.words} {at_most}{written(self.forecast)} expected"
         other = self.unadapted if self.use == "adapted" else self.adapted
         if other is not None:
             name = "unadapted" if self.use == "adapted" else "adapted"
@@ -80,10 +81,10 @@ class Diagnosis:
         gains = [one.adapted_by_all - one.unadapted for one in domains if one.adapted is not None]
         if gains:
             helped = f"{sum(gain > 0 for gain in gains)} of {len(gains)}"
-            each = scale.differences(gains)
+            each = metric.differences(gains)
             if len(gains) > _FEW:
                 spread = [min(gains), float(np.median(gains)), max(gains)]
-                each = f"lowest, median and highest {scale.differences(spread)}"
+                each = f"lowest, median and highest {metric.differences(spread)}"
             lines.append(f"Adapting helped on {helped} held-out training domains: {each}.")
         lines += [f"Warning: {warning}" for warning in self.warnings]
         return "\n".join(
@@ -95,8 +96,8 @@ class Diagnosis:
         return {
             "rows": self.rows,
             "use": self.use,
-            "metric": self.rehearsal.scale.metric,
-            "guessing": self.rehearsal.scale.guessing,
+            "metric": self.rehearsal.metric.name,
+            "guessing": self.rehearsal.metric.guessing,
             "unadapted": asdict(self.unadapted),
             "adapted": None if self.adapted is None else asdict(self.adapted),
             "labels": {str(n): asdict(forecast) for n, forecast in self.labels.items()},
@@ -122,7 +123,7 @@ def diagnose(
     declined = None if adapted is None else adapted.adapted.declined
     if adapted is not None and declined is None:
         after = predictions(targets, X, (adapted.V, adapted.b))
-        disagreement = rehearsal.scale.disagreement(unadapted, after)
+        disagreement = rehearsal.metric.disagreement(unadapted, after)
     scores = outlook(rehearsal, disagreement, rows)
     use: Literal["unadapted", "adapted"] = "unadapted"
     if scores.adapted is not None and scores.adapted.expected > scores.unadapted.expected:
@@ -135,12 +136,12 @@ def diagnose(
         warnings += about_classes(codes, targets.classes.tolist(), fit.class_shares)
     chosen = scores.adapted if use == "adapted" else scores.unadapted
     assert chosen is not None
-    scale = rehearsal.scale
+    guessing = rehearsal.metric.guessing
     # Half way to the end of the range: one domain in four or five scores less than that.
-    if not 0.5 * (chosen.low + chosen.expected) > scale.guessing:
+    if not 0.5 * (chosen.low + chosen.expected) > guessing:
         warnings.append(
-            f"This is not clearly more than guessing, {scale.written(scale.guessing)}; label some "
-            "rows before you rely on it."
+            f"This is not clearly more than guessing, {rehearsal.metric.written(guessing)}; label "
+            "some rows before you rely on it."
         )
     if rehearsal.saturated:
         warnings.append(

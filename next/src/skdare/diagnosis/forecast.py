@@ -17,7 +17,8 @@ from typing import Self
 import numpy as np
 from scipy.special import stdtrit
 
-from skdare.diagnosis.rehearsal import Rehearsal, Rehearsed, Scale
+from skdare.diagnosis.rehearsal import Rehearsal, Rehearsed
+from skdare.fitting.score import Metric
 
 # The range holds this share of new domains.
 COVERAGE = 0.8
@@ -47,18 +48,18 @@ class Forecast:
     @classmethod
     def of(cls, expected: float, misses: Sequence[float], rehearsal: Rehearsal) -> Self:
         """With Student's range for one more domain; a handful of misses is a poor estimate."""
-        scale = rehearsal.scale
-        usual = _USUAL_MISS[scale.metric] * (_SATURATED_MISS if rehearsal.saturated else 1.0)
+        metric = rehearsal.metric
+        usual = _USUAL_MISS[metric.name] * (_SATURATED_MISS if rehearsal.saturated else 1.0)
         n = len(misses)
         known = n + _MISSES_KNOWN
         square = float(np.sum(np.square(misses))) + _MISSES_KNOWN * usual**2
         quantile = stdtrit(known - 1, 0.5 + 0.5 * COVERAGE)
         half = float(quantile * np.sqrt(square / known) * np.sqrt(1.0 + 1.0 / max(n, 1)))
-        ends = np.clip([expected, expected - half, expected + half], scale.least, 1.0)
+        ends = np.clip([expected, expected - half, expected + half], metric.least, 1.0)
         return cls(*ends.tolist())
 
-    def moved(self, by: float, scale: Scale) -> Forecast:
-        ends = np.clip(np.array([self.expected, self.low, self.high]) + by, scale.least, 1.0)
+    def moved(self, by: float, metric: Metric) -> Forecast:
+        ends = np.clip(np.array([self.expected, self.low, self.high]) + by, metric.least, 1.0)
         return Forecast(*ends.tolist())
 
 
@@ -82,7 +83,7 @@ def outlook(rehearsal: Rehearsal, disagreement: float | None, rows: int) -> Outl
     rows : int
         Of the new domain.
     """
-    classes = rehearsal.scale.metric != "r2"
+    classes = rehearsal.metric.name != "r2"
     unadapted = _by_agreement(False) if classes else _number_unadapted
     forecast = _forecast(rehearsal, unadapted, lambda one: one.unadapted, disagreement)
     adapted = None
@@ -92,7 +93,7 @@ def outlook(rehearsal: Rehearsal, disagreement: float | None, rows: int) -> Outl
         curves = [one.adapted for one in rehearsal.domains if one.adapted is not None]
         lost_by_few_rows = [curve.at(rows) - curve.scores[-1] for curve in curves]
         if lost_by_few_rows:
-            adapted = adapted.moved(float(np.mean(lost_by_few_rows)), rehearsal.scale)
+            adapted = adapted.moved(float(np.mean(lost_by_few_rows)), rehearsal.metric)
     best = max(one.expected for one in (forecast, adapted) if one is not None)
     return Outlook(forecast, adapted, _with_labels(rehearsal, rows, best))
 

@@ -83,7 +83,7 @@ class Numbers:
     def encode(
         cls, y: np.ndarray, weight: np.ndarray, index: Sequence[Index], *, centre: bool
     ) -> tuple[Numbers, np.ndarray]:
-        """Every domain counts the same in the centre, whatever its size."""
+        """By the indexed rows; every domain counts the same in the centre, whatever its size."""
         y = np.asarray(y, dtype=np.float64)
         largest = float(np.abs(y).max())
         if largest > 0 and not _TARGETS[0] <= largest <= _TARGETS[1]:
@@ -93,7 +93,9 @@ class Numbers:
             )
         by_domain = [np.average(y[i], weights=weight[i]) for i in index]
         middle = float(np.mean(by_domain)) if centre else 0.0
-        spread = float(np.sqrt(weight @ (y - middle) ** 2 / weight.sum())) or 1.0
+        rows = np.concatenate([np.arange(len(y))[i] for i in index])
+        variance = np.average((y[rows] - middle) ** 2, weights=weight[rows])
+        spread = float(np.sqrt(variance)) or 1.0
         return cls(middle, spread), (y - middle) / spread
 
     @property

@@ -16,15 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdare.adapting.adapter import Adapter, NewWeights
 from skdare.arrays import Array, is_foreign, threads_for
-from skdare.choosing.folds import can_be_learnt
 from skdare.choosing.rule import Choice
 from skdare.diagnosis.diagnosis import Diagnosis, diagnose
-from skdare.diagnosis.rehearsal import Rehearsal, Scale, rehearse
+from skdare.diagnosis.rehearsal import Rehearsal, for_rehearsal, rehearse
 from skdare.errors import InputError, counted, listed, note
 from skdare.fitting.domain_fit import DomainFit, Formulations, fit_domains, moments_by_domain
 from skdare.fitting.hold_out import HeldOut, hold_out
 from skdare.fitting.problem import Classes, Label, Problem
 from skdare.fitting.safety_check import ClassShares
+from skdare.fitting.score import Metric
 from skdare.heads.base import Head
 from skdare.heads.data_notes import note_odd_features, note_odd_moments
 from skdare.heads.head_state import HeadState
@@ -193,8 +193,9 @@ class AdaptableHead(Head):
         """Hold each training domain out in turn, to learn what a new domain costs.
 
         For each one, this head is fitted to the others, and scored on the one held out: unadapted,
-        adapted to few and to all of its rows, and with some labels. What a search chose is not
-        chosen again. The head keeps the scores, which `diagnose` needs, and no rows.
+        adapted to few and to all of its rows, and with some labels. After a search, each domain
+        is held out from what the scores on the others alone would have chosen. The head keeps the
+        scores, which `diagnose` needs, and no rows.
 
         Parameters
         ----------
@@ -216,28 +217,45 @@ class AdaptableHead(Head):
                 f"{type(self).__name__} was fitted to {listed(self.domains_)}",
                 "pass the training rows",
             )
+        with threads_for(problem.X):
+            rehearsal = self._rehearsed(problem, self.state_)
+        self.state_ = replace(self.state_, rehearsal=rehearsal)
+        return rehearsal
+
+    def _rehearsed(self, problem: Problem, state: HeadState) -> Rehearsal:
+        """Scores on each domain of what a fit to the others gives."""
         if len(problem.labels) < 2:
             raise InputError(
                 "rehearsing holds a domain out, and there is one", "fit to rows of several domains"
             )
-        with threads_for(problem.X):
-            rehearsal = rehearse(self._without_each(problem), self._scale(problem))
-        self.state_ = replace(self.state_, rehearsal=rehearsal)
-        return rehearsal
+        balanced = self.class_weight == "balanced"
+        scoring = getattr(self, "scoring", None)
+        balanced = balanced or scoring in ("balanced_accuracy", "f1_macro")
+        return rehearse(self._without_each(problem, state), Metric.of(problem, balanced=balanced))
 
-    def _without_each(self, problem: Problem) -> Iterator[tuple[HeldOut, DomainFit]]:
-        """Each domain held out, and this head without it."""
-        formulations = self._formulations(problem)
+    def _without_each(
+        self, problem: Problem, state: HeadState
+    ) -> Iterator[tuple[HeldOut, AdaptableHead]]:
+        """Each domain held out, and this head fitted without it, to rows as they are prepared."""
+        assert state.fit is not None
         changes = problem.preparation is not None or is_foreign(problem.X)
-        known = None if changes else self.domain_fit_.moments  # on the host, of rows as given
+        known = None if changes else state.fit.moments  # on the host, of rows as given
         for e in tracked(range(len(problem.index)), "rehearsing"):
             held = hold_out(problem, [e])
-            rest = held.rest
-            if not can_be_learnt(rest):
+            if not held.can_be_learnt:
                 continue
-            moments = moments_by_domain(rest) if known is None else [known[o] for o in held.others]
-            if mean_variance(moments) > 0:
-                yield held, fit_domains(rest, formulations, moments)
+            rest = held.rest
+            moments = moments_by_domain(rest) if known is None else held.among_others(known)
+            if not mean_variance(moments) > 0:
+                continue
+            formulations, declined = self._formulations_without(e, rest, state.choice)
+            # From zero: a start at the weights of all domains would know the one held out.
+            fit = for_rehearsal(fit_domains(rest, formulations, moments))
+            fit = replace(fit, declined=declined)
+            head = copy.copy(self)
+            V, b = fit.unseen.raw_weights()
+            head.state_ = HeadState(rest.targets, V, b, fit, domains=fit.labels)
+            yield held, head
 
     def diagnose(self, X: Array) -> Diagnosis:
         """What to expect of this head on the domain that these rows come from.
@@ -287,14 +305,10 @@ class AdaptableHead(Head):
             )
 
     @abstractmethod
-    def _formulations(self, problem: Problem) -> Formulations:
-        """The problems that this head solves."""
-
-    def _scale(self, problem: Problem) -> Scale:
-        """How held-out domains are scored."""
-        balanced = self.class_weight == "balanced"
-        scoring = getattr(self, "scoring", None)
-        return Scale.of(problem, balanced=balanced or scoring in ("balanced_accuracy", "f1_macro"))
+    def _formulations_without(
+        self, e: int, rest: Problem, choice: Choice | None
+    ) -> tuple[Formulations, str | None]:
+        """What this head solves if domain e is held out, and why it does not adapt, if so."""
 
     def _with_weights(self, new: NewWeights) -> Self:
         """A copy with weights for a new domain; one with new classes only predicts."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, get_args
 
 from skdare.checks import check_choice, check_names, check_number
+from skdare.choosing.rule import Choice
 from skdare.errors import InputError
 from skdare.fitting.domain_fit import Formulations, fit_domains
 from skdare.fitting.lagrangian import (
@@ -118,6 +119,11 @@ class DARE(AdaptableHead):
 
     def _fitted(self, problem: Problem) -> HeadState:
         return self._state_of(problem, fit_domains(problem, self._formulations(problem)))
+
+    def _formulations_without(
+        self, e: int, rest: Problem, choice: Choice | None
+    ) -> tuple[Formulations, str | None]:
+        return self._formulations(rest), None
 
     def _formulations(self, problem: Problem) -> Formulations:
         """The problem solved for unseen domains, and the one that adapting starts from."""

@@ -17,10 +17,9 @@ from skdare.choosing.folds import check_cv
 from skdare.choosing.rule import Choice, choose
 from skdare.choosing.search import Grid, Trials, search
 from skdare.choosing.strategies import STRATEGIES, applicable
-from skdare.diagnosis.rehearsal import SATURATED, rehearse
+from skdare.diagnosis.rehearsal import SATURATED
 from skdare.errors import InputError, listed, note
-from skdare.fitting.domain_fit import DomainFit, Formulations, Weights, fit_domains
-from skdare.fitting.hold_out import Scoring
+from skdare.fitting.domain_fit import Formulations, fit_domains
 from skdare.fitting.mixture import MOST_FEATURES, ClassSums
 from skdare.fitting.problem import (
     Classes,
@@ -29,9 +28,9 @@ from skdare.fitting.problem import (
     Numbers,
     Problem,
     Targets,
-    predicted_numbers,
 )
-from skdare.fitting.safety_check import SafetyCheck, covariance_within, log_separation
+from skdare.fitting.safety_check import SafetyCheck
+from skdare.fitting.score import Scoring
 from skdare.heads.adaptable import AdaptableHead
 from skdare.heads.base import ClassifierHead
 from skdare.heads.head_state import HeadState
@@ -138,58 +137,58 @@ class DARECV(AdaptableHead):
                 "differ, or the features were trained on them, and then this choice says little "
                 "about a new domain"
             )
-        starts = trials.start(choice.predicting), trials.start(choice.adapting)
-        fit = fit_domains(problem, self._chosen(choice, *starts))
-        if not choice.adapts:
-            fit = replace(fit, declined=str(choice))
+        formulations = replace(
+            self._chosen(choice, choice.predicting, choice.adapting),
+            start=trials.start(choice.predicting),
+            adapting_start=trials.start(choice.adapting),
+        )
+        fit = fit_domains(problem, formulations)
+        if choice.declined is not None:
+            fit = replace(fit, declined=str(choice.declined))
         elif choice.predicting == choice.adapting:
             pass  # there is no unadapted fit to go back to
         elif not numbers and problem.X.shape[1] <= MOST_FEATURES:
-            fit = replace(fit, safety_check=_safety_check(problem, fit, trials, choice))
+            check = SafetyCheck.of_domains(
+                [ClassSums.of(problem, e, m) for e, m in enumerate(fit.moments)],
+                fit.moments,
+                trials.separations(choice.adapting),
+                shares_fixed=not choice.estimates_shares,
+            )
+            fit = replace(fit, safety_check=check)
         state = self._state_of(problem, fit, choice)
-        if not rehearses:
-            return state
-        predicting = choice.predicting_without
-        adapting = choice.adapting_without if choice.adapts else predicting
-        folds = trials.domain_fits(predicting, adapting)
-        return replace(state, rehearsal=rehearse(folds, self._scale(problem)))
+        return replace(state, rehearsal=self._rehearsed(problem, state)) if rehearses else state
 
-    def _formulations(self, problem: Problem) -> Formulations:
-        """What the search chose; fits to nearly the same rows start at the weights of this one."""
-        fit = self.domain_fit_
-        if problem.preparation is not None:  # another one may give other features
-            return self._chosen(self._choice, None, None)
-        adapting = fit.unseen if fit.adaptation is None else fit.adaptation.fit
-        return self._chosen(self._choice, (fit.unseen.B, fit.unseen.b), (adapting.B, adapting.b))
+    def _formulations_without(
+        self, e: int, rest: Problem, choice: Choice | None
+    ) -> tuple[Formulations, str | None]:
+        """By the choice that the other domains would have made; whether to adapt is not asked."""
+        assert choice is not None
+        predicting = choice.predicting_without[e]
+        if choice.declined is not None:
+            return self._chosen(choice, predicting, predicting), str(choice.declined)
+        return self._chosen(choice, predicting, choice.adapting_without[e]), None
 
-    def _chosen(
-        self, choice: Choice, start: Weights | None, adapting_start: Weights | None
-    ) -> Formulations:
+    def _chosen(self, choice: Choice, predicting: int, adapting: int) -> Formulations:
         limits: dict[str, Any] = {
             "intercept": self.fit_intercept,
             "tol": self.tol,
             "max_iter": self.max_iter,
         }
-        main = choice.candidates[choice.predicting].formulation(**limits)
-        best = choice.candidates[choice.adapting]
-        adapting = best.formulation(**limits) if choice.adapts else None
-        return Formulations(main, adapting, best.strategy.mixture, start, adapting_start)
-
-    @property
-    def _choice(self) -> Choice:
-        check_is_fitted(self, "state_")
-        assert self.state_.choice is not None
-        return self.state_.choice
+        unseen = choice.candidates[predicting].formulation(**limits)
+        best = choice.candidates[adapting]
+        if not best.strategy.adapts:
+            return Formulations(unseen, None)
+        return Formulations(unseen, best.formulation(**limits), best.strategy.mixture)
 
     def _note_unscored(self, problem: Problem, trials: Trials) -> None:
-        """Say which domains have no say in the choice."""
+        """Say which domains were not used to choose."""
         held_out = {e for fold in trials.folds for e in fold.domains}
         unscored = np.flatnonzero(np.isnan(trials.scores).any(axis=0)).tolist()
         alone = [problem.labels[e] for e in unscored if e not in held_out]
         if alone and isinstance(self.cv, int) and len(problem.labels) > 1:
             note(
                 f"without domain {listed(alone)} the others have a single class, or rows that are "
-                "all the same; what it would score has no say in the choice"
+                "all the same; it was not used to choose a strategy"
             )
         lacking = [problem.labels[e] for e in unscored if e in held_out]
         if lacking and len(lacking) == len(held_out) and self.scoring is not None:
@@ -199,16 +198,18 @@ class DARECV(AdaptableHead):
             )
         if lacking:
             what = "targets that differ" if self.scoring is None else "what the scoring needs"
-            note(f"domain {listed(lacking)} lacks {what}, and has no say in the choice")
+            note(f"domain {listed(lacking)} lacks {what}, and was not used to choose a strategy")
 
     @property
-    def choice_(self) -> str:
-        """What was chosen, and why."""
-        return str(self._choice)
+    def choice_(self) -> Choice:
+        """Which candidates were chosen, and why; its text is two sentences."""
+        check_is_fitted(self, "state_")
+        assert self.state_.choice is not None
+        return self.state_.choice
 
     @property
     def cv_results_(self) -> dict[str, Any]:
-        choice = self._choice
+        choice = self.choice_
         means = choice.means
         known = choice.scores[:, ~np.isnan(choice.scores).any(axis=0)]
         params = [
@@ -229,7 +230,7 @@ class DARECV(AdaptableHead):
 
     @property
     def best_index_(self) -> int:
-        return self._choice.adapting
+        return self.choice_.adapting
 
     @property
     def best_params_(self) -> dict[str, Any]:
@@ -237,37 +238,12 @@ class DARECV(AdaptableHead):
 
     @property
     def best_score_(self) -> float:
-        return float(self._choice.means[self.best_index_])
+        return float(self.choice_.means[self.best_index_])
 
     @property
     def adapts_(self) -> bool:
         """Whether rows of a new domain change the head."""
-        return self._choice.adapts
-
-
-def _safety_check(problem: Problem, fit: DomainFit, trials: Trials, choice: Choice) -> SafetyCheck:
-    """By the classes that adapted fits find in each held-out domain."""
-    separations = []
-    held = None
-    E = len(problem.index)
-    for fold, without in trials.domain_fits([choice.predicting] * E, [choice.adapting] * E):
-        if fold.problem is not held:  # folds may share their rows
-            held = fold.problem
-            class_sums = [ClassSums.of(held, e, m) for e, m in enumerate(fold.moments)]
-        within = covariance_within(fold.among_others(class_sums), without.moments)
-        for e in fold.domains:
-            own = fold.moments[e]
-            codes = predicted_numbers(fold.adapted_scores(e, without))
-            weight = held.weight[held.index[e]]
-            k = len(class_sums[e].weight)
-            sums = ClassSums.of_rows(held.X, held.index[e], codes, weight, own.mean, k)
-            separations.append(log_separation(sums, own, within))
-    return SafetyCheck.of_domains(
-        [ClassSums.of(problem, e, m) for e, m in enumerate(fit.moments)],
-        fit.moments,
-        np.array(separations),
-        shares_fixed=not choice.estimates_shares,
-    )
+        return self.choice_.adapts
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
