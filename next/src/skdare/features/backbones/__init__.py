@@ -1,0 +1,1 @@
+"""Pretrained networks up to their features."""

@@ -1,0 +1,1 @@
+"""What networks learn from: images and texts with labels and domains."""

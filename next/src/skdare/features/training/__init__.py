@@ -1,0 +1,1 @@
+"""Fine-tuning: one network for each held-out domain and trial."""
