@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-PATIENCE = 600.0
-
+from interrupts import PATIENCE
 from skdare.features import (
     Augmentation,
     Examples,

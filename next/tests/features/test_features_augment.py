@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="views are computed with torch")
-from skdare.features.backbones.efficientnet_lite import EPSILON, FixedNormConv  # noqa: E402
 
 from skdare.features import Augmentation, backbone  # noqa: E402
 from skdare.features.augmentation import _turned, plain_views, random_views  # noqa: E402
@@ -126,35 +125,3 @@ def test_normalised_views_have_channels_last_in_memory():
     found = backbone("tiny", size=12).views(pictures(), torch.arange(6))
     assert found.shape == (6, 3, 12, 12)
     assert found.is_contiguous(memory_format=torch.channels_last)
-
-
-@pytest.mark.parametrize("depthwise", [False, True])
-@pytest.mark.parametrize(("kernel", "stride", "side"), [(1, 1, 8), (3, 2, 8), (5, 2, 7), (3, 1, 9)])
-def test_a_folded_batch_norm_has_the_value_and_gradients_of_the_two_layers(
-    depthwise, kernel, stride, side
-):
-    torch.manual_seed(0)
-    layer = FixedNormConv(4, 4, kernel, stride, depthwise=depthwise).double()
-    layer.mean.normal_()
-    layer.variance.uniform_(0.5, 2)
-    plain = torch.nn.Conv2d(4, 4, kernel, stride, groups=layer.groups, bias=False).double()
-    norm = torch.nn.BatchNorm2d(4, eps=EPSILON).double().eval()
-    with torch.no_grad():
-        plain.weight.copy_(layer.weight)
-        layer.gain.normal_()
-        layer.shift.normal_()
-        norm.weight.copy_(layer.gain)
-        norm.bias.copy_(layer.shift)
-        norm.running_mean.copy_(layer.mean)
-        norm.running_var.copy_(layer.variance)
-    x = torch.randn(3, 4, side, side, dtype=torch.float64)
-    total = max((-(-side // stride) - 1) * stride + kernel - side, 0)
-    before, after = total // 2, total - total // 2
-    expected = norm(plain(torch.nn.functional.pad(x, (before, after, before, after))))
-    found = layer(x)
-    torch.testing.assert_close(found, expected)
-    found.square().sum().backward()
-    expected.square().sum().backward()
-    pairs = [(layer.weight, plain.weight), (layer.gain, norm.weight), (layer.shift, norm.bias)]
-    for ours, theirs in pairs:
-        torch.testing.assert_close(ours.grad, theirs.grad)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -26,7 +27,9 @@ IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.2
 
 
 @pytest.fixture
-def transformers():
+def transformers(request):
+    if find_spec("torchvision") is not None:  # which it imports where it is there
+        request.getfixturevalue("torchvision")
     return pytest.importorskip("transformers")
 
 
@@ -404,12 +407,32 @@ def test_loading_leaves_generators_and_the_reports_of_transformers_alone(transfo
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
+@pytest.mark.parametrize("family", ["timm", "torchvision"])
+def test_weights_that_are_drawn_are_the_same_and_leave_the_generator_alone(torchvision, family):
+    before = torch.random.get_rng_state()
+    drawn = [weights_hash(backbone(f"{family}:resnet18", weights="none").module) for _ in "ab"]
+    assert drawn[0] == drawn[1]
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("family", ["timm", "torchvision"])
+def test_a_zoo_refuses_what_it_does_not_have(torchvision, family, tmp_path):
+    with pytest.raises(ValueError, match=r"has no network 'resnet19'; it has .*resnet18"):
+        backbone(f"{family}:resnet19")
+    with pytest.raises(ValueError, match="pass 'default', 'none' or a file"):
+        backbone(f"{family}:resnet18", weights="imagenet")
+    other = backbone(f"{family}:resnet18", weights="none").module.state_dict()
+    torch.save({"layer.weight": torch.zeros(1), **other}, tmp_path / "other.pth")
+    with pytest.raises(ValueError, match="0 arrays are missing and 1 have no place"):
+        backbone(f"{family}:resnet18", weights=str(tmp_path / "other.pth"))
+
+
 @pytest.mark.parametrize(
     "name",
-    ["resnet18", "vgg11", "densenet121", "mobilenet_v3_small", "convnext_tiny", "swin_t"],
+    ["resnet18", "mobilenet_v3_small", "swin_t"],
 )
-def test_torchvision_scores_are_its_last_layer_of_our_features(name, tmp_path):
-    models = pytest.importorskip("torchvision.models")
+def test_torchvision_scores_are_its_last_layer_of_our_features(torchvision, name, tmp_path):
+    models = torchvision.models
 
     full = models.get_model(name, weights=None).eval()
     torch.save(full.state_dict(), tmp_path / "weights.pth")
@@ -421,7 +444,7 @@ def test_torchvision_scores_are_its_last_layer_of_our_features(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["resnet18", "convnext_atto", "vit_tiny_patch16_224"])
-def test_timm_scores_are_its_classifier_of_our_features(name, tmp_path):
+def test_timm_scores_are_its_classifier_of_our_features(torchvision, name, tmp_path):
     timm = pytest.importorskip("timm")
     full = timm.create_model(name, pretrained=False).eval()
     torch.save(full.state_dict(), tmp_path / "weights.pth")

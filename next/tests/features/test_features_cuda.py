@@ -10,9 +10,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="networks are trained with torch")
 if not torch.cuda.is_available():
     pytest.skip("torch sees no GPU", allow_module_level=True)
-from skdare.datasets import read, read_fine_tuned  # noqa: E402
-
 import small_networks  # noqa: E402
+from skdare.data import Store  # noqa: E402
 from skdare.features import (  # noqa: E402
     Extractor,
     Hyperparameters,
@@ -113,10 +112,10 @@ def test_a_store_has_the_features_of_the_kept_network(tmp_path, precision):
     for device, kind in (("cuda", precision), ("cpu", "float32")):
         extractor = Extractor(images(), backbone("tiny"), device=device, precision=kind)
         extractor.fine_tuned(tmp_path / "run", tmp_path / device)
-        pretrained = read(extractor.pretrained(tmp_path / f"pretrained on {device}"))
+        pretrained = Store.open(extractor.pretrained(tmp_path / f"pretrained on {device}"))
         stores[device] = {
             "pretrained": pretrained.X,
-            **{at: table.X for at, table in read_fine_tuned(tmp_path / device).items()},
+            **{path.name: Store.open(path).X for path in (tmp_path / device).iterdir()},
         }
     assert len(stores["cpu"]) == 7
     for at, X in stores["cpu"].items():
@@ -127,7 +126,7 @@ def test_a_store_has_the_features_of_the_kept_network(tmp_path, precision):
 def test_chunks_that_are_short_or_many_are_read_alike(tmp_path, monkeypatch):
     def features(path) -> np.ndarray:
         extractor = Extractor(images(), backbone("tiny"), device="cuda", precision="float32")
-        return read(extractor.pretrained(path)).X
+        return Store.open(extractor.pretrained(path)).X
 
     whole = features(tmp_path / "whole")
     monkeypatch.setitem(reader.CHUNK, "cuda", 7)

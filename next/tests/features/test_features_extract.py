@@ -10,8 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="features are read with torch")
 from interrupts import ended  # noqa: E402
-
-from skdare.data import Store, read  # noqa: E402
+from skdare.data import Store  # noqa: E402
 from skdare.features import Extractor, backbone, jobs, reader  # noqa: E402
 from skdare.features.network import Network  # noqa: E402
 from skdare.features.split import reserve  # noqa: E402
@@ -71,17 +70,17 @@ def test_pretrained_features_have_no_split_and_no_trial(tmp_path):
 
 
 def test_stores_of_half_the_size_are_near(tmp_path):
-    X = read(extractor(dtype="float16").pretrained(tmp_path / "store")).X
+    X = Store.open(extractor(dtype="float16").pretrained(tmp_path / "store")).X
     exact = features()
     assert np.max(np.abs(X - exact)) <= 1e-3 * exact.max()
     assert Store.open(tmp_path / "store").dtype == "float16"
 
 
 def test_features_do_not_depend_on_how_rows_are_cut(tmp_path, monkeypatch):
-    whole = read(extractor().pretrained(tmp_path / "whole")).X
+    whole = Store.open(extractor().pretrained(tmp_path / "whole")).X
     monkeypatch.setitem(reader.CHUNK, "cpu", 7)
     np.testing.assert_allclose(
-        read(extractor().pretrained(tmp_path / "cut")).X, whole, rtol=1e-5, atol=1e-6
+        Store.open(extractor().pretrained(tmp_path / "cut")).X, whole, rtol=1e-5, atol=1e-6
     )
 
 
@@ -110,12 +109,12 @@ Extractor(images(), backbone("tiny"), device="cpu").pretrained({str(tmp_path / "
     assert not found.finished
     assert 0 < found.rows < 90
     with pytest.raises(ValueError, match="unfinished"):
-        read(tmp_path / "k")
+        Store.open(tmp_path / "k")
     extractor().pretrained(tmp_path / "k")
-    whole = read(extractor().pretrained(tmp_path / "whole"))
-    table = read(tmp_path / "k")
+    whole = Store.open(extractor().pretrained(tmp_path / "whole"))
+    table = Store.open(tmp_path / "k")
     np.testing.assert_allclose(table.X, whole.X, rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(table.y, whole.y)
+    np.testing.assert_array_equal(table.column("y"), whole.column("y"))
 
 
 def test_a_run_of_other_data_is_refused(run, tmp_path):

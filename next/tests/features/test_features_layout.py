@@ -98,6 +98,7 @@ def test_a_layout_that_is_no_layout_is_refused(change, message):
 # What is found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", MINIATURES)
 def test_every_miniature_is_found_from_its_folder_and_from_those_above(study, tmp_path):
     known = layout(study)
@@ -161,6 +162,7 @@ def test_splits_of_which_one_is_missing_are_refused(tmp_path):
         layout("vlcs").read(root)
 
 
+@pytest.mark.slow
 def test_images_that_lists_do_not_name_are_left_out(tmp_path):
     root = MINIATURES["domainnet"](tmp_path)
     with pytest.warns(UserWarning, match="do not name: clipart 2, infograph 2"):
@@ -172,6 +174,7 @@ def test_images_that_lists_do_not_name_are_left_out(tmp_path):
     assert len(layout("domainnet").read(root).ids) == 6 * 347
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("there", "named"),
     [
@@ -188,6 +191,7 @@ def test_a_list_that_is_missing_beside_others_is_named(tmp_path, there, named):
         layout("domainnet").read(root)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inside", ["", "domain_net"])
 def test_lists_in_a_zip_are_read_as_those_in_a_folder_are(tmp_path, inside):
     root = MINIATURES["domainnet"](tmp_path)
@@ -196,14 +200,6 @@ def test_lists_in_a_zip_are_read_as_those_in_a_folder_are(tmp_path, inside):
     zip_folder(root, inside=inside)
     with pytest.warns(UserWarning, match=r"12 images of .*domain_net\.zip left out"):
         assert rows(layout("domainnet").read(root.with_suffix(".zip"))) == unpacked
-
-
-def test_spellings_of_lists_do_not_matter(tmp_path):
-    root = MINIATURES["domainnet"](tmp_path)
-    for file in list(root.glob("*.txt")):
-        file.rename(root / file.name.capitalize())
-    with pytest.warns(UserWarning, match="12 images of .* left out"):
-        assert len(layout("domainnet").read(root).ids) == 6 * 345
 
 
 def test_lists_of_another_set_are_refused(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="networks are run with torch")
 
-from skdare.data import Store, read  # noqa: E402
+from skdare.data import Store  # noqa: E402
 from skdare.features import (  # noqa: E402
     Examples,
     Extractor,
@@ -86,7 +86,7 @@ def test_statistics_of_one_layer_are_those_of_the_domain(tmp_path, monkeypatch, 
     monkeypatch.setattr(norm_statistics, "BATCH", batch)
     examples = shifted()
     network = normed(depth=1)
-    X = read(extractor(examples, network).pretrained(tmp_path / "store")).X
+    X = Store.open(extractor(examples, network).pretrained(tmp_path / "store")).X
     convolution, norm = network.module[0], network.module[1]
     for domain in "abc":
         rows = torch.from_numpy(np.flatnonzero(examples.domains == domain))
@@ -98,7 +98,7 @@ def test_statistics_of_one_layer_are_those_of_the_domain(tmp_path, monkeypatch, 
 
 
 def test_a_deep_network_normalises_a_domain_as_one_batch_in_training_would(tmp_path):
-    X = read(extractor().pretrained(tmp_path / "store")).X
+    X = Store.open(extractor().pretrained(tmp_path / "store")).X
     for domain in "abc":
         near(X[shifted().domains == domain], by_hand(normed(), shifted(), domain), rtol=1e-2)
 
@@ -110,27 +110,27 @@ def test_the_network_is_unchanged_afterwards(tmp_path):
     assert weights_hash(network.module) == before
     own = extractor(network=network, norm_stats="network").pretrained(tmp_path / "after")
     first = extractor(norm_stats="network").pretrained(tmp_path / "first")
-    np.testing.assert_array_equal(read(own).X, read(first).X)
+    np.testing.assert_array_equal(Store.open(own).X, Store.open(first).X)
 
 
 def test_rows_of_one_domain_do_not_influence_those_of_another(tmp_path):
     examples = shifted()
-    together = read(extractor(examples).pretrained(tmp_path / "together")).X
+    together = Store.open(extractor(examples).pretrained(tmp_path / "together")).X
     others = examples.domains != "a"
     pixels = examples.inputs.copy()
     pixels[others] = 255 - pixels[others]
     changed = extractor(replace(examples, inputs=pixels)).pretrained(tmp_path / "changed")
-    np.testing.assert_array_equal(read(changed).X[~others], together[~others])
-    assert np.abs(read(changed).X[others] - together[others]).max() > 1e-2
+    np.testing.assert_array_equal(Store.open(changed).X[~others], together[~others])
+    assert np.abs(Store.open(changed).X[others] - together[others]).max() > 1e-2
 
 
 def test_a_new_domain_alone_has_the_features_it_has_among_others(tmp_path):
     examples = shifted()
-    together = read(extractor(examples).pretrained(tmp_path / "together")).X
+    together = Store.open(extractor(examples).pretrained(tmp_path / "together")).X
     for domain in "abc":
         own = np.flatnonzero(examples.domains == domain)
         alone = extractor(only(examples, own)).pretrained(tmp_path / domain)
-        near(read(alone).X, together[own])
+        near(Store.open(alone).X, together[own])
 
 
 def test_brightness_and_contrast_of_a_domain_leave_no_trace(tmp_path):
@@ -142,7 +142,7 @@ def test_brightness_and_contrast_of_a_domain_leave_no_trace(tmp_path):
         for name, pixels in (("plain", examples.inputs), ("faint", faint.astype(np.uint8))):
             rows = only(replace(examples, inputs=pixels), own)
             store = extractor(rows, norm_stats=norm_stats).pretrained(tmp_path / norm_stats / name)
-            stores[norm_stats, name] = read(store).X
+            stores[norm_stats, name] = Store.open(store).X
     change = {
         norm_stats: np.linalg.norm(stores[norm_stats, "faint"] - stores[norm_stats, "plain"])
         / np.linalg.norm(stores[norm_stats, "plain"])

@@ -14,7 +14,6 @@ import pytest
 torch = pytest.importorskip("torch", reason="networks are trained with torch")
 
 from interrupts import ended  # noqa: E402
-
 from skdare.features import (  # noqa: E402
     Augmentation,
     Hyperparameters,

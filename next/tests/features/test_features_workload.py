@@ -85,13 +85,12 @@ def test_hours_of_a_network_are_not_those_of_one_whose_name_is_part_of_its_own(n
     assert (work.hours is not None) == measured
 
 
-def test_images_that_do_not_fit_memory_need_a_cache(tmp_path, monkeypatch):
+def test_images_that_do_not_fit_memory_are_refused(tmp_path, monkeypatch):
     work = Workload(1, 0, 0, 0, 100, None)
     memory = "skdare.features.training.workload._memory"
     monkeypatch.setattr(memory, lambda: 99)
-    with pytest.raises(ValueError, match="GB of memory; give a folder"):
+    with pytest.raises(ValueError, match="GB of memory; give a smaller size"):
         work.check_room(tmp_path)
-    work.check_room(tmp_path, str(tmp_path))
     for enough in (100, None):
         monkeypatch.setattr(memory, lambda enough=enough: enough)
         work.check_room(tmp_path)

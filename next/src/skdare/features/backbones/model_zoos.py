@@ -54,7 +54,7 @@ def load_timm(name: str, *, size: int | None = None, weights: str = "default") -
     file = _weights_file(weights)
     # A colon names a place, such as hf-hub:, that may have networks which timm does not list.
     if ":" not in name and not timm.is_model(name.partition(".")[0]):
-        raise InputError(_unknown("timm", name, timm.list_models(pretrained=True)))
+        raise InputError(_unknown("timm", name, timm.list_models()))
     pretrained = weights == "default"
     module = _seeded(lambda: timm.create_model(name, pretrained=pretrained, num_classes=0))
     config = data.resolve_data_config({}, model=module)

@@ -195,7 +195,7 @@ class Collection:
         """Summary: counts, classes that domains lack, and files that were left out."""
         counts = Counter(self.domains.tolist())
         lines = [
-            f"{counted(len(counts), 'domain')}, {counted(len(self.classes), 'class')}, "
+            f"{counted(len(counts), 'domain')}, {counted(len(self.classes), 'class', 'classes')}, "
             f"{counted(len(self.ids), self.kind)}",
             listed([f"{domain} {n:,}" for domain, n in counts.items()]),
         ]

@@ -345,7 +345,7 @@ class Layout:
         for domain, classes in collection.missing().items():
             yield f"domain `{domain}` has no {listed([f'`{name}`' for name in classes])}"
         if self.classes is not None and len(collection.classes) != self.classes:
-            number = counted(len(collection.classes), "class")
+            number = counted(len(collection.classes), "class", "classes")
             yield f"there are {number}, where {self.classes:,} are usual"
 
 
