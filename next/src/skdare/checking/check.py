@@ -1,4 +1,4 @@
-"""Look at a table before a fit: every finding, the gravest first."""
+"""The findings about a table, the gravest first."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from skdare.checking.findings import FINDINGS, LEVELS, Finding
-from skdare.checking.statistics import Statistics
+from skdare.checking.oddities import FINDINGS, LEVELS, Finding
+from skdare.checking.sorted_table import SortedTable
 from skdare.data import DomainData
 from skdare.errors import InputError, counted, filled, printable
 
 
 @dataclass(frozen=True)
 class Check:
-    """What a table holds, in one line, and what is odd about it.
+    """Findings about a table.
 
     Parameters
     ----------
     summary : str
+        Its size, in one line.
     findings : list of Finding
         "problem", "caution" or "note", in this order.
     """
@@ -47,16 +48,16 @@ def check(
 ) -> Check:
     """List what is odd about a table: leaks, codes, scales, missing classes, copies.
 
-    Findings are advice; nothing is changed or refused. Of very many numbers a sample is looked at.
+    Findings are advice; nothing is changed or refused. Of a very large table a sample is examined.
 
     Parameters
     ----------
     X : DomainData, or array or data frame of shape (n, d)
-        What `read` gives, or features; NaN is a missing value.
+        What `read` returns, or features; NaN is a missing value.
     y, domains, groups : array of shape (n,)
-        Beside features.
+        Labels, if X is features only.
     task : {"classification", "regression"}, optional
-        What the target is. Default: guessed.
+        Kind of the target. Default: guessed.
 
     Returns
     -------
@@ -76,7 +77,7 @@ def check(
     data = X if isinstance(X, DomainData) else DomainData.of(X, y, domains=domains, groups=groups)
     if data.y is None:
         raise InputError(f"{data.name} has no target", "name one")
-    table = Statistics.of(data, task)
+    table = SortedTable.of(data, task)
     findings = [finding for look in FINDINGS for finding in look(table)]
     findings.sort(key=lambda finding: LEVELS.index(finding.level))
     rows, features = data.X.shape
@@ -88,5 +89,5 @@ def check(
     if data.domains is not None:
         parts.append(counted(len(table.domains), "domain"))
     if len(table.X) < rows:
-        parts.append(f"features of {len(table.X):,} rows looked at")
+        parts.append(f"features of {len(table.X):,} rows examined")
     return Check(f"{data.name}: {', '.join(parts)}", findings)

@@ -1,4 +1,4 @@
-"""CSV, on disk or on the standard input: a header, and a line for each row."""
+"""CSV on disk or on the standard input."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from skdare.data.block import (
+from skdare.data.row_block import (
     MISSING,
-    Block,
+    RowBlock,
     is_number,
     reading,
     refuse_doubles,
@@ -22,7 +22,7 @@ from skdare.data.block import (
     split,
     typed,
 )
-from skdare.errors import InputError, counted
+from skdare.errors import InputError, counted, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,10 +31,12 @@ STDIN_NAME = "the standard input"
 # pandas takes 20 to 40 µs for each column, whatever its length.
 _WIDE = 256
 _LINES_BYTES = 1 << 20
+# A header of a million columns is a tenth of this; a damaged file may be one line of any length.
+_MOST_HEADER = 1 << 26
 
 
 class CsvSource:
-    """Text: a header, and a line for each row. Comma, semicolon or tab between cells."""
+    """A header and a line for each row, with commas, semicolons or tabs between cells."""
 
     def __init__(
         self, name: str, open_file: Callable[[], IO[bytes]], usual: str, *, wide: bool = False
@@ -44,37 +46,53 @@ class CsvSource:
         self._may_be_wide = wide
         with reading(name):
             file = open_file()
-            header = file.readline()
+            header = file.readline(_MOST_HEADER)
             if name != STDIN_NAME:
                 file.close()
-            if header.startswith((b"\xff\xfe", b"\xfe\xff")):
-                raise InputError(f"'{name}' is text in UTF-16", "save it as UTF-8")
-            text = header.decode("utf-8-sig").rstrip("\r\n")
-            if not text.strip():
-                raise InputError(f"'{name}' is empty, or its first line is")
             self._file = file if name == STDIN_NAME else None  # which cannot be opened twice
+            text = self._header(header)
             # Where there is no such separator, the usual one.
             self.separator = max((usual, ",", ";", "\t"), key=text.count)
-            cells = next(csv.reader([text.split("\r")[0]], delimiter=self.separator))
+            cells = next(csv.reader([text], delimiter=self.separator))
             self.columns = [cell.strip() for cell in cells]
-        if "\r" in text or "\0" in text:
-            what = "a NUL byte" if "\0" in text else "lines that end in carriage returns"
-            raise InputError(f"'{name}' has {what}", "save it as plain text in UTF-8")
         if all(is_number(cell) for cell in self.columns):
             raise InputError(
-                f"'{name}' starts with numbers", "its first line must name the columns"
+                f"{quoted(name)} starts with numbers", "its first line must name the columns"
             )
         if self.columns[0] == "":  # as pandas and R write row names
             self.columns[0] = "index"
         if "" in self.columns:
             place = self.columns.index("") + 1
-            raise InputError(f"column {place} of '{name}' has no name", "give it one")
+            raise InputError(f"column {place} of {quoted(name)} has no name", "give it one")
         refuse_doubles(self.columns, name)
         self.candidates = self.columns
 
+    def _header(self, line: bytes) -> str:
+        """The first line as text, if it is one that the rest can be read by."""
+        name = quoted(self.name)
+        if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise InputError(f"{name} is text in UTF-16", "save it as UTF-8")
+        text = line.decode("utf-8-sig").rstrip("\r\n")
+        if not text.strip():
+            raise InputError(f"{name} is empty, or its first line is")
+        if "\0" in text:
+            raise InputError(f"{name} has a NUL byte", "save it as plain text in UTF-8")
+        if "\r" in text:
+            raise InputError(
+                f"{name} has lines that end in carriage returns", "save it as plain text in UTF-8"
+            )
+        if len(line) == _MOST_HEADER:
+            raise InputError(f"the first line of {name} does not end", "write a line for each row")
+        if text.count('"') % 2:
+            raise InputError(
+                f"the first line of {name} ends within quotation marks",
+                "write the names of the columns without line breaks",
+            )
+        return text
+
     def blocks(
         self, labels: Sequence[str], features: Sequence[str] | None, rows: int | None
-    ) -> Iterator[Block]:
+    ) -> Iterator[RowBlock]:
         import pandas as pd
 
         if rows is None and self._may_be_wide and len(self.columns) > _WIDE:
@@ -82,10 +100,10 @@ class CsvSource:
             if block is not None:
                 yield block
                 return
-        exact = {}
+        options: dict[str, Any] = {}
         # From 3.1 on pandas reads every number exactly, and warns of the option that asks for it.
         if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
-            exact["float_precision"] = "round_trip"
+            options["float_precision"] = "round_trip"
         as_text = set(labels) if features is None else set(self.columns) - set(features)
         start = 0
         with self._rows() as file:
@@ -102,11 +120,11 @@ class CsvSource:
                     low_memory=False,
                     dtype=dict.fromkeys(as_text, str),
                     iterator=True,
-                    **exact,
+                    **options,
                 )
             while rows is not None or not start:
                 with reading(self.name), warnings.catch_warnings():
-                    # Of cells that have no column.
+                    # The warning about cells that have no column.
                     warnings.simplefilter("error", pd.errors.ParserWarning)
                     try:
                         frame = reader.read(rows)
@@ -126,8 +144,18 @@ class CsvSource:
             file.readline()
             yield file
 
+    def text(self) -> pd.DataFrame:
+        """All cells as they are written."""
+        import pandas as pd
+
+        with self._rows() as file, reading(self.name):
+            return pd.read_csv(
+                file, sep=self.separator, names=self.columns, header=None, index_col=False,
+                dtype=str, keep_default_na=False, skipinitialspace=True,
+            )  # fmt: skip
+
     def _refuse_short_lines(self, frame: pd.DataFrame, start: int) -> None:
-        """Where the last column is empty, a line may have been cut off, which pandas fills."""
+        """Refuse a line that was cut off, which pandas fills: then the last column is empty."""
         empty = np.flatnonzero(frame.iloc[:, -1].isna())
         if not len(empty) or self._file is not None:
             return
@@ -137,12 +165,12 @@ class CsvSource:
             for row, cells in enumerate(islice(lines, start, start + len(frame))):
                 if len(cells) < len(self.columns):
                     raise InputError(
-                        f"row {start + row + 1} of '{self.name}' has "
+                        f"row {start + row + 1:,} of {quoted(self.name)} has "
                         f"{counted(len(cells), 'cell')}, and the header {len(self.columns):,}",
                         "complete that line",
                     )
 
-    def _wide_block(self, labels: Sequence[str]) -> Block | None:
+    def _wide_block(self, labels: Sequence[str]) -> RowBlock | None:
         """A wide table, some lines at a time; None if a cell is no number, or is quoted.
 
         A sixth of pandas' time at 100,000 columns. Labels are read by pandas, as everywhere.
@@ -205,4 +233,4 @@ class CsvSource:
         features = [name for name in self.columns if name not in set(labels)]
         X = np.concatenate(parts) if parts else np.empty((0, len(features)))
         refuse_infinity(X, features)
-        return Block(X, features, {name: typed(others[name]) for name in names})
+        return RowBlock(X, features, {name: typed(others[name]) for name in names})

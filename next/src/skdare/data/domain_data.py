@@ -12,8 +12,11 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from skdare.errors import InputError
+from skdare.checks import check_labels
+from skdare.errors import InputError, listed
 
+# What holds the column of each role.
+ROLES = {"target": "y", "domains": "domains", "groups": "groups"}
 # Whole numbers with at most so many values are codes of classes.
 FEW_VALUES = 20
 _HASHED_ROWS = 1 << 14
@@ -65,35 +68,34 @@ class DomainData:
         cls, X: Any, y: Any = None, *, domains: Any = None, groups: Any = None, name: str = "data"
     ) -> Self:
         """Arrays, lists or data frames as a table; refused if they do not belong together."""
-        names = getattr(X, "columns", None)
+        names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow has both
         if not scipy.sparse.issparse(X):
-            X = np.asarray(X)
-            if X.ndim != 2 or X.dtype.kind not in "biuf":
-                raise InputError(
-                    f"X has shape {X.shape} and dtype {X.dtype}", "pass rows of numbers"
-                )
-            X = X if X.dtype.kind == "f" else X.astype(np.float64)
+            X = _numbers(X)
+        else:
+            X = scipy.sparse.csr_array(X)
+            X.check_format(full_check=True)
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            raise InputError(f"X has shape {X.shape} and dtype {X.dtype}", "pass rows of numbers")
+        X = X if X.dtype.kind == "f" else X.astype(np.float64)
         n, d = X.shape
         labels: dict[str, Any] = {"y": y, "domains": domains, "groups": groups}
         for role, values in labels.items():
             if values is not None:
-                labels[role] = values = np.asarray(values)
-                if values.shape != (n,):
-                    raise InputError(
-                        f"{role} has shape {values.shape} and X has {n:,} rows",
-                        "pass one label for each row",
-                    )
+                labels[role] = _labels(role, values, n)
         names = [f"x{j}" for j in range(d)] if names is None else [str(name) for name in names]
         return cls(X, **labels, feature_names=np.array(names, dtype=object), name=name)
 
-    def rows(self, chosen: np.ndarray) -> Self:
-        """The data of some rows; a copy."""
-        y, domains, groups = (
-            None if labels is None else labels[chosen]
-            for labels in (self.y, self.domains, self.groups)
-        )
+    @property
+    def labels(self) -> dict[str, Any]:
+        """Those of y, domains and groups that there are."""
+        given = {name: getattr(self, name) for name in ROLES.values()}
+        return {name: values for name, values in given.items() if values is not None}
+
+    def rows(self, chosen: np.ndarray | slice) -> Self:
+        """The data of some rows."""
+        labels: dict[str, Any] = {name: v[chosen] for name, v in self.labels.items()}
         ids = {name: values[chosen] for name, values in self.ids.items()}
-        return replace(self, X=self.X[chosen], y=y, domains=domains, groups=groups, ids=ids)
+        return replace(self, X=self.X[chosen], ids=ids, **labels)
 
     @property
     def domain_names(self) -> list[str]:
@@ -127,7 +129,7 @@ class DomainData:
     def fingerprint(self) -> str:
         """Sixteen hexadecimal digits that change with any value, label or name of a feature.
 
-        The name of the table and the format of its file do not count.
+        They do not depend on the name of the table or the format of its file.
         """
         digest = hashlib.sha256()
         X = self.X
@@ -144,3 +146,30 @@ class DomainData:
             if labels is not None:
                 digest.update("\n".join(map(str, labels.tolist())).encode() + b"\0")
         return digest.hexdigest()[:16]
+
+
+def _numbers(X: Any) -> np.ndarray:
+    """Rows as an array; columns of a data frame that are not numbers are refused by name."""
+    kinds: Any = getattr(X, "dtypes", None)
+    if not hasattr(kinds, "items"):  # as those of pandas have
+        return np.asarray(X)
+    import pandas as pd
+
+    text = [name for name, kind in kinds.items() if not pd.api.types.is_numeric_dtype(kind)]
+    if text:
+        raise InputError(
+            f"X has columns that are not numbers: {listed(text)}",
+            "encode them as numbers, or leave them out",
+        )
+    single = set(map(str, kinds)) == {"float32"}
+    return X.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
+
+
+def _labels(role: str, values: Any, n: int) -> np.ndarray:
+    """One label of a row each, all of one type."""
+    distinct, codes = check_labels(role, values, n)
+    if any(isinstance(label, float) and math.isinf(label) for label in distinct):
+        raise InputError(f"{role} has infinity", "correct those rows, or leave them out")
+    if isinstance(values, np.ndarray) and values.shape == (n,) and values.dtype.kind in "biufU":
+        return values
+    return np.array(distinct)[codes]

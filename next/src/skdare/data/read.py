@@ -1,8 +1,8 @@
-"""From a file to one `DomainData`, or to many, some rows at a time."""
+"""From a file to one `DomainData`, or to a stream of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,15 +13,16 @@ import scipy.sparse
 
 from skdare.arrays.rows import Index, Rows
 from skdare.data import roles
-from skdare.data.block import Block
-from skdare.data.domain_data import DomainData
+from skdare.data.domain_data import ROLES, DomainData
+from skdare.data.row_block import RowBlock
 from skdare.data.source import STDIN, NpzSource, Source, StoreSource, open_source
 from skdare.data.store import StoreWriter
-from skdare.errors import InputError, counted, listed, note, unknown
+from skdare.errors import InputError, counted, listed, note, quoted, unknown
 
 # A chunk of a stream has about so many bytes of features.
 _CHUNK_BYTES = 1 << 24
-_ROLES = {"target": "y", "domains": "domains", "groups": "groups"}
+# More columns than these are counted, not named.
+_NAMED = 4
 
 
 def read(
@@ -37,7 +38,7 @@ def read(
     """Read features, targets and domains from a CSV, TSV, Parquet, Feather or npz file.
 
     Text is never a feature. Neither are columns of numbers that name or count rows, repeat the
-    domain, or are called like a label; which ones is said in a warning, a `DataNote`.
+    domain, or are called like a label. A warning, a `DataNote`, names them.
 
     Parameters
     ----------
@@ -49,8 +50,8 @@ def read(
         Columns of these roles. Default: a column with a usual name; none for groups. An empty
         name stands for none.
     drop, keep : sequence of str
-        Columns to leave out of the features, and to keep among them though they would be left out.
-        ``pca_*`` stands for all names that begin so.
+        Columns to leave out of the features, and columns to keep that would be left out. ``pca_*``
+        stands for all names that begin so.
     missing : {"refuse", "drop"}
         What to do with rows that have no target or no domain.
 
@@ -69,8 +70,7 @@ def read(
     ...     read(path).X.tolist()
     [[1.5, 2.0], [3.0, 4.0]]
     """
-    if missing not in ("refuse", "drop"):
-        raise InputError(f"missing is '{missing}'", "use refuse or drop")
+    _check_missing(missing)
     source = open_source(path)
     if groups is None and isinstance(source, NpzSource | StoreSource):
         groups = "groups" if "groups" in source.candidates else None
@@ -82,11 +82,11 @@ def read(
         raise InputError(f"{listed(dropped & kept)} is to be dropped and kept", "choose one")
     (block,) = source.blocks(list(chosen.values()), None, None)
     if not block.X.shape[0]:
-        raise InputError(f"'{path}' has no rows")
+        raise InputError(f"{quoted(path)} has no rows")
     data = _labelled_rows(_assembled(block, chosen, _name_of(path)), missing)
-    # Arrays that have their own names are not guessed at.
-    others = roles.second_labels(block.names) if source.candidates is source.columns else {}
-    return _features_only(data, others, dropped, kept)
+    if not data.X.shape[0]:
+        raise InputError("no row has all of its labels", "name other columns")
+    return _features_only(data, dropped, kept, is_table=source.candidates is source.columns)
 
 
 def stream(
@@ -97,7 +97,7 @@ def stream(
     domains: str | None = "",
     rows: int | None = None,
 ) -> Iterator[DomainData]:
-    """Read new rows for a head that is fitted, some at a time, from a file of any size.
+    """Read new rows for a fitted head in chunks, from a file of any size.
 
     Parameters
     ----------
@@ -107,14 +107,14 @@ def stream(
         The features that the head was fitted to. They are found by name, in any order; where the
         file has no names, by place.
     target, domains : str, optional
-        Columns of the targets and domains, if they are wanted. None: those with a usual name.
+        Columns of the targets and domains; an empty name for none. None: those with a usual name.
     rows : int, optional
-        How many at a time. Default: about 16 MB of features.
+        Rows in a chunk. Default: about 16 MB of features.
 
     Yields
     ------
     DomainData
-        Columns that are no features are its ``ids``.
+        Its ``ids`` are all other columns.
     """
     source = open_source(path)
     given = {"target": target, "domains": domains}
@@ -130,7 +130,7 @@ def stream(
             empty = False
             yield _exactly(_assembled(block, chosen, _name_of(path)), wanted)
     if empty:
-        raise InputError(f"'{path}' has no rows")
+        raise InputError(f"{quoted(path)} has no rows")
 
 
 def to_store(
@@ -145,10 +145,10 @@ def to_store(
     dtype: str = "float32",
     rows: int = 1 << 14,
 ) -> None:
-    """Write a file of any size as a feature store, from which heads are fitted without loading it.
+    """Convert a file of any size to a feature store, from which heads are fitted out of memory.
 
-    Which columns are features is told from the first rows. The same call goes on where one was
-    stopped.
+    The first rows decide which columns are features. A call that was stopped continues when it is
+    made again.
 
     Parameters
     ----------
@@ -157,8 +157,11 @@ def to_store(
     folder : path
     dtype : {"float32", "float16", "float64"}
     rows : int
-        How many are in memory at a time.
+        Rows in memory at a time.
     """
+    _check_missing(missing)
+    if str(path) == STDIN:
+        raise InputError("the standard input cannot be converted to a store", "give a file")
     source = open_source(path)
     given = {"target": target, "domains": domains, "groups": groups}
     chosen = roles.choose(source.candidates, given, needed=["target"])
@@ -168,29 +171,29 @@ def to_store(
     names = first.feature_names.tolist()
     found = roles.no_features(first.X, names, first.domains)
     if found:
-        said = ", ".join(f"'{name}' {why}" for name, why in found.items())
-        note(f"not used as features: {said}")
+        note(f"not used as features: {_said(found)}")
     features = [name for name in names if name not in dropped and name not in found]
-    start = 0
+    start = seen = 0
     with StoreWriter(folder, features, dtype=dtype, made={"file": str(path)}) as writer:
         done = writer.rows  # by a call that was stopped
         for block in open_source(path).blocks(labels, features, rows):
-            data = _labelled_rows(_exactly(_assembled(block, chosen, ""), features), missing)
-            held = {name: getattr(data, name) for name in _ROLES.values()}
-            columns = {name: values for name, values in held.items() if values is not None}
-            rest = slice(max(0, done - start), None)
-            start += len(data.X)
-            if len(data.X[rest]):
-                writer.append(data.X[rest], **{name: v[rest] for name, v in columns.items()})
+            data = _exactly(_assembled(block, chosen, ""), features)
+            data = _labelled_rows(data, missing, seen)
+            rest = data.rows(slice(max(0, done - start), None))
+            seen += block.X.shape[0]
+            start += data.X.shape[0]
+            if rest.X.shape[0]:
+                X = rest.X.toarray() if scipy.sparse.issparse(rest.X) else rest.X
+                writer.append(X, **rest.labels)
 
 
 def _name_of(path: str | Path) -> str:
     return "stdin" if str(path) == STDIN else Path(path).resolve().name.split(".")[0]
 
 
-def _assembled(block: Block, chosen: dict[str, str], name: str) -> DomainData:
+def _assembled(block: RowBlock, chosen: dict[str, str], name: str) -> DomainData:
     others = dict(block.others)
-    labels = {_ROLES[role]: others.pop(column) for role, column in chosen.items()}
+    labels = {ROLES[role]: others.pop(column) for role, column in chosen.items()}
     for role in ("domains", "groups"):
         values = labels.get(role)
         if values is not None and values.dtype.kind == "f":  # 3 and not 3.0
@@ -202,56 +205,76 @@ def _assembled(block: Block, chosen: dict[str, str], name: str) -> DomainData:
     )  # fmt: skip
 
 
-def _labelled_rows(data: DomainData, missing: str) -> DomainData:
+def _check_missing(missing: str) -> None:
+    if missing not in ("refuse", "drop"):
+        raise InputError(f"missing is {quoted(missing)}", "use refuse or drop")
+
+
+def _labelled_rows(data: DomainData, missing: str, start: int = 0) -> DomainData:
     """The rows that have every label; others are refused, or left out and counted."""
     absent = np.zeros(data.X.shape[0], dtype=bool)
     for role, column in data.columns.items():
-        values = getattr(data, _ROLES[role])
+        values = getattr(data, ROLES[role])
         if values.dtype.kind not in "Of":
             continue
+        if values.dtype.kind == "f" and np.isinf(values).any():
+            row = int(np.argmax(np.isinf(values)))
+            raise InputError(
+                f"column {quoted(column)} has infinity in row {start + row + 1:,}",
+                "put a number there, or nothing",
+            )
         gone = np.array([value is None or value != value for value in values.tolist()])
         if gone.any() and missing == "refuse":
             raise InputError(
-                f"column '{column}' is empty in {counted(int(gone.sum()), 'row')}, first in row "
-                f"{int(np.argmax(gone)) + 1}",
+                f"column {quoted(column)} is empty in {counted(int(gone.sum()), 'row')}, first in "
+                f"row {start + int(np.argmax(gone)) + 1:,}",
                 "leave those rows out with missing=drop",
             )
         absent |= gone
     if not absent.any():
         return data
-    if absent.all():
-        raise InputError("no row has all of its labels", "name other columns")
     note(f"left out {counted(int(absent.sum()), 'row')} without a label")
     data = data.rows(np.flatnonzero(~absent))
-    y, domains, groups = (
-        np.array(labels.tolist()) if labels is not None and labels.dtype.kind == "O" else labels
-        for labels in (data.y, data.domains, data.groups)
-    )
-    return replace(data, y=y, domains=domains, groups=groups)
+    labels: dict[str, Any] = {name: np.array(values.tolist()) for name, values in data.labels.items()}
+    return replace(data, **labels)
+
+
+def _said(reasons: Mapping[str, str]) -> str:
+    """Columns that are no features, and why."""
+    said = [f"{quoted(name)} {why}" for name, why in list(reasons.items())[:_NAMED]]
+    more = f", and {len(reasons) - _NAMED:,} more" if len(reasons) > _NAMED else ""
+    return ", ".join(said) + more
 
 
 def _features_only(
-    data: DomainData, labels: dict[str, str], drop: set[str], keep: set[str]
+    data: DomainData, drop: set[str], keep: set[str], *, is_table: bool
 ) -> DomainData:
-    """The data without columns that are no features, which is said in one line."""
+    """The data without columns that are no features; a note names these."""
     names = data.feature_names.tolist()
-    text = [name for name, values in data.ids.items() if values.dtype.kind not in "iuf"]
-    reasons = dict.fromkeys((name for name in text if name not in drop), "is text")
-    reasons |= {name: why for name, why in labels.items() if name not in drop}
+    # In a table whatever is no feature yet is text; arrays have names that say what they are.
+    kinds = {name: values.dtype.kind for name, values in data.ids.items() if name not in drop}
+    text = [name for name, kind in kinds.items() if is_table or kind not in "iuf"]
+    reasons = roles.second_labels(name for name in names if is_table and name not in drop)
     if isinstance(data.X, np.ndarray):
         found = roles.no_features(data.X, names, data.domains)
         reasons = {name: why for name, why in found.items() if name not in drop} | reasons
-    left_out = {name: why for name, why in reasons.items() if name not in keep}
+    reasons = {name: why for name, why in reasons.items() if name not in keep}
     if keep & set(data.ids):
-        raise InputError(f"column {listed(keep & set(data.ids))} is text", "encode it as numbers")
-    if left_out:
-        said = [f"'{name}' {why}" for name, why in list(left_out.items())[:4]]
-        more = f", and {len(left_out) - 4:,} more" if len(left_out) > 4 else ""
-        back = next((name for name, why in left_out.items() if why != "is text"), None)
-        note(
-            f"not used as features: {', '.join(said)}{more}"
-            + (f" (keep={back} uses it all the same)" if back else "")
+        raise InputError(
+            f"column {listed(keep & set(data.ids))} is text",
+            f"encode it as numbers, {roles.ENCODING}",
         )
+    if reasons:
+        note(
+            f"not used as features: {_said(reasons)} (keep={next(iter(reasons))} uses it all the "
+            "same)"
+        )
+    if classes := [name for name in text if roles.is_classes(data.ids[name])]:
+        note(
+            f"text is not used as features: {listed(classes, _NAMED)}; encode it as numbers, "
+            f"{roles.ENCODING}"
+        )
+    left_out = reasons | dict.fromkeys(text, "is text")
     gone = np.array([name in drop or name in left_out for name in names], dtype=bool)
     if gone.all():
         raise InputError("no feature is left", "drop fewer columns, or keep some with keep=")
@@ -273,8 +296,8 @@ def _refuse_absent(features: Sequence[str], source: Source, name: str) -> None:
     absent = [name for name in absent if name.rpartition("_")[0] not in known]
     if absent:
         raise InputError(
-            f"the head was fitted to {counted(len(features), 'feature')}, and '{Path(name).name}' "
-            f"lacks {listed(absent)}",
+            f"the head was fitted to {counted(len(features), 'feature')}, and "
+            f"{quoted(Path(name).name)} lacks {listed(absent)}",
             unknown("column", absent[0], source.columns).hint,
         )
 
@@ -300,7 +323,7 @@ def _exactly(data: DomainData, features: list[str]) -> DomainData:
 
 
 def _columns(X: Any, places: np.ndarray) -> Any:
-    """Some features; of rows that lie elsewhere, whenever they are read."""
+    """Some features; those of rows stored outside memory are taken when they are read."""
     if not isinstance(X, Rows):
         return X[:, places]
     return replace(X, shape=(len(X), len(places)), read=partial(_read_columns, X.read, places))

@@ -1,4 +1,4 @@
-"""Which column is the target, which the domains, and which are no features."""
+"""Roles of columns: target, domains, groups, features, and columns that are none of these."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from skdare.errors import InputError, listed, unknown
+from skdare.errors import InputError, listed, quoted, unknown
 
 # A name is guessed only if a table has exactly one of these, whatever its capital letters. Groups
 # are never guessed: what names rows may be anything.
@@ -17,14 +17,15 @@ USUAL_NAMES = {
     "domains": ("domain", "domains", "group", "env", "site", "batch", "hospital", "source"),
     "groups": (),
 }
-# How columns are called that name rows: "id", "patient_id", "RowID", and what pandas writes.
+# Names of columns that number rows: "id", "patient_id", "RowID", and what pandas writes.
 _ROW_NAME = re.compile(
     r"(^|[\s_.-])(id|ids|uuid|index|rownum|row|ID|Id|Index)$|[a-z](ID|Id)$|^Unnamed: \d+$"
 )
+ENCODING = "for example with pandas.get_dummies"
 _SAMPLE = 64
 # Fewer rows rise, or differ, by chance.
 _FEW_ROWS = 20
-# Rows that may share a number with another one where numbers count the rows.
+# Share of rows that may repeat a number in a column that counts them.
 _ALIKE = 0.05
 
 
@@ -62,13 +63,15 @@ def choose(
     roles: dict[str, str] = {}
     for role, name in chosen.items():
         if name in roles:
-            raise InputError(f"column '{name}' is given as {roles[name]} and as {role}")
+            raise InputError(
+                f"column {quoted(name)} is given as {roles[name]} and as {role}", "choose one"
+            )
         roles[name] = role
     return chosen
 
 
-def second_labels(names: Sequence[str]) -> dict[str, str]:
-    """Columns of a table that have the usual name of a label, and are none: with a reason."""
+def second_labels(names: Iterable[str]) -> dict[str, str]:
+    """Columns with the usual name of a label that have another role, or none, with a reason."""
     usual = {name for each in USUAL_NAMES.values() for name in each}
     return {name: "is called like a label" for name in names if name.lower() in usual}
 
@@ -87,8 +90,8 @@ def matching(patterns: Iterable[str], columns: Sequence[str]) -> set[str]:
 def no_features(X: np.ndarray, names: Sequence[str], domains: np.ndarray | None) -> dict[str, str]:
     """Columns of numbers that are no measurements, each with a reason to follow its name.
 
-    They count or name rows, or repeat the domain. A head that is fitted to one of them scores well
-    on rows it has seen, and on no others.
+    They count or name rows, or repeat the domain. A model fitted to one of them scores well on the
+    training rows and on no others.
     """
     reasons: dict[str, str] = {}
     n = len(X)
@@ -96,17 +99,30 @@ def no_features(X: np.ndarray, names: Sequence[str], domains: np.ndarray | None)
     sample = X[np.linspace(0, n - 1, min(n, _SAMPLE)).astype(int)]
     codes = np.zeros(n, int) if domains is None else np.unique(domains, return_inverse=True)[1]
     order = np.argsort(codes, kind="stable")
-    for j in np.flatnonzero((sample == np.floor(sample)).all(axis=0)).tolist():
+    for j in np.flatnonzero((np.isnan(sample) | (sample == np.floor(sample))).all(axis=0)).tolist():
         values = X[:, j]
-        if not (values == np.floor(values)).all():
+        present = values[~np.isnan(values)]
+        if not len(present) or not (present == np.floor(present)).all():
             continue
         if _ROW_NAME.search(names[j]):
             reasons[names[j]] = "is called like an id"
-        elif n >= _FEW_ROWS and counts_rows(values[order], codes[order]):
+        elif n == len(present) >= _FEW_ROWS and counts_rows(values[order], codes[order]):
             reasons[names[j]] = "counts the rows"
     for j in repeats(X, codes).tolist():
         reasons.setdefault(names[j], "repeats the domain")
     return reasons
+
+
+def is_classes(text: np.ndarray) -> bool:
+    """Whether text repeats, and is not the same in all rows: then it could be a feature."""
+    return 1 < len(set(text.tolist())) <= 0.5 * len(text)
+
+
+def may_be_domains(others: Mapping[str, np.ndarray]) -> list[str]:
+    """Columns that are no features and take few values: one may say where rows came from."""
+    distinct = {name: len(set(values.tolist())) for name, values in others.items()}
+    few = [name for name, count in distinct.items() if 1 < count <= len(others[name]) / 9]
+    return sorted(few, key=distinct.__getitem__)
 
 
 def counts_rows(values: np.ndarray, codes: np.ndarray) -> bool:
@@ -122,7 +138,7 @@ def counts_rows(values: np.ndarray, codes: np.ndarray) -> bool:
 
 
 def repeats(X: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Numbers of the columns that have one value in each domain, and not the same in all."""
+    """Indices of the columns that have one value in each domain, but not one in all."""
     n_domains = int(codes.max()) + 1
     if n_domains < 2 or len(X) < 3 * n_domains:
         return np.array([], dtype=int)

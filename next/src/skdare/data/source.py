@@ -1,4 +1,4 @@
-"""What a file holds: its columns first, then its rows, all at once or some at a time."""
+"""Files of every format: the names of their columns, then their rows, whole or in chunks."""
 
 from __future__ import annotations
 
@@ -13,58 +13,69 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 
-from skdare.data.block import (
-    Block,
+from skdare.data.csv_source import STDIN_NAME, CsvSource
+from skdare.data.row_block import (
+    LABEL_KINDS,
+    RowBlock,
     array_labels,
     reading,
     refuse_doubles,
     refuse_infinity,
     split,
 )
-from skdare.data.csv_source import STDIN_NAME, CsvSource
 from skdare.data.store import MANIFEST, Store
-from skdare.errors import InputError
+from skdare.errors import InputError, counted, listed, quoted
 
 STDIN = "-"
 FORMATS = (".csv", ".tsv", ".parquet", ".feather", ".npz")
 COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 FEATURE_KEYS = ("x", "features", "embeddings", "embedding", "feats")
-_SPARSE_ARRAYS = {"data", "indices", "indptr", "shape", "format"}
+# What to do with a file that others write and that is not read.
+_ADVICE = {
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save it as CSV"),
+    **dict.fromkeys(
+        (".npy", ".pt", ".pth", ".pkl", ".safetensors", ".mat", ".h5"),
+        "save it with numpy.savez('table.npz', X=X, y=y, domains=domains)",
+    ),
+}
+# Feature hashing makes 2²⁰, and the names of so many take 300 MB.
+_MOST_FEATURES = 1 << 22
 
 
 class Source(Protocol):
-    """An open file. ``labels`` are columns that are no numbers whatever they look like."""
+    """An open file. ``labels`` are columns of labels, even if all of their cells are numbers."""
 
     columns: list[str]
     candidates: list[str]  # columns that may have a role
 
     def blocks(
         self, labels: Sequence[str], features: Sequence[str] | None, rows: int | None
-    ) -> Iterator[Block]:
-        """All rows in order; without ``rows`` in one block. With ``features`` those are numbers."""
+    ) -> Iterator[RowBlock]:
+        """All rows in order; without ``rows`` in one block. Each of ``features`` is numbers."""
 
 
 def open_source(path: str | Path) -> Source:
-    """The columns of a file or feature store; "-" is CSV on the standard input."""
+    """Open a file or feature store; "-" is CSV on the standard input."""
     if str(path) == STDIN:
         return CsvSource(STDIN_NAME, lambda: sys.stdin.buffer, ",")
     path = Path(path)
     if not path.exists():
-        raise InputError(f"there is no file '{path}'", "check the path")
+        raise InputError(f"there is no file {quoted(path)}", "check the path")
     if path.is_dir():
         if not (path / MANIFEST).exists():
-            raise InputError(f"'{path}' is a folder and no feature store", "give a file")
+            raise InputError(f"{quoted(path)} is a folder and no feature store", "give a file")
         return StoreSource(Store.open(path))
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = suffixes[-1] if suffixes and suffixes[-1] in COMPRESSED else ""
     kind = (suffixes[:-1] if packed else suffixes)[-1:]
     if not kind or kind[0] not in FORMATS or (packed and kind[0] not in (".csv", ".tsv")):
-        raise InputError(
-            f"cannot tell the format of '{path.name}'",
-            f"its name must end in {', '.join(FORMATS)}, or .csv.gz",
-        )
+        usual = f"its name must end in {', '.join(FORMATS)}, or .csv.gz"
+        hint = _ADVICE.get(kind[0], usual) if kind else usual
+        raise InputError(f"cannot read {quoted(path.name)}", hint)
+    if not path.is_file():
+        raise InputError(f"{quoted(path)} is a pipe or a device", "write its rows to a file")
     if not path.stat().st_size:
-        raise InputError(f"'{path.name}' is empty")
+        raise InputError(f"{quoted(path.name)} is empty")
     if kind[0] in (".csv", ".tsv"):
         opener: Callable[..., Any] = COMPRESSED.get(packed, open)
         usual = "," if kind[0] == ".csv" else "\t"
@@ -94,7 +105,7 @@ class ArrowSource:
 
     def blocks(
         self, labels: Sequence[str], features: Sequence[str] | None, rows: int | None
-    ) -> Iterator[Block]:
+    ) -> Iterator[RowBlock]:
         import pyarrow as pa
 
         start = 0
@@ -110,14 +121,14 @@ class ArrowSource:
                 batches = self._parquet.iter_batches(rows, columns=self.columns)
                 tables = (pa.Table.from_batches([batch]) for batch in batches)
             for table in tables:
-                # What pandas has noted beside it may be damaged, and is not needed.
+                # The metadata of pandas may be damaged, and is not needed.
                 table = table.select(self.columns).replace_schema_metadata()
                 yield self._block(table, labels, features, start)
                 start += table.num_rows
 
     def _block(
         self, table: Any, labels: Sequence[str], features: Sequence[str] | None, start: int
-    ) -> Block:
+    ) -> RowBlock:
         import pandas as pd
         import pyarrow as pa
 
@@ -134,11 +145,14 @@ class ArrowSource:
             widths = np.unique(cells.value_lengths().to_numpy(zero_copy_only=False))
             if len(widths) > 1 or cells.null_count or cells.flatten().null_count:
                 raise InputError(
-                    f"column '{field.name}' has lists of several lengths, or without a value",
+                    f"column {quoted(field.name)} has lists of several lengths, or without a value",
                     "write lists of equal length",
                 )
             lists[field.name] = cells.flatten().to_numpy().reshape(len(cells), -1)
             table = table.drop_columns(field.name)
+        for place, field in enumerate(table.schema):
+            if pa.types.is_decimal(field.type) or pa.types.is_null(field.type):
+                table = table.set_column(place, field.name, table[field.name].cast(pa.float64()))
         frame = table.to_pandas(types_mapper={pa.bool_(): pd.BooleanDtype()}.get)
         given = None
         if features is not None:
@@ -149,7 +163,7 @@ class ArrowSource:
         parts = [*lists.values()] if not block.names else [block.X, *lists.values()]
         X = np.hstack(parts) if len(parts) > 1 else parts[0]
         refuse_infinity(X, [*block.names, *names], start)
-        return Block(X, [*block.names, *names], block.others)
+        return RowBlock(X, [*block.names, *names], block.others)
 
 
 class NpzSource:
@@ -157,23 +171,26 @@ class NpzSource:
 
     def __init__(self, path: Path) -> None:
         with reading(path.name):
-            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            if set(arrays) >= _SPARSE_ARRAYS:
-                arrays["X"] = scipy.sparse.load_npz(path).tocsr()
-                arrays = {name: a for name, a in arrays.items() if name not in _SPARSE_ARRAYS}
+            arrays = _arrays(path)
         matrices = [name for name, array in arrays.items() if array.ndim == 2]
         usual = [name for name in matrices if name.lower() in FEATURE_KEYS]
         candidates = usual or matrices
         if len(candidates) != 1:
-            held = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
-            raise InputError(f"'{path.name}' holds {held}", "call the matrix of features X")
+            held = listed(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
+            raise InputError(f"{quoted(path.name)} holds {held}", "call the matrix of features X")
         key = candidates[0]
         X = arrays.pop(key)
         n, d = X.shape
-        if X.dtype.kind not in "biuf" or not d:
-            raise InputError(f"{key} of '{path.name}' has shape {X.shape} and dtype {X.dtype}")
-        self.X = X if X.dtype.name in ("float16", "float32", "float64") else X.astype(np.float32)
+        if X.dtype.kind not in "biuf" or not 0 < d <= _MOST_FEATURES:
+            raise InputError(
+                f"{quoted(key)} of {quoted(path.name)} has shape {X.shape} and dtype {X.dtype}",
+                f"features are numbers, in 1 to {_MOST_FEATURES:,} columns",
+            )
+        if X.dtype.name not in ("float16", "float32", "float64") or not X.dtype.isnative:
+            native = X.dtype.newbyteorder("=")
+            exact = native if native.kind == "f" else np.result_type(native, np.float32)
+            X = X.astype(min(np.dtype(exact), np.dtype(np.float64), key=lambda t: t.itemsize))
+        self.X = X
         self.names = [f"x{j}" for j in range(d)]
         for name in ("feature_names", "features"):
             if (
@@ -184,22 +201,51 @@ class NpzSource:
                 self.names = [str(each) for each in arrays.pop(name)]
                 break
         refuse_doubles(self.names, path.name)
-        # What has another length is not of rows: class names, a date.
-        of_rows = {name: a.ravel() for name, a in arrays.items() if a.shape in ((n,), (n, 1))}
-        self.others = {name: array_labels(values) for name, values in of_rows.items()}
+        # An array of another length is not a column: class names, a date.
+        self.others = {
+            name: array_labels(array.ravel())
+            for name, array in arrays.items()
+            if array.shape in ((n,), (n, 1)) and array.dtype.kind in LABEL_KINDS
+        }
         self.candidates = list(self.others)
         self.columns = [*self.others, *self.names]
 
     def blocks(
         self, labels: Sequence[str], features: Sequence[str] | None, rows: int | None
-    ) -> Iterator[Block]:
+    ) -> Iterator[RowBlock]:
         n = self.X.shape[0]
         for start in range(0, max(n, 1), rows or max(n, 1)):
             part = slice(start, start + (rows or n))
             X = self.X[part]
             refuse_infinity(X, self.names, start)
             others = {name: values[part] for name, values in self.others.items()}
-            yield Block(X, self.names, others)
+            yield RowBlock(X, self.names, others)
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    """The arrays of an npz; those of a sparse matrix as one, called X."""
+    with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    if not {"format", "shape", "data"} <= set(arrays):
+        return arrays
+    rows, columns = (int(size) for size in arrays["shape"])
+    # Before scipy makes an array of as many entries: a damaged shape can claim any size.
+    if rows < 0 or rows + columns > _MOST_FEATURES + 64 * arrays["data"].size:
+        raise InputError(
+            f"{quoted(path.name)} holds a sparse matrix of {rows:,} × {columns:,} with "
+            f"{counted(arrays['data'].size, 'entry', 'entries')}",
+            "write it again",
+        )
+    X = scipy.sparse.load_npz(path)
+    if X.format in ("csr", "csc", "bsr"):
+        X.check_format(full_check=True)  # products with wrong indices crash the process
+    elif X.format != "coo":  # which checks itself
+        raise InputError(
+            f"{quoted(path.name)} holds a sparse matrix in the format {X.format}", "save it as csr"
+        )
+    of_the_matrix = {"format", "shape", "data", "indices", "indptr", "row", "col", "_is_array"}
+    labels = {name: array for name, array in arrays.items() if name not in of_the_matrix}
+    return labels | {"X": scipy.sparse.csr_array(X)}
 
 
 class StoreSource:
@@ -212,12 +258,12 @@ class StoreSource:
 
     def blocks(
         self, labels: Sequence[str], features: Sequence[str] | None, rows: int | None
-    ) -> Iterator[Block]:
+    ) -> Iterator[RowBlock]:
         X, names = self.store.X, self.store.feature_names
-        others = {name: self.store.column(name) for name in self.store.columns}
+        others = {name: array_labels(self.store.column(name)) for name in self.store.columns}
         if rows is None:
-            yield Block(X, names, others)
+            yield RowBlock(X, names, others)
             return
         for start in range(0, self.store.rows, rows):
             part = slice(start, start + rows)
-            yield Block(X[part], names, {name: values[part] for name, values in others.items()})
+            yield RowBlock(X[part], names, {name: values[part] for name, values in others.items()})

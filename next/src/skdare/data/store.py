@@ -3,8 +3,8 @@
 The files of a shard are written first, then the manifest is replaced in one step. Until then the
 store is what it was, so a killed run loses the rows that were not yet in a shard, and goes on.
 
-Columns beside the features, such as ``y``, ``domains`` and ``id``, are stored as numbers, or as
-text. Repeated text is stored as codes, whose names the manifest has.
+Other columns, such as ``y``, ``domains`` and ``id``, are stored as numbers or as text. Repeated
+text is stored as codes, and the manifest has their names.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -22,19 +21,18 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from skdare.arrays.rows import BlockReader, Rows
-from skdare.data.domain_data import DomainData
-from skdare.errors import InputError, counted
+from skdare.data.domain_data import ROLES, DomainData
+from skdare.data.row_block import LABEL_KINDS, refuse_doubles
+from skdare.errors import InputError, counted, quoted
+from skdare.files import whole_file, whole_folder
 
 MANIFEST = "manifest.json"
 DTYPES = ("float64", "float32", "float16")
 _FORMAT = "skdare-features"
 _VERSION = 3
-# One shard is held in memory while it fills: small enough to sit beside a network, and large
+# One shard is held in memory while it fills: small enough to fit next to a network, and large
 # enough that most sets are one shard, which is a memory map.
 _SHARD_BYTES = 256 << 20
-# Text that takes so few values is coded.
-_CODED = ("y", "domains", "groups")
-_ROLES = {"y": "target", "domains": "domains", "groups": "groups"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Store:
-    """What a manifest says; the rows are read when they are asked for.
+    """Contents of a feature store; its rows stay on disk.
 
     Parameters
     ----------
@@ -57,14 +55,14 @@ class Store:
     dtype : {"float64", "float32", "float16"}
         How the features are stored.
     columns : list of str
-        What stands beside the features.
+        The other columns.
     names : dict
-        The text that the codes of a column stand for.
+        Text of the codes of a column.
     shards : list of Shard
     made : dict
         How the features were made.
     finished : bool
-        Whether all rows that were to come are there.
+        Whether all rows are there.
 
     Examples
     --------
@@ -90,8 +88,8 @@ class Store:
         """Read a manifest, and check that every file is there and as large as it should be."""
         folder = Path(folder)
         path = folder / MANIFEST
-        if not path.exists():
-            raise InputError(f"'{folder}' is no feature store", f"it has no {MANIFEST}")
+        if not path.is_file():
+            raise InputError(f"{quoted(folder)} is no feature store", f"it has no {MANIFEST}")
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             found = content.pop("format"), content.pop("version")
@@ -99,20 +97,39 @@ class Store:
             store = cls(folder, shards=shards, **content)
             if found != (_FORMAT, _VERSION) or store.dtype not in DTYPES:
                 raise ValueError(f"format {found}, {store.dtype}")
+            store._check_types()
             store._check_files()
         except InputError:
             raise
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise InputError(
-                f"'{path}' is damaged or of another version: {str(error)[:80]}",
+                f"{quoted(path)} is damaged or of another version: {str(error)[:80]}",
                 "write the store again",
             ) from error
         if not store.finished and not unfinished:
             raise InputError(
-                f"'{folder}' is unfinished, with {counted(store.rows, 'row')}",
-                "run the command that made it again, and it goes on from there",
+                f"{quoted(folder)} is unfinished, with {counted(store.rows, 'row')}",
+                "run the command that made it again, and it continues",
             )
         return store
+
+    def _check_types(self) -> None:
+        texts = [self.feature_names, self.columns, *self.names.values()]
+        texts += [[*shard.files.values(), *shard.sha256.values()] for shard in self.shards]
+        for names in texts:
+            if type(names) is not list or not all(type(name) is str for name in names):
+                raise ValueError(f"names are {names!r:.40}")
+        for shard in self.shards:
+            if (
+                type(shard.rows) is not int
+                or shard.rows < 1
+                or set(shard.files) != set(shard.sha256)
+            ):
+                raise ValueError(f"a shard is {shard!r:.40}")
+        if type(self.finished) is not bool or type(self.made) is not dict:
+            raise ValueError(f"finished is {self.finished!r:.40}, made is {self.made!r:.40}")
+        if len(set(self.columns)) < len(self.columns) or not set(self.names) <= set(self.columns):
+            raise ValueError(f"columns are {self.columns!r:.40}")
 
     def _check_files(self) -> None:
         d = len(self.feature_names)
@@ -124,10 +141,12 @@ class Store:
                     raise ValueError(f"a file is called {name!r}")
                 values = self._file(shard, column)
                 shape = (shard.rows, d) if column == "X" else (shard.rows,)
-                if values.shape != shape or (column == "X" and values.dtype.name != self.dtype):
+                kinds = "i" if column in self.names else LABEL_KINDS
+                right = values.dtype.kind in kinds if column != "X" else values.dtype == self.dtype
+                if values.shape != shape or not right:
                     raise InputError(
-                        f"'{self.folder / name}' has shape {values.shape} and dtype "
-                        f"{values.dtype}, and {shape} of {self.dtype} was written",
+                        f"{quoted(self.folder / name)} has shape {values.shape} and dtype "
+                        f"{values.dtype}, which is not what was written",
                         "write the store again",
                     )
 
@@ -139,9 +158,13 @@ class Store:
     def _file(self, shard: Shard, column: str) -> np.ndarray:
         path = self.folder / shard.files[column]
         try:
-            return np.load(path, mmap_mode="r", allow_pickle=False)
+            if not path.is_file():
+                raise FileNotFoundError(path)
+            return np.lib.format.open_memmap(path, mode="r")
         except Exception as error:  # NumPy parses headers with Python's own parser
-            raise InputError(f"'{path}' is missing or damaged", "write the store again") from error
+            raise InputError(
+                f"{quoted(path)} is missing or damaged", "write the store again"
+            ) from error
 
     @property
     def X(self) -> Any:
@@ -158,12 +181,14 @@ class Store:
         return self._file(self.shards[number], "X")
 
     def column(self, name: str) -> np.ndarray:
-        """All values of a column beside the features, text as text."""
+        """All values of a column that is not a feature."""
         values = np.concatenate([self._file(shard, name) for shard in self.shards])
         if name not in self.names:
             return values
         if len(values) and not 0 <= values.min() <= values.max() < len(self.names[name]):
-            raise InputError(f"'{self.folder}' has codes of {name} without a name")
+            raise InputError(
+                f"{quoted(self.folder)} has codes of {name} without a name", "write it again"
+            )
         return np.array(self.names[name])[values]
 
     def damaged(self) -> list[str]:
@@ -178,12 +203,8 @@ class Store:
     def write_manifest(self) -> None:
         content = asdict(self) | {"format": _FORMAT, "version": _VERSION}
         del content["folder"]
-        part = self.folder / f"{MANIFEST}.part"
-        with part.open("w", encoding="utf-8") as file:
-            json.dump(content, file, indent=1, ensure_ascii=False)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, self.folder / MANIFEST)
+        with whole_file(self.folder / MANIFEST) as file:
+            file.write(json.dumps(content, indent=1).encode())
 
 
 class StoreWriter:
@@ -224,64 +245,89 @@ class StoreWriter:
         folder = Path(folder)
         if dtype not in DTYPES:
             raise InputError(f"a store of {dtype} is not possible", f"use {', '.join(DTYPES)}")
+        names = list(map(str, feature_names))
+        refuse_doubles(names, str(folder))
+        try:
+            made_of: dict[str, Any] = json.loads(json.dumps(dict(made or {}), allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"made is no JSON: {error}", "use text and finite numbers") from error
         begun = (folder / MANIFEST).exists()
         if folder.exists() and not begun:
-            raise InputError(f"'{folder}' exists already", "choose another name, or remove it")
+            raise InputError(f"{quoted(folder)} exists already", "choose another name")
         folder.mkdir(parents=True, exist_ok=True)
+        row_bytes = max(1, len(names)) * np.dtype(dtype).itemsize
+        self._rows_per_shard = rows_per_shard or max(1, _SHARD_BYTES // row_bytes)
+        self._held: list[dict[str, np.ndarray]] = []
         self._lock = FileLock(folder / ".lock", timeout=0)
         try:
             self._lock.acquire()
         except Timeout as error:
-            raise InputError(f"another process is writing to '{folder}'", "wait for it") from error
-        asked = Store(folder, list(map(str, feature_names)), dtype, made=dict(made or {}))
-        self.store = Store.open(folder, unfinished=True) if begun else asked
-        if self.store.finished:
+            raise InputError(
+                f"another process is writing to {quoted(folder)}", "wait for it"
+            ) from error
+        self.store = Store(folder, names, dtype, made=made_of)
+        try:
+            if begun:
+                self._continue()
+            else:
+                self.store.write_manifest()
+        except BaseException:
             self._lock.release()
-            raise InputError(f"'{folder}' exists already", "choose another name, or remove it")
+            raise
+
+    def _continue(self) -> None:
+        asked, begun = self.store, Store.open(self.store.folder, unfinished=True)
+        if begun.finished:
+            raise InputError(f"{quoted(begun.folder)} exists already", "choose another name")
         for name in ("feature_names", "dtype", "made"):
-            before, now = getattr(self.store, name), getattr(asked, name)
-            if before != json.loads(json.dumps(now)):
-                self._lock.release()
+            before = getattr(begun, name)
+            if before != getattr(asked, name):
                 raise InputError(
-                    f"'{folder}' was begun with another {name}: {str(before)[:80]}",
+                    f"{quoted(begun.folder)} was begun with another {name}: {str(before)[:80]}",
                     "give the same, or choose another name",
                 )
-        row_bytes = max(1, len(asked.feature_names)) * np.dtype(dtype).itemsize
-        self._rows_per_shard = rows_per_shard or max(1, _SHARD_BYTES // row_bytes)
-        self._held: list[dict[str, np.ndarray]] = []
-        if not begun:
-            self.store.write_manifest()
+        self.store = begun
 
     @property
     def rows(self) -> int:
-        """Rows that are safely on disk: where to go on."""
+        """Rows that are safely on disk, after which to continue."""
         return self.store.rows
 
     @property
     def held_rows(self) -> int:
-        """Rows that wait for their shard to fill."""
+        """Rows in memory, until their shard is full."""
         return sum(len(part["X"]) for part in self._held)
 
-    def append(self, X: Any, **columns: Any) -> None:
-        """Add rows, and what stands beside them; each row needs all columns, every time."""
+    def append(self, X: Any, /, **columns: Any) -> None:
+        """Add rows and their other columns, which are the same each time."""
+        if "X" in columns:
+            raise InputError("a column is called 'X', as the features are", "rename it")
         rows = {"X": np.asarray(X)} | {name: np.array(v) for name, v in columns.items()}
         before = self._held[0] if self._held else dict.fromkeys(["X", *self.store.columns])
         if (self._held or self.store.shards) and set(rows) != set(before):
             raise InputError(f"columns {sorted(rows)} follow {sorted(before)}", "give the same")
-        if len({len(values) for values in rows.values()}) > 1:
-            sizes = ", ".join(f"{name} has {len(values)}" for name, values in rows.items())
-            raise InputError(f"rows do not agree: {sizes}", "give one value for each row")
-        if rows["X"].shape[1:] != (len(self.store.feature_names),):
+        d = len(self.store.feature_names)
+        if rows["X"].shape[1:] != (d,) or rows["X"].dtype.kind not in "biuf":
             raise InputError(
-                f"X has shape {rows['X'].shape}, and {len(self.store.feature_names)} features "
-                "are needed"
+                f"X has shape {rows['X'].shape} and dtype {rows['X'].dtype}",
+                f"pass rows of {counted(d, 'number')}",
             )
+        for name in columns:
+            if rows[name].shape != rows["X"].shape[:1]:
+                raise InputError(
+                    f"{name} has shape {rows[name].shape} and X has {len(rows['X']):,} rows",
+                    "give one value for each row",
+                )
+            if rows[name].dtype.kind not in LABEL_KINDS + "O":
+                raise InputError(f"{name} has dtype {rows[name].dtype}", "use numbers or text")
         with np.errstate(over="ignore"):
             X = rows["X"].astype(self.store.dtype)
         if np.isinf(X).any():
             largest = float(np.nanmax(np.abs(rows["X"])))
+            if np.isinf(largest):
+                raise InputError("X has infinity", "put a number there, or NaN")
             raise InputError(
-                f"X reaches {largest:.3g}, which {self.store.dtype} cannot hold", "use float32"
+                f"X reaches {largest:.3g}, which {self.store.dtype} cannot hold", "use float64"
             )
         rows["X"] = X
         start = 0
@@ -301,18 +347,18 @@ class StoreWriter:
             for i, column in enumerate(self._held[0]):
                 values = np.concatenate([part[column] for part in self._held])
                 is_text = values.dtype.kind in "UO"
-                if is_text and store.shards and column in _CODED and column not in names:
+                if is_text and store.shards and column in ROLES.values() and column not in names:
                     raise InputError(
                         f"column {column} has numbers at first, and then '{values[0]}'",
                         "give it as text from the start",
                     )
-                if column in names or (is_text and column in _CODED):
+                if is_text or column in names:
+                    text = ["" if value is None else str(value) for value in values.tolist()]
+                    values = np.array(text)
+                if column in names or (is_text and column in ROLES.values()):
                     known = {text: code for code, text in enumerate(names.get(column, []))}
-                    text = [str(value) for value in values.tolist()]
                     codes = [known.setdefault(value, len(known)) for value in text]
                     values, names[column] = np.array(codes, np.int32), list(known)
-                elif is_text:
-                    values = np.array([str(value) for value in values.tolist()])
                 files[column] = f"{'features' if column == 'X' else f'column{i}'}-{number:05d}.npy"
                 path = store.folder / files[column]
                 with path.open("wb") as file:
@@ -330,7 +376,7 @@ class StoreWriter:
     def finish(self) -> None:
         """Write the rows that are held, and mark the store as finished."""
         if not self.rows and not self._held:
-            raise InputError(f"'{self.store.folder}' has no rows", "append some before it ends")
+            raise InputError(f"{quoted(self.store.folder)} has no rows", "append some first")
         self._write_shard(finished=True)
 
     def __enter__(self) -> Self:
@@ -352,27 +398,17 @@ def write_store(
     made: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a table as a feature store, which `read` reads: a folder, whole or not there."""
-    folder = Path(folder)
-    if folder.exists():
-        raise InputError(f"'{folder}' exists already", "choose another name, or remove it")
-    labels = {name: getattr(data, name) for name in _ROLES}
-    columns = {name: values for name, values in labels.items() if values is not None}
+    columns = data.labels
     columns |= {name: values for name, values in data.ids.items() if name not in columns}
     dtype = dtype or (data.X.dtype.name if data.X.dtype.name in DTYPES else "float32")
-    beside = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(beside, ignore_errors=True)
-    try:
-        with StoreWriter(beside, data.feature_names.tolist(), dtype=dtype, made=made) as writer:
+    with whole_folder(folder) as partial:
+        with StoreWriter(partial, data.feature_names.tolist(), dtype=dtype, made=made) as writer:
             step = writer._rows_per_shard
             for start in range(0, data.X.shape[0], step):
                 part = slice(start, start + step)
                 X = data.X[part].toarray() if hasattr(data.X, "toarray") else data.X[part]
                 writer.append(X, **{name: values[part] for name, values in columns.items()})
-        (beside / ".lock").unlink(missing_ok=True)
-        os.rename(beside, folder)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
+        (partial / ".lock").unlink(missing_ok=True)
 
 
 def _sha256(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Findings: one function for each oddity, which yields what it finds."""
+"""Oddities of a table: one function each, which yields its findings."""
 
 from __future__ import annotations
 
@@ -8,37 +8,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare.checking.statistics import Statistics
+from skdare.checking.sorted_table import SortedTable
 from skdare.data.domain_data import FEW_VALUES
-from skdare.data.roles import counts_rows
-from skdare.errors import counted, listed
+from skdare.data.roles import ENCODING, is_classes, may_be_domains
+from skdare.errors import counted, listed, quoted
 
 LEVELS = ("problem", "caution", "note")
-"""Results will be wrong; results may mislead; good to know."""
+"""The results will be wrong; they may mislead; good to know."""
 
-# Fewer rows of a domain say little of its mean, and nothing of its covariance.
+# Fewer rows of a domain give a poor mean, and no covariance.
 _FEW_ROWS = 10
-# Rows of a class that a domain should have, by the share of the class elsewhere, to be missed.
+# Rows of a class that a domain lacks, expected from its share elsewhere, to be reported.
 _EXPECTED = 3.0
-# Class shares of domains of this many rows are compared, and differ by so much beyond chance.
+# Class shares are compared between domains of this many rows; by how much they must differ.
 _ROWS_FOR_SHARES = 20
 _DIFFERENT_SHARES = 0.2
-# Where the largest scale is this many times the median one, heads are fitted to standardised rows.
+# Ratio of the largest to the median scale from which heads are fitted to standardised rows.
 _WIDE = 100.0
-# No measurement is as large, in whatever unit.
-_HUGE = 1e15
-# Numbers that stand for a missing value where they lie far from all others.
+# Numbers that stand for a missing value if they are far from all others.
 _CODES = [s * (10.0**k - 1) for k in range(3, 7) for s in (-1, 1)]
 _FAR = 5.0
-# Rows from which on a feature that tells the target does not do so by chance.
+# With fewer rows a feature may determine the target by chance.
 _ENOUGH = 50
 _LEAK = 0.998
 _LEAK_OF_CLASSES = 0.98
-# Two rows own a domain's moments if they hold this share of its variance.
+# Share of a domain's variance in two rows from which they determine its moments.
 _OWNED = 0.5
 _WHOLLY_OWNED = 0.9
 # With fewer features rows may be alike by chance.
 _FEATURES_FOR_COPIES = 5
+_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 
 
 @dataclass(frozen=True)
@@ -56,17 +55,21 @@ class Finding:
 Findings = Iterator[Finding]
 
 
-def one_domain(table: Statistics) -> Findings:
-    if len(table.domains) == 1:
-        where = f", '{table.domains[0]}'" if table.data.domains is not None else ""
-        yield Finding(
-            "problem",
-            f"all rows are of one domain{where}, so nothing tells what a new one is like",
-            "name the column that says where each row came from: domains=",
-        )
+def one_domain(table: SortedTable) -> Findings:
+    if len(table.domains) > 1:
+        return
+    data = table.data
+    where = f", {quoted(table.domains[0])}" if data.domains is not None else ""
+    likely = may_be_domains(data.ids)
+    yield Finding(
+        "problem",
+        f"all rows are of one domain{where}, so nothing shows what a new one is like",
+        "name the column that says where each row came from: "
+        + (f"domains={likely[0]}" if likely else "domains="),
+    )
 
 
-def small_domains(table: Statistics) -> Findings:
+def small_domains(table: SortedTable) -> Findings:
     small = table.domains[table.sizes < _FEW_ROWS]
     if len(small) and len(table.domains) > 1:
         yield Finding(
@@ -77,7 +80,7 @@ def small_domains(table: Statistics) -> Findings:
         )
 
 
-def wide_domains(table: Statistics) -> Findings:
+def wide_domains(table: SortedTable) -> Findings:
     d = table.X.shape[1]
     wide = (table.sizes < d) & (table.sizes >= _FEW_ROWS)
     if wide.any():
@@ -88,7 +91,7 @@ def wide_domains(table: Statistics) -> Findings:
         )
 
 
-def too_many_classes(table: Statistics) -> Findings:
+def too_many_classes(table: SortedTable) -> Findings:
     n, k = len(table.data.y), len(table.classes)
     if table.is_classification and k > max(FEW_VALUES, n / 4):
         numbers = table.data.y.dtype.kind in "iuf"
@@ -99,7 +102,7 @@ def too_many_classes(table: Statistics) -> Findings:
         )
 
 
-def classes_of_domains(table: Statistics) -> Findings:
+def classes_of_domains(table: SortedTable) -> Findings:
     """Domains of one class, domains that lack one, and shares that differ."""
     counts, k = table.counts, table.counts.shape[1]
     if not table.is_classification or k < 2 or len(table.domains) < 2:
@@ -107,7 +110,7 @@ def classes_of_domains(table: Statistics) -> Findings:
     if ((counts > 0).sum(axis=1) == 1).all():
         yield Finding(
             "problem",
-            "every domain has rows of one class only, so classes cannot be told from domains",
+            "every domain has rows of one class only, so classes cannot be separated from domains",
             "name another column of domains, or add rows of other classes",
         )
         return
@@ -123,7 +126,7 @@ def classes_of_domains(table: Statistics) -> Findings:
         yield Finding(
             "caution",
             f"domain '{table.domains[some[0]]}' has no row of class '{absent}'{others}",
-            "adapting takes a domain to have the usual classes, and may lose there: see the bench",
+            "adapting assumes that a domain has all classes, and may lose there: see the bench",
         )
     large = sizes[:, 0] >= _ROWS_FOR_SHARES
     if large.sum() < 2:
@@ -142,7 +145,7 @@ def classes_of_domains(table: Statistics) -> Findings:
         )
 
 
-def shared_groups(table: Statistics) -> Findings:
+def shared_groups(table: SortedTable) -> Findings:
     data = table.data
     if data.groups is None or data.domains is None:
         return
@@ -165,8 +168,8 @@ def shared_groups(table: Statistics) -> Findings:
         )
 
 
-def leaks(table: Statistics) -> Findings:
-    """Features that tell the target by themselves."""
+def leaks(table: SortedTable) -> Findings:
+    """Features that determine the target."""
     if len(table.X) < _ENOUGH or (table.is_classification and table.counts.shape[1] < 2):
         return
     Z, total = table.centred, table.spread**2 * table.present
@@ -193,53 +196,41 @@ def leaks(table: Statistics) -> Findings:
         y = table.y - table.y.mean()
         explained = (y @ Z) ** 2
         leaking = explained > _LEAK * total * (y @ y)
-    leaking &= ~table.constant & (table.present > 0.5 * len(table.X))
+    leaking &= table.usual & (table.present > 0.5 * len(table.X))
     if leaking.any():
         names = table.names(leaking)
         yield Finding(
             "problem",
-            f"{_columns(names)} alone {'tells' if len(names) == 1 else 'tell'} the target",
+            f"{_columns(names)} alone determine{'s' * (len(names) == 1)} the target",
             f"if made from the target, leave it out: drop={names[0]}",
         )
 
 
-def domain_codes(table: Statistics) -> Findings:
-    names = table.names(table.of_domain)
-    if names:
-        yield Finding(
-            "problem",
-            f"{_columns(names)} {'is' if len(names) == 1 else 'are'} constant within every domain, "
-            "and can only tell domains apart, never rows of a new one",
-            f"leave it out: drop={names[0]}",
-        )
+def no_features(table: SortedTable) -> Findings:
+    """Features that count or name rows, or are constant within every domain."""
+    endings = {
+        "is called like an id": ("is called like an id", "are called like ids"),
+        "counts the rows": ("counts the rows", "count the rows"),
+        "repeats the domain": (
+            "is constant within every domain, and says nothing about rows of a new one",
+            "are constant within every domain, and say nothing about rows of a new one",
+        ),
+    }
+    for reason, (one, several) in endings.items():
+        names = [name for name, why in table.no_features.items() if why == reason]
+        if names:
+            yield Finding(
+                "problem",
+                f"{_columns(names)} {one if len(names) == 1 else several}",
+                f"leave it out: drop={names[0]}",
+            )
 
 
-def row_numbers(table: Statistics) -> Findings:
-    """Features that count the rows, or name them."""
-    if len(table.X) < _ENOUGH:
-        return
-    sample = table.X[:: max(1, len(table.X) // 64)]
-    whole = (sample == np.floor(sample)).all(axis=0) & ~table.constant & ~table.of_domain
-    codes = np.repeat(np.arange(len(table.domains)), table.seen)
-    found = [
-        j
-        for j in np.flatnonzero(whole)
-        if (table.X[:, j] == np.floor(table.X[:, j])).all() and counts_rows(table.X[:, j], codes)
-    ]
-    names = table.names(found)
-    if names:
-        yield Finding(
-            "problem",
-            f"{_columns(names)} {'counts' if len(names) == 1 else 'count'} the rows",
-            f"leave it out: drop={names[0]}",
-        )
-
-
-def left_out(table: Statistics) -> Findings:
+def left_out(table: SortedTable) -> Findings:
     reasons = {name: why for name, why in table.data.left_out.items() if why != "is text"}
     if reasons:
-        said = ", ".join(f"'{name}' {why}" for name, why in list(reasons.items())[:4])
-        more = f", and {len(reasons) - 4} more" if len(reasons) > 4 else ""
+        said = ", ".join(f"{quoted(name)} {why}" for name, why in list(reasons.items())[:4])
+        more = f", and {len(reasons) - 4:,} more" if len(reasons) > 4 else ""
         yield Finding(
             "note",
             f"left out of the features: {said}{more}",
@@ -247,12 +238,30 @@ def left_out(table: Statistics) -> Findings:
         )
 
 
-def codes_of_missing(table: Statistics) -> Findings:
-    """Numbers such as -999 that stand for a missing value, and numbers that are none."""
+def text(table: SortedTable) -> Findings:
+    """Columns of text that would be features if they were numbers: classes, and dates."""
+    names = [name for name, why in table.data.left_out.items() if why == "is text"]
+    classes = [name for name in names if is_classes(table.data.ids[name])]
+    dates = [name for name in names if _DATE.match(str(table.data.ids[name][0]))]
+    if classes := [name for name in classes if name not in dates]:
+        yield Finding(
+            "note",
+            f"{_columns(classes)} {'is' if len(classes) == 1 else 'are'} text, and not used",
+            f"nothing to do if they do not matter; else encode them as numbers, {ENCODING}",
+        )
+    if dates:
+        yield Finding(
+            "note",
+            f"{_columns(dates)} {'has' if len(dates) == 1 else 'have'} dates, and "
+            f"{'is' if len(dates) == 1 else 'are'} not used",
+            "nothing to do; if the season or the hour matters, add it as a number",
+        )
+
+
+def codes_of_missing(table: SortedTable) -> Findings:
+    """Codes of missing values, such as -999, and numbers that are no measurements."""
     low, high = np.fmin.reduce(table.low), np.fmax.reduce(table.high)
-    with np.errstate(invalid="ignore"):
-        huge = np.maximum(np.abs(low), np.abs(high)) > _HUGE
-    for j in np.flatnonzero(huge):
+    for j in np.flatnonzero(table.huge):
         reach = max(abs(low[j]), abs(high[j]))
         yield Finding(
             "problem",
@@ -275,10 +284,9 @@ def codes_of_missing(table: Statistics) -> Findings:
             )
 
 
-def constant_in_a_domain(table: Statistics) -> Findings:
+def constant_in_a_domain(table: SortedTable) -> Findings:
     """One whole number in all of a domain that lies apart from the values elsewhere."""
-    usual = ~table.constant & ~table.of_domain
-    fixed = (table.low == table.high) & (table.low == np.floor(table.low)) & usual
+    fixed = (table.low == table.high) & (table.low == np.floor(table.low)) & table.usual
     fixed &= (table.seen >= _FEW_ROWS)[:, None] & (table.missing < table.seen[:, None])
     found: list[tuple[int, int]] = []
     for j in np.flatnonzero(fixed.any(axis=0)).tolist():
@@ -304,7 +312,7 @@ def constant_in_a_domain(table: Statistics) -> Findings:
         )
 
 
-def missing_values(table: Statistics) -> Findings:
+def missing_values(table: SortedTable) -> Findings:
     if not table.has_missing:
         return
     n = len(table.X)
@@ -316,7 +324,7 @@ def missing_values(table: Statistics) -> Findings:
             "caution",
             f"{_columns(names)} {'is' if len(names) == 1 else 'are'} empty in up to "
             f"{100 * share.max():.0f} % of the rows",
-            f"consider to leave it out: drop={names[0]}",
+            f"consider leaving it out: drop={names[0]}",
         )
     empty = (table.missing == table.seen[:, None]) & ~mostly
     if empty.any():
@@ -325,7 +333,7 @@ def missing_values(table: Statistics) -> Findings:
         yield Finding(
             "caution",
             f"{_columns(names)} {'has' if len(names) == 1 else 'have'} no value at all in {where}",
-            f"filled in, it names the domain; leave it out: drop={names[0]}",
+            f"once filled in it identifies the domain; leave it out: drop={names[0]}",
         )
     total = int(table.missing.sum())
     yield Finding(
@@ -336,7 +344,7 @@ def missing_values(table: Statistics) -> Findings:
     )
 
 
-def wide_scales(table: Statistics) -> Findings:
+def wide_scales(table: SortedTable) -> Findings:
     varying = np.flatnonzero((table.spread > 0) & ~table.constant)
     if len(varying) < 2:
         return
@@ -350,7 +358,7 @@ def wide_scales(table: Statistics) -> Findings:
         )
 
 
-def constant_features(table: Statistics) -> Findings:
+def constant_features(table: SortedTable) -> Findings:
     constant = table.constant & (table.present > 0)
     if constant.any():
         names = table.names(constant)
@@ -361,12 +369,12 @@ def constant_features(table: Statistics) -> Findings:
         )
 
 
-def outliers(table: Statistics) -> Findings:
+def outliers(table: SortedTable) -> Findings:
     """Two rows that hold most of a domain's variance."""
     varying = table.spread[table.spread > 0]
     unit = np.ones(table.X.shape[1])
     if len(varying) > 1 and varying.max() > _WIDE * np.median(varying):
-        # As heads see them, in units of the usual spread in a domain, which no outlier swells.
+        # As for heads, in units of the median spread within domains, which no outlier inflates.
         within = np.median(table.spread_within, axis=0)
         usual = np.where(table.spread > 0, table.spread, 1.0)
         unit = np.where(within > 1e-6 * usual, within, usual)  # what is less is rounding
@@ -392,13 +400,13 @@ def outliers(table: Statistics) -> Findings:
     yield Finding(
         "problem" if share > _WHOLLY_OWNED else "caution",
         f"two rows hold {100 * share:.0f} % of the variance of domain '{table.domains[e]}': row "
-        f"{table.numbers[place] + 1:,} has {table.X[place, column]:.3g} in column "
+        f"{table.places[place] + 1:,} has {table.X[place, column]:.3g} in column "
         f"'{table.names([column])[0]}'{more}",
         "correct that value, or leave the row out",
     )
 
 
-def copies(table: Statistics) -> Findings:
+def copies(table: SortedTable) -> Findings:
     """Rows with the same features, in one domain or in several."""
     n, d = table.X.shape
     if d < _FEATURES_FOR_COPIES or n < 2:
@@ -431,23 +439,10 @@ def copies(table: Statistics) -> Findings:
         )
 
 
-def number_of_text(table: Statistics) -> Findings:
-    """Columns of text that would be features if they were numbers, such as dates."""
-    for name, values in table.data.ids.items():
-        if values.dtype.kind in "UO" and len(values):
-            cell = str(values[0])
-            if re.fullmatch(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*", cell):
-                yield Finding(
-                    "note",
-                    f"column '{name}' has dates, such as '{cell[:20]}', and is left out",
-                    "nothing to do; if the season or the hour matters, add it as a number",
-                )
-
-
-FINDINGS: tuple[Callable[[Statistics], Findings], ...] = (
+FINDINGS: tuple[Callable[[SortedTable], Findings], ...] = (
     *(one_domain, too_many_classes, classes_of_domains, shared_groups, small_domains),
-    *(leaks, domain_codes, row_numbers, codes_of_missing, constant_in_a_domain, outliers, copies),
-    *(missing_values, wide_domains, wide_scales, constant_features, left_out, number_of_text),
+    *(leaks, no_features, codes_of_missing, constant_in_a_domain, outliers, copies),
+    *(missing_values, wide_domains, wide_scales, constant_features, left_out, text),
 )
 
 

@@ -1,4 +1,4 @@
-"""What findings look at: computed in a few passes over the rows, once."""
+"""Rows sorted by domain, and the statistics of them that findings need."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdare.data import DomainData
+from skdare.data import DomainData, roles
 
-# More numbers than these are not looked at: a sample of the rows must do.
+# Of a table with more numbers than these a sample of the rows is examined.
 _MOST_NUMBERS = 1 << 25
+# No measurement is as large.
+_HUGE = 1e15
 
 
 @dataclass(frozen=True, eq=False)
-class Statistics:
-    """Rows sorted by domain, with what all findings need of them.
+class SortedTable:
+    """Rows sorted by domain; statistics are computed when a finding first needs them.
 
     Notation: n rows, d features, E domains, k classes.
     """
 
     data: DomainData  # all rows
     task: str
-    X: np.ndarray  # (n, d) rows that are looked at, by domain; NaN where a value is missing
-    y: np.ndarray  # (n,) their targets: class numbers, or numbers
-    numbers: np.ndarray  # (n,) where each is in the table
+    X: np.ndarray  # (n, d) examined rows, by domain; NaN where a value is missing
+    y: np.ndarray  # (n,) their targets: codes of classes, or numbers
+    places: np.ndarray  # (n,) their row numbers in the table
     domains: np.ndarray  # (E,) names
     counts: np.ndarray  # (E, k) rows of a class in a domain, of all rows; (E, 1) for regression
-    starts: np.ndarray  # (E,) where the rows of each domain begin
+    starts: np.ndarray  # (E,) first row of each domain
 
     @classmethod
     def of(cls, data: DomainData, task: str = "") -> Self:
@@ -74,7 +76,7 @@ class Statistics:
 
     @cached_property
     def seen(self) -> np.ndarray:
-        """(E,) rows of each domain that are looked at."""
+        """(E,) examined rows of each domain."""
         return np.diff([*self.starts, len(self.X)])
 
     @cached_property
@@ -135,11 +137,27 @@ class Statistics:
         return ~(low < high)
 
     @cached_property
-    def of_domain(self) -> np.ndarray:
-        """(d,) whether a feature has one value in each domain, and not the same in all."""
-        if len(self.domains) < 2 or len(self.X) < 3 * len(self.domains):
-            return np.zeros(self.X.shape[1], dtype=bool)
-        return ~(self.low < self.high).any(axis=0) & ~self.constant
+    def codes(self) -> np.ndarray:
+        """(n,) domain of each row."""
+        return np.repeat(np.arange(len(self.domains)), self.seen)
+
+    @cached_property
+    def no_features(self) -> dict[str, str]:
+        """Features that count or name rows, or repeat the domain, with the reason."""
+        return roles.no_features(self.X, self.names(slice(None)), self.codes)
+
+    @cached_property
+    def usual(self) -> np.ndarray:
+        """(d,) whether a feature varies, and may be a measurement."""
+        named = [name not in self.no_features for name in self.names(slice(None))]
+        return ~self.constant & ~self.huge & np.array(named, dtype=bool)
+
+    @cached_property
+    def huge(self) -> np.ndarray:
+        """(d,) whether a feature has values that no measurement has, in whatever unit."""
+        with np.errstate(invalid="ignore"):
+            size = np.maximum(np.abs(self.low), np.abs(self.high))
+            return np.fmax.reduce(size) > _HUGE
 
     def part(self, e: int) -> slice:
         """The rows of a domain."""

@@ -1,8 +1,10 @@
-"""Public sets, as a table: where each is published, its checksum, and how it becomes rows.
+"""Public data sets: addresses, checksums, licences, and how each becomes rows. Needs pooch.
 
-No address could be tried when this was written. Checksums are those that public repositories state
-which downloaded the same address; where nobody did, that of the first download is kept beside the
-file, and later ones must agree.
+    python benchmarks/public.py heart_disease heart.csv
+
+No address could be tried when this was written. Checksums are those stated by public repositories
+that downloaded the same address; for the others, that of the first download is kept with the file,
+and later downloads must agree.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import fnmatch
 import io
 import os
 import re
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -22,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skdare.data.domain_data import DomainData
-from skdare.data.write import whole_file
+from skdare.data import DomainData, write
 from skdare.errors import InputError, unknown
+from skdare.files import whole_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,11 +99,6 @@ def fetch(
     -------
     DomainData
 
-    Examples
-    --------
-    >>> from skdare.data import PUBLIC_SETS
-    >>> PUBLIC_SETS["heart_disease"].domain
-    'a hospital'
     """
     if name not in PUBLIC_SETS:
         raise unknown("public set", name, list(PUBLIC_SETS))
@@ -121,8 +119,8 @@ def fetch(
         ) from error
     kept = _checksum_file(path)
     if not kept.exists():  # only now, that the file could be read
-        with path.open("rb") as file, whole_file(kept) as part:
-            Path(part).write_text(f"{file_digest(file, 'sha256').hexdigest()}  {path.name}\n")
+        with path.open("rb") as file, whole_file(kept) as checksum:
+            checksum.write(f"{file_digest(file, 'sha256').hexdigest()}  {path.name}\n".encode())
     return replace(data, name=name, columns={"target": target, "domains": entry.domain})
 
 
@@ -519,3 +517,12 @@ PUBLIC_SETS: dict[str, PublicSet] = {
         ("WISDM_ar_*_transformed.arff",), _wisdm, ("activity",),
     ),
 }  # fmt: skip
+
+
+def main() -> None:
+    name, out = sys.argv[1:]
+    write(fetch(name), out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Rows as files hold them: the numbers in one matrix, every other column by itself."""
+"""Rows of a file, before columns have roles, and the types of their cells."""
 
 from __future__ import annotations
 
@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
-from skdare.errors import InputError, counted, listed, printable
+from skdare.errors import InputError, counted, listed, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # Cells that hold nothing. "None" is left alone: it may be a name.
 MISSING = ["", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL", "?"]
-# Of a column that was meant to be numbers, fewer cells than this share are none.
+# Types of arrays that can be labels: truth values, numbers, text, bytes and dates.
+LABEL_KINDS = "biufUSM"
+# A column of numbers has at most this share of cells that are none.
 _FEW_WRONG = 0.1
+# 108,000 may be either; 1,234,567 and 1,234.5 have thousands separators, 0,125 and 1,5 have not.
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+_ONE_COMMA = re.compile(r"[-+]?\d*,\d*([eE][-+]?\d+)?")
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RowBlock:
     """Rows: the numbers in one matrix, every other column by itself."""
 
     X: Any
@@ -33,19 +38,20 @@ class Block:
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Whatever a library raises about a damaged file, in one sentence that names the file."""
+    """Turn whatever a library raises about a damaged file into one sentence that names the file."""
     try:
         yield
     except (InputError, ImportError):
         raise
     except MemoryError as error:  # damaged files can claim any size
         raise InputError(
-            f"'{name}' needs more memory than there is, or is damaged", "read it with stream"
+            f"{quoted(name)} needs more memory than there is, or is damaged",
+            "write it again, or as a feature store",
         ) from error
     except UnicodeDecodeError as error:
+        byte = error.object[error.start]
         raise InputError(
-            f"'{name}' is not text in UTF-8: it has the byte 0x{error.object[error.start]:02x}",
-            "save it as UTF-8",
+            f"{quoted(name)} is not text in UTF-8: it has the byte 0x{byte:02x}", "save it as UTF-8"
         ) from error
     # zipfile, pyarrow and the decompressors raise nearly anything.
     except Exception as error:
@@ -57,7 +63,7 @@ def reading(name: str) -> Iterator[None]:
             first = "its first row has more cells than the header"
         elif "EOF inside string" in first:
             first = "a quotation mark is not closed"
-        raise InputError(f"cannot read '{name}': {printable(first)}", "correct it") from error
+        raise InputError(f"cannot read {quoted(name)}: {first[:200]}", "correct it") from error
 
 
 def split(
@@ -68,15 +74,12 @@ def split(
     start: int = 0,
     *,
     may_lack_numbers: bool = False,
-) -> Block:
-    """Numbers in one matrix, and every other column by itself.
-
-    Only a column that was meant to be numbers is refused for a cell that is none.
-    """
+) -> RowBlock:
+    """The rows of a data frame; a column of numbers is refused if a few of its cells are none."""
     import pandas as pd
 
     if not len(frame):
-        raise InputError(f"'{name}' has no rows")
+        raise InputError(f"{quoted(name)} has no rows")
     kinds = frame.dtypes
     numeric = [
         column
@@ -91,35 +94,46 @@ def split(
         numeric = [column for column in numeric if column in wanted]
     elif not numeric and not may_lack_numbers:
         raise InputError(
-            f"'{name}' has no column of numbers to use as a feature",
-            f"it has {listed(frame.columns)}",
+            f"{quoted(name)} has no column of numbers to use as a feature",
+            f"it has {listed(frame.columns)}; encode text as numbers",
         )
     block = frame if len(numeric) == frame.shape[1] else frame[numeric]
     single = bool(numeric) and {str(kinds[column]) for column in numeric} <= {"float32"}
     X = block.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
     refuse_infinity(X, numeric, start)
     others = frame.columns.difference(numeric, sort=False)
-    return Block(X, numeric, {column: typed(frame[column]) for column in others})
+    return RowBlock(X, numeric, {column: typed(frame[column]) for column in others})
 
 
 def _refuse_misspelt_number(column: pd.Series, name: str, wanted: bool, start: int) -> None:
     """Refuse a column of numbers with a cell that is none; one of words is no feature."""
     import pandas as pd
 
-    present = column.dropna().astype(str)
-    numbers = pd.to_numeric(present, errors="coerce")
-    wrong = np.flatnonzero(numbers.isna())
-    commas = pd.to_numeric(present.str.replace(",", ".", n=1), errors="coerce")
-    if len(wrong) and not commas.isna().any() and present.str.contains(",").any():
-        raise InputError(
-            f"column '{name}' has decimal commas, as in '{present.iloc[wrong[0]]}'",
-            "write decimal points",
-        )
-    if len(wrong) and (wanted or len(wrong) <= _FEW_WRONG * len(present)):
+    present = column.dropna().astype(str).str.strip()
+    wrong = np.flatnonzero(pd.to_numeric(present, errors="coerce").isna())
+    if not len(wrong):
+        return
+    cells = present.iloc[wrong]
+    cell = cells.iloc[0]
+    if cells.str.contains(",").all() and not cells.str.contains("[^-+0-9.,eE]").any():
+        thousands = [_THOUSANDS.fullmatch(text) is not None for text in cells]
+        decimals = [_ONE_COMMA.fullmatch(text) is not None for text in cells]
+        if all(thousands):
+            hint = f"write {cell.replace(',', '')}"
+            if all(decimals):
+                hint += f", or {cell.replace(',', '.')} if the comma is a decimal point"
+            raise InputError(
+                f"column {quoted(name)} has thousands separators, as in {quoted(cell)}", hint
+            )
+        if all(decimals):
+            raise InputError(
+                f"column {quoted(name)} has decimal commas, as in {quoted(cell)}",
+                f"write decimal points: {cell.replace(',', '.')}",
+            )
+    if wanted or len(wrong) <= _FEW_WRONG * len(present):
         row = int(np.flatnonzero(column.notna())[wrong[0]])
-        cell = printable(present.iloc[wrong[0]])
         raise InputError(
-            f"column '{name}' has '{cell[:40]}' in row {start + row + 1}"
+            f"column {quoted(name)} has {quoted(cell)} in row {start + row + 1:,}"
             + (f" and {counted(len(wrong) - 1, 'more such cell')}" if len(wrong) > 1 else "")
             + ", and a number is needed",
             f"correct it, leave the cell empty, or leave the column out: drop={name}",
@@ -127,18 +141,20 @@ def _refuse_misspelt_number(column: pd.Series, name: str, wanted: bool, start: i
 
 
 def typed(column: pd.Series) -> np.ndarray:
-    """A column of labels: whole numbers, numbers, or text; None where there is nothing.
+    """A column of labels: whole numbers, numbers, or text, and None for an empty cell.
 
-    Numbers that begin with a zero, such as 007, are text.
+    Codes that begin with a zero, such as 007, are text.
     """
     import pandas as pd
 
+    if not pd.api.types.is_numeric_dtype(column):
+        column = column.astype(object).where(column.notna(), "").map(str).str.strip()
+        column = column.where(column != "")
     absent = column.isna().to_numpy()
     present = column[~absent]
     if pd.api.types.is_bool_dtype(column):
         present = present.astype(int)
     elif not pd.api.types.is_numeric_dtype(column):
-        present = present.astype(object).map(str).str.strip()
         codes, distinct = pd.factorize(present.to_numpy())
         whole = [is_whole(text) for text in distinct]
         if len(distinct) and all(whole):
@@ -146,7 +162,7 @@ def typed(column: pd.Series) -> np.ndarray:
         elif len(distinct) and all(is_number(text) for text in distinct):
             present = pd.Series(np.array([float(text) for text in distinct])[codes], present.index)
     values = present.to_numpy()
-    if values.dtype.kind == "f" and absent.any() and not np.any(values % 1):
+    if values.dtype.kind == "f" and absent.any() and np.all(_is_exact(values)):
         values = values.astype(np.int64)  # pandas makes floats of whole numbers with a hole
     elif values.dtype.kind not in "iuf":
         values = np.array([str(value) for value in values.tolist()])
@@ -157,18 +173,25 @@ def typed(column: pd.Series) -> np.ndarray:
     return holed
 
 
+def _is_exact(values: np.ndarray) -> np.ndarray:
+    """Which floats are whole numbers that integers can hold."""
+    return (np.abs(values) <= 2.0**53) & (values == np.floor(values))
+
+
 def array_labels(values: np.ndarray) -> np.ndarray:
-    """Labels from an array: whole numbers, numbers or text, None where there is nothing."""
+    """Labels from an array: whole numbers, numbers or text, and None for an empty one."""
+    assert values.dtype.kind in LABEL_KINDS
     if values.dtype.kind == "S":
         values = np.char.decode(values, "utf-8", "backslashreplace")
     if values.dtype.kind == "b":
         return values.astype(np.int64)
-    if values.dtype.kind not in "iufU":
-        raise InputError(f"labels have dtype {values.dtype}", "use numbers or text")
+    if values.dtype.kind == "M":
+        values = values.astype(str)
+        values[values == "NaT"] = ""
     if values.dtype.kind == "U":
         absent = np.isin(np.char.strip(values), MISSING)
     else:
-        absent = ~np.isfinite(values)
+        absent = np.isnan(values)
     if absent.any():
         values = values.astype(object)
         values[absent] = None
@@ -179,7 +202,9 @@ def refuse_doubles(names: Sequence[str], where: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InputError(f"'{where}' has two columns called '{name}'", "rename one of them")
+            raise InputError(
+                f"{quoted(where)} has two columns called {quoted(name)}", "rename one of them"
+            )
         seen.add(name)
 
 
@@ -188,14 +213,14 @@ def refuse_infinity(X: Any, names: Sequence[str], start: int = 0) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()) or not np.isinf(values).any():
             return
-    dense = X.tocoo() if scipy.sparse.issparse(X) else None
-    if dense is None:
-        row, column = np.argwhere(np.isinf(X))[0]
+    if scipy.sparse.issparse(X):
+        entries = X.tocoo()
+        place = int(np.flatnonzero(np.isinf(entries.data))[0])
+        row, column = entries.row[place], entries.col[place]
     else:
-        place = int(np.flatnonzero(np.isinf(dense.data))[0])
-        row, column = dense.row[place], dense.col[place]
+        row, column = np.argwhere(np.isinf(X))[0]
     raise InputError(
-        f"column '{names[column]}' has infinity in row {start + int(row) + 1}",
+        f"column {quoted(names[column])} has infinity in row {start + int(row) + 1:,}",
         "put a number there, or nothing",
     )
 
@@ -210,5 +235,4 @@ def is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    digits = text.removeprefix("-")
-    return "_" not in text and not (digits[0] == "0" and digits[1:2].isdigit())
+    return "_" not in text and re.match(r"-?0\d", text) is None
