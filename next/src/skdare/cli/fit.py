@@ -117,7 +117,9 @@ def fit(
     if metric is not None:
         model = _choosing_by(metric, head, model, kind, data)
     if head != "erm" and (data.domains is None or len(data.domain_names) < 2):
-        few = [name for name, values in data.ids.items() if 1 < len(set(values)) <= len(values) / 9]
+        from skdare.data.roles import may_be_domains
+
+        few = may_be_domains(data.ids)
         perhaps = f", perhaps {listed(few, 3)}" if few else ""
         raise InputError(
             f"{file.name} has one domain, and head {head} learns from how domains differ",

@@ -18,13 +18,9 @@ class LabelFile:
     """Labels by what names their row; read and checked before any row is."""
 
     def __init__(self, path: Path, id: str | None, head: Any) -> None:
-        import pandas as pd
+        from skdare.data.read import read_text
 
-        try:
-            table = pd.read_csv(path, dtype=str, keep_default_na=False, sep=None, engine="python")
-        except ValueError as error:
-            raise InputError(f"labels {path} cannot be read as CSV: {error}") from error
-        table.columns = table.columns.str.strip()
+        table = read_text(path)
         target = head.state_.names.target
         column = next((name for name in (target, "label") if name in table), None)
         if column is None:

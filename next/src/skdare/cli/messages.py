@@ -45,7 +45,10 @@ def tell(text: str) -> None:
 def show(answer: Answer, *, as_json: bool) -> None:
     """An answer on stdout."""
     if as_json:
-        print(json.dumps(_for_json({**answer.fields, "next": answer.next}), ensure_ascii=False))
+        fields = _for_json({**answer.fields, "next": answer.next})
+        text = json.dumps(fields, ensure_ascii=False)
+        # Names may hold characters that a terminal acts on.
+        print(text if text.isprintable() else json.dumps(fields))
         return
     commands = "\n      ".join(answer.next)
     parts = [answer.text, f"next: {commands}" if commands else ""]

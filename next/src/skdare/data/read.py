@@ -6,18 +6,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
 
 from skdare.arrays.rows import Index, Rows
 from skdare.data import roles
+from skdare.data.csv_source import CsvSource
 from skdare.data.domain_data import ROLES, DomainData
 from skdare.data.row_block import RowBlock
 from skdare.data.source import STDIN, NpzSource, Source, StoreSource, open_source
 from skdare.data.store import StoreWriter
 from skdare.errors import InputError, counted, listed, note, quoted, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # A chunk of a stream has about so many bytes of features.
 _CHUNK_BYTES = 1 << 24
@@ -187,6 +191,14 @@ def to_store(
                 writer.append(X, **rest.labels)
 
 
+def read_text(path: str | Path) -> pd.DataFrame:
+    """All cells of a CSV file, as they are written."""
+    source = open_source(path)
+    if not isinstance(source, CsvSource):
+        raise InputError(f"{quoted(path)} is not CSV", "save it as CSV")
+    return source.text()
+
+
 def _name_of(path: str | Path) -> str:
     return "stdin" if str(path) == STDIN else Path(path).resolve().name.split(".")[0]
 
@@ -235,7 +247,9 @@ def _labelled_rows(data: DomainData, missing: str, start: int = 0) -> DomainData
         return data
     note(f"left out {counted(int(absent.sum()), 'row')} without a label")
     data = data.rows(np.flatnonzero(~absent))
-    labels: dict[str, Any] = {name: np.array(values.tolist()) for name, values in data.labels.items()}
+    labels: dict[str, Any] = {
+        name: np.array(values.tolist()) for name, values in data.labels.items()
+    }
     return replace(data, **labels)
 
 
