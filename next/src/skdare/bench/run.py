@@ -12,7 +12,7 @@ from zlib import crc32
 
 import numpy as np
 
-from skdare.bench.heads import HEADS, BenchHead, Fold, chooses
+from skdare.bench.heads import HEADS, BenchHead, Training
 from skdare.bench.metrics import METRICS
 from skdare.bench.plan import Plan
 from skdare.bench.record import NOTHING, UNLABELLED, Record, RecordFile
@@ -59,11 +59,13 @@ def run_bench(
     with file.open(_about(data, fingerprint, settings)) as done:
         count = len(done & set(plan.trials))
         for domain, repeat, waiting in plan.folds(done):
-            fold = hold_out(data, domain, repeat, settings)
+            train, test = split(data, domain, repeat, settings.share)
+            chooses = any(head.fits == "dare-cv" for head in heads.values())
+            training = Training(train, settings.task, settings.metric, chooses)
             for key, name in waiting.items():
                 if progress is not None:
                     progress(f"{domain}: {name}", count, len(plan.trials))
-                file.append(_trial(key, name, heads[name], repeat, fold, settings))
+                file.append(_trial(key, name, heads[name], repeat, training, test))
                 count += 1
     if progress is not None:
         progress("", count, len(plan.trials))
@@ -82,24 +84,24 @@ def _without_single_rows(data: DomainData) -> DomainData:
     return data.rows(np.flatnonzero(counts[codes] > 1))
 
 
-def hold_out(data: DomainData, domain: str, repeat: int, settings: Settings) -> Fold:
-    """A domain, and the rows of the others that may be trained on.
+def split(
+    data: DomainData, domain: str, repeat: int = 0, share: float = 1.0
+) -> tuple[DomainData, DomainData]:
+    """Rows of the other domains that may be trained on, and those of the held-out domain.
 
-    Rows whose group is scored are not; of several repeats, each has another share of each domain.
+    Rows whose group is held out are in neither. Of each training domain this share is kept, another
+    one in each repeat.
     """
     test = data.domains == domain
     train = ~test
     if data.groups is not None:
         train &= ~np.isin(data.groups, data.groups[test])
-    if settings.share < 1.0:
+    if share < 1.0:
         for other in np.unique(data.domains[train]):
             rows = np.flatnonzero(train & (data.domains == other))
             rng = np.random.default_rng([repeat, crc32(other.encode())])
-            train[rng.permutation(rows)[int(np.ceil(settings.share * len(rows))) :]] = False
-    return Fold(
-        data.rows(np.flatnonzero(train)), data.rows(np.flatnonzero(test)),
-        settings.task, settings.metric, chooses(settings.heads),
-    )  # fmt: skip
+            train[rng.permutation(rows)[int(np.ceil(share * len(rows))) :]] = False
+    return data.rows(np.flatnonzero(train)), data.rows(np.flatnonzero(test))
 
 
 def _about(data: DomainData, fingerprint: str, settings: Settings) -> dict[str, Any]:
@@ -112,25 +114,26 @@ def _about(data: DomainData, fingerprint: str, settings: Settings) -> dict[str, 
 
 
 def _trial(
-    key: str, name: str, head: BenchHead, repeat: int, fold: Fold, settings: Settings
+    key: str, name: str, head: BenchHead, repeat: int, training: Training, test: DomainData
 ) -> Record:
-    """Fit and score; what goes wrong in one trial is recorded, and the others go on."""
+    """Fit and score; an error in one trial is recorded, and the others go on."""
     start = time.perf_counter()
-    train, test = fold.train, fold.test
+    train = training.data
     score, reason = None, ""
-    values: dict[str, Any] = {"label": head.label, "task": settings.task}
+    values: dict[str, Any] = {"label": head.label, "task": training.task}
     values |= {"n_train": train.X.shape[0], "n_test": test.X.shape[0]}
-    if settings.task == "classification":
+    if training.task == "classification":
         classes, counts = np.unique(train.y, return_counts=True)
         values["majority"] = float(np.mean(test.y == classes[counts.argmax()]))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            fitted = head.fit(fold)
-            score = METRICS[settings.task][settings.metric](test.y, fitted.model, fitted.X)
+            fitted = training.fit(head, test.X)
+            score = METRICS[training.task][training.metric](test.y, fitted.model, fitted.X)
             values |= {"chosen": fitted.strategy, "l2": fitted.l2}
+            values["declined"] = getattr(fitted.model, "declined_", None)
             if not np.isfinite(score):
-                score, reason = None, f"{settings.metric} is not defined on these rows"
+                score, reason = None, f"{training.metric} is not defined on these rows"
         # An estimator that a user brings can raise anything.
         except Exception as error:
             reason = str(error) or type(error).__name__
@@ -138,5 +141,5 @@ def _trial(
     return Record(
         key, "main", train.name, name, str(test.domains[0]), repeat,
         UNLABELLED if head.adapts else NOTHING,
-        settings.metric, score, round(time.perf_counter() - start, 4), reason, values,
+        training.metric, score, round(time.perf_counter() - start, 4), reason, values,
     )  # fmt: skip

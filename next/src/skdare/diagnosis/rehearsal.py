@@ -12,10 +12,10 @@ import numpy as np
 
 from skdare.adapting.adapter import Adaptable, Adapter
 from skdare.arrays import Array, length, take
+from skdare.checks import Label
 from skdare.errors import InputError, counted
 from skdare.fitting.domain_fit import CanonicalFit, DomainFit
 from skdare.fitting.hold_out import HeldOut
-from skdare.fitting.problem import Label
 from skdare.fitting.score import Metric, predictions
 
 # Unlabelled rows to adapt to, besides all that a domain has, and labels to adapt with.
