@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import date
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -32,7 +33,7 @@ ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 """Weight of each class in the loss: equal, as given, or None for what the rows weigh."""
 
 _FLOATS = [np.float64, np.float32, np.float16]
-# Sums of fourth powers beyond these are no numbers.
+# Sums of fourth powers overflow beyond these.
 _LARGEST = {"float64": 1e75, "float32": 1e11}
 
 
@@ -83,7 +84,7 @@ def check_rows(
 
 
 def _count_beyond(part: Part, largest: float) -> int:
-    """How many chunks have an entry that is no number of at most this size."""
+    """How many chunks have an entry that is NaN, or beyond this size."""
     count = 0
     for _, rows in chunks(part.X, part.index):
         values = rows.data if sparse.issparse(rows) else rows
@@ -108,13 +109,59 @@ def _count_by_column(part: Part, largest: float) -> np.ndarray:
 
 
 def check_targets(y: Any, n: int) -> np.ndarray:
-    y = column_or_1d(to_numpy(y) if compat.is_torch_array(y) else y, warn=True)
+    """One target for each row: numbers, or labels of one type."""
+    if hasattr(y, "__len__") and not isinstance(y, str | bytes):
+        y = _entries(y)
+    if isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1:
+        _refuse_missing(y)
+        y = _of_one_type(y)
+    y = column_or_1d(y, warn=True)
     if len(y) != n:
         raise InputError(f"y has {len(y)} entries but X has {n} rows", "pass one for each row")
-    if np.any(is_missing(y)) or (y.dtype.kind == "f" and not np.all(np.isfinite(y))):
-        what = "NaT" if y.dtype.kind in "mM" else "NaN or infinity"
-        raise InputError(f"Input y contains {what}", "drop those rows first")
+    _refuse_missing(y)
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise InputError(f"Input y contains infinity, first in row {row}", "correct those rows")
     return y
+
+
+def check_numbers(y: np.ndarray) -> np.ndarray:
+    """Targets of a regressor in float64."""
+    if y.dtype.kind in "biuf":
+        return y.astype(np.float64)
+    wrong = next((entry for entry in y.tolist() if not isinstance(entry, Real)), y.tolist()[0])
+    raise InputError(f"y has {wrong!r}, which is not a number", "pass numbers, or use a classifier")
+
+
+def _refuse_missing(y: np.ndarray) -> None:
+    missing = is_missing(y)
+    if np.any(missing):
+        row = int(np.flatnonzero(missing)[0])
+        raise InputError(
+            f"Input y contains NaN or None: y has no target in row {row}", "drop those rows first"
+        )
+
+
+def _of_one_type(y: np.ndarray) -> np.ndarray:
+    """Objects in the dtype of what they are; text stays as it is."""
+    entries = y.tolist()
+    kinds = {_kind_of(entry) for entry in entries}
+    if kinds == {"text"} or not kinds:
+        return y
+    if len(kinds) > 1 or kinds == {"other"}:
+        names = sorted({type(entry).__name__ for entry in entries})
+        raise InputError(
+            f"y has targets of several types ({', '.join(names)})"
+            if len(names) > 1
+            else f"y has targets of type {names[0]}",
+            "name all classes by text, or all by numbers",
+        )
+    return np.array(entries)
+
+
+def _kind_of(entry: Any) -> str:
+    kinds = {"text": str, "truth": bool | np.bool_, "number": Real, "date": date | np.datetime64}
+    return next((name for name, kind in kinds.items() if isinstance(entry, kind)), "other")
 
 
 def check_weights(weight: Any, n: int) -> np.ndarray:
@@ -134,8 +181,8 @@ def check_weights(weight: Any, n: int) -> np.ndarray:
         raise InputError(
             "sample_weight is zero for every row"
             if not weight.any()
-            else f"the largest sample_weight is {weight.max():.1e}, and must be 1e-30 to 1e30",
-            "at least one must be positive, and not out of all proportion",
+            else f"the largest sample_weight is {weight.max():.1e}",
+            "at least one must be positive, and the largest between 1e-30 and 1e30",
         )
     return weight
 
@@ -166,10 +213,7 @@ def check_labels(name: str, values: Any, n: int) -> tuple[list[Label], np.ndarra
     """Distinct labels, in order, and the number of each row's; dates become text."""
     if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
         raise InputError(f"{name} is {values!r}", "pass one label per row")
-    if not hasattr(values, "dtype"):
-        # Entry by entry: NumPy would make text of ["a", nan].
-        values = np.array([*values, None], dtype=object)[:-1]
-    values = to_numpy(values)
+    values = _entries(values)
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if values.ndim != 1 or len(values) != n:
         raise InputError(
@@ -192,10 +236,18 @@ def check_labels(name: str, values: Any, n: int) -> tuple[list[Label], np.ndarra
     labels = [
         label.item() if isinstance(label, np.generic) else label for label in distinct.tolist()
     ]
+    labels = [str(label) if isinstance(label, date) else label for label in labels]
     wrong = next((label for label in labels if not isinstance(label, str | int | float)), None)
     if wrong is not None:
         raise InputError(f"{name} has the label {wrong!r}", "use text or numbers")
     return labels, codes
+
+
+def _entries(values: Any) -> np.ndarray:
+    """An array on the host; of a list, entry by entry: NumPy would make text of ["a", nan]."""
+    if not hasattr(values, "dtype"):
+        values = np.array([*values, None], dtype=object)[:-1]
+    return to_numpy(values)
 
 
 def is_missing(values: np.ndarray) -> np.ndarray:
@@ -248,7 +300,7 @@ def check_class_weight(class_weight: ClassWeight) -> None:
             name = f"the weight of class {label!r} in class_weight"
             check_number(name, weight)
             if not weight > 0:
-                raise InputError(f"{name} is 0", "drop the rows of a class that is not to count")
+                raise InputError(f"{name} is 0", "drop the rows of a class to be ignored")
     elif class_weight is not None and not (
         isinstance(class_weight, str) and class_weight == "balanced"
     ):
