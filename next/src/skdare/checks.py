@@ -154,7 +154,7 @@ def _of_one_type(y: np.ndarray) -> np.ndarray:
             f"y has targets of several types ({', '.join(names)})"
             if len(names) > 1
             else f"y has targets of type {names[0]}",
-            "name all classes by text, or all by numbers",
+            "pass numbers, or labels of one type",
         )
     return np.array(entries)
 

@@ -80,15 +80,15 @@ TARGETS_OF_CLASSES = [
     (np.array([0.0, np.inf] * 63), "infinity"),
     (["a", 1] * 63, "y has targets of several types"),
     (without([0, 1] * 63, 5, "a"), "y has targets of several types"),
-    ([["a"]] * 125 + [["b", "c"]], "y has targets of several types|not hashable|one per row"),
+    ([["a"]] * 125 + [["b", "c"]], "y has targets of type list"),
 ]
 TARGETS_OF_NUMBERS = [
     (np.array([0.0, np.nan] * 63), "y has no target in row 1"),
     (np.array([0.0, -np.inf] * 63), "infinity"),
     (without(np.arange(126.0), 4, None), "y has no target in row 4"),
     (["a", "b"] * 63, "y has 'a', which is not a number"),
-    (without(np.arange(126.0), 4, "x"), "y has 'x', which is not a number"),
-    (without(np.arange(126.0), 4, 1j), "y has 1j, which is not a number"),
+    (without(np.arange(126.0), 4, "x"), r"y has targets of several types \(float, str\)"),
+    (without(np.arange(126.0), 4, 1j), r"several types \(complex, float\); pass numbers"),
     (1e155 * np.arange(126.0), "y reaches .*multiply or divide y by a constant"),
     (1e-200 * np.arange(126.0), "y reaches .*multiply or divide y by a constant"),
 ]
@@ -97,10 +97,12 @@ TARGETS_OF_NUMBERS = [
 def refuses(head, X, y, message, **more):
     """An InputError or one of scikit-learn's, before any work, with the data as they were."""
     copies = copy.deepcopy((X, y, more))
-    with pytest.raises(ValueError, match=message) as raised, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", ".*was given no domains")
-        head.fit(X, y, **more)
+        warnings.filterwarnings("ignore", "without domain .* the others have a single class")
+        with pytest.raises(ValueError, match=message) as raised:
+            head.fit(X, y, **more)
     assert type(raised.value) in (InputError, ValueError)
     assert not hasattr(head, "coef_")
     assert repr(copies) == repr((X, y, more))
@@ -180,9 +182,9 @@ def test_values_that_are_no_numbers_are_named_by_feature(name, value):
         (DAREClassifierCV(cv=1), "cv"),
         (DAREClassifierCV(cv="five"), "cv"),
         (DAREClassifierCV(standard_errors=-1), "standard_errors is -1"),
-        (DAREClassifierCV(scoring="acuracy"), "scoring is 'acuracy'; did you mean 'accuracy'"),
+        (DAREClassifierCV(scoring="acuracy"), "no scoring is called 'acuracy'; did you mean 'accu"),
         (DARERegressorCV(scoring="roc_auc"), "scoring='roc_auc' needs probabilities"),
-        (DARERegressorCV(strategies=("erm", "erm+mixture")), "regressor has no classes"),
+        (DARERegressorCV(strategies=("erm", "erm+mixture")), "no classes"),
         (DARERegressor(adaptation="mixture"), "adaptation is 'mixture', and a regressor has no cl"),
     ],
     ids=str,

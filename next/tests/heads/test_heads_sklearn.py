@@ -62,8 +62,8 @@ def test_options_are_given_by_name(name):
 @every_head
 def test_the_docstring_has_every_parameter_and_no_other(name):
     kind = getattr(skdare, name)
-    text = kind.__doc__.split("Parameters\n")[1].split("\n\n    Attributes")[0]
-    documented = re.findall(r"^    ([\w, ]+?)(?: :.*)?$", text, re.MULTILINE)
+    text = kind.__doc__.split("    Parameters\n    ----------\n")[1].split("\n\n    ")[0]
+    documented = re.findall(r"^    (\w[\w, ]*?)(?: :.*)?$", text, re.MULTILINE)
     documented = {one for line in documented for one in line.split(", ")}
     assert documented == set(kind().get_params())
 
@@ -73,7 +73,7 @@ def test_every_documented_attribute_is_there_once_fitted(name):
     problem = problem_for(name)
     head = fitted_quietly(getattr(skdare, name)(), problem)
     text = head.__doc__.split("    Attributes\n")[1].split("\n\n")[0]
-    documented = re.findall(r"^    ([\w, ]+?)(?: :.*)?$", text, re.MULTILINE)
+    documented = re.findall(r"^    (\w[\w, ]*?)(?: :.*)?$", text, re.MULTILINE)
     for line in documented:
         for attribute in line.split(", "):
             assert hasattr(head, attribute), attribute

@@ -134,7 +134,7 @@ class Adapter(Generic[H]):
     --------
     >>> import numpy as np
     >>> from skdare import DARERegressor
-    >>> from skdare.datasets import make_latent_domains
+    >>> from skdare.data import make_latent_domains
     >>> data = make_latent_domains(task="regression", random_state=0)
     >>> train, new = data.domains != 3, data.X[data.domains == 3]
     >>> head = DARERegressor().fit(data.X[train], data.y[train], domains=data.domains[train])

@@ -40,8 +40,9 @@ class Preparation:
     @classmethod
     def of(cls, preparation: Any, X: Any) -> Self:
         """As a head is given it."""
-        if not hasattr(X, "shape") or len(X.shape) != 2:
-            X = np.atleast_2d(np.asarray(X))
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        if len(X.shape) != 2:
+            raise InputError(f"Expected 2D array, got shape {tuple(X.shape)}", "pass rows of X")
         if preparation == "auto":
             return cls(AutoPreparation(), X.to_numpy() if hasattr(X, "columns") else X)
         return cls(preparation, X)

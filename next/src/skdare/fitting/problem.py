@@ -129,6 +129,11 @@ class Problem:
     groups: np.ndarray | None = None  # the number of each row's group, such as a patient
     preparation: Preparation | None = None  # and the rows before it
     class_weight: ClassWeight = None
+    feature_names: Sequence[str] | None = None  # after the preparation
+
+    def feature(self, j: int) -> str:
+        """A feature as messages name it."""
+        return f"feature {j if self.feature_names is None else repr(str(self.feature_names[j]))}"
 
     def only(self, domains: Sequence[int]) -> Self:
         """The same rows, some of the domains."""

@@ -136,7 +136,7 @@ class AdaptableHead(Head):
         --------
         >>> import numpy as np
         >>> from skdare import DAREClassifier
-        >>> from skdare.datasets import make_latent_domains
+        >>> from skdare.data import make_latent_domains
         >>> data = make_latent_domains(random_state=0)
         >>> new = data.domains == 3
         >>> head = DAREClassifier().fit(data.X[~new], data.y[~new], domains=data.domains[~new])
@@ -151,7 +151,8 @@ class AdaptableHead(Head):
         return adapter.head_
 
     def adapter(self, **options: Any) -> Adapter[Self]:
-        """Takes the rows of a new domain as they come; see `Adapter` for the options."""
+        """Incremental adapter for a new domain; see `Adapter` for the options."""
+        check_is_fitted(self, "state_")
         if self.labelled_rows_ is not None:
             note(
                 f"this head was adapted with {counted(self.labelled_rows_, 'label')}, which "
@@ -273,7 +274,7 @@ class AdaptableHead(Head):
         Examples
         --------
         >>> from skdare import DAREClassifierCV
-        >>> from skdare.datasets import make_latent_domains
+        >>> from skdare.data import make_latent_domains
         >>> data = make_latent_domains(random_state=0)
         >>> X, y, domains = data.X, data.y, data.domains
         >>> new = domains == 3

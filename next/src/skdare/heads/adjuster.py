@@ -3,51 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdare.arrays import take
-from skdare.checks import check_choice, check_domains, check_number
-from skdare.fitting.problem import Label
+from skdare.checks import Label, check_choice, check_domains, check_number
+from skdare.errors import note
 from skdare.whitening.adjustment import Adjustment, average
 from skdare.whitening.moments import Moments
 from skdare.whitening.prior import PriorRows
 from skdare.whitening.roots import root_of_matrix
 from skdare.whitening.whitening import Whitening
 
-Strategy = Literal["standardize", "center", "whiten"]
-
-# Of the usual variance of a feature: what it varies by at least, so that one that is all but
-# constant in a domain is not blown up to noise.
+# Of the usual variance of a feature: its least variance in a domain, which avoids amplifying the
+# noise of a feature that is all but constant there.
 _LEAST_VARIANCE = 1e-2
 
 
 class DomainAdjuster(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Bring the rows of every domain to a common place and scale.
+    """Transformer that centres, standardises or whitens the rows of each domain.
 
     It is what is often done by hand: subtract each batch's mean and divide by its standard
-    deviations. Rows of a new domain are adjusted by their own moments as far as there are enough of
-    them, and by the average of the training domains for the rest.
+    deviations. Rows of a new domain are adjusted by their own moments if there are enough of them,
+    and otherwise blended with the average adjustment of the training domains.
+
+    In a Pipeline the domains must reach `transform` as well as `fit`: enable scikit-learn's
+    metadata routing (``sklearn.set_config(enable_metadata_routing=True)``) and pass ``domains=`` to
+    the Pipeline or to `cross_validate`. Without it, all rows that it predicts are adjusted as one
+    domain. The heads need no such step: they adjust by themselves.
 
     Parameters
     ----------
     strategy : {"standardize", "center", "whiten"}, default="standardize"
-        Subtract each domain's mean, and divide by its standard deviations, or whiten by its
-        covariance.
+        Whether to subtract each domain's mean and divide by its standard deviations, only subtract,
+        or subtract and whiten by its covariance.
     shrinkage : float in [0, 1], default=0.5
-        How far correlations are shrunk before they are whitened; 1.0 only standardises.
+        Shrinkage of correlations before whitening; 1.0 only standardises.
     prior_rows : float, optional
-        The average of the training domains counts as this many rows of a new domain; 0 goes by the
-        new rows alone. Default: what it is worth by how much the domains differ.
+        Weight of the training domains' average, in rows of a new domain; 0 uses only the new rows.
+        Default: estimated from how much the training domains differ.
 
     Attributes
     ----------
     domains_ : list of domain labels
     moments_ : dict of Moments by domain
     n_features_in_ : int
+
+    See Also
+    --------
+    DAREClassifier : adjusts within a linear model, without a copy of the rows.
 
     Examples
     --------
@@ -66,7 +73,7 @@ class DomainAdjuster(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        strategy: Strategy = "standardize",
+        strategy: Literal["standardize", "center", "whiten"] = "standardize",
         *,
         shrinkage: float = 0.5,
         prior_rows: float | None = None,
@@ -83,7 +90,7 @@ class DomainAdjuster(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : array of shape (n, d)
         y : ignored
         domains : sequence of n labels, optional
-            None is one domain, and then rows are transformed as of that domain, too.
+            None is one domain, of which rows to transform are then, too.
 
         Returns
         -------
@@ -108,11 +115,13 @@ class DomainAdjuster(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _add(
         self, X: Any, domains: Collection[Label] | None, moments: dict[Label, Moments]
     ) -> Self:
-        check_choice("strategy", self.strategy, get_args(Strategy))
+        check_choice("strategy", self.strategy, ("standardize", "center", "whiten"))
         check_number("shrinkage", self.shrinkage, 0.0, 1.0)
         check_number("prior_rows", self.prior_rows, also=(None,))
         X = _rows(self, X, reset=not moments)
         labels, index = check_domains(domains, np.ones(len(X)))
+        if domains is None:
+            note("DomainAdjuster was given no domains and treats all rows as one; pass domains=")
         moments = dict(moments)
         for label, rows in zip(labels, index, strict=True):
             new = Moments.of(X, rows)
@@ -142,15 +151,18 @@ class DomainAdjuster(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "moments_")
         X = _rows(self, X, reset=False)
         labels, index = check_domains(domains, np.ones(len(X)))
+        if domains is None and not self._is_one_domain:
+            note(
+                "DomainAdjuster.transform was given no domains and adjusts all rows as one new "
+                "domain; pass domains=, in a Pipeline with metadata routing enabled"
+            )
         Z = np.empty_like(X)
         for label, rows in zip(labels, index, strict=True):
-            known = label in self.moments_ and (domains is not None or self._is_one_domain)
-            if known:
-                moments = self.moments_[label]
-                W, shift = self._adjustment(moments), moments.mean
+            if label in self.moments_ and (domains is not None or self._is_one_domain):
+                adjustment = self._adjustment(self.moments_[label])
             else:
-                W, shift = self._for_new_domain(Moments.of(X, rows))
-            Z[rows] = W.back((take(X, rows) - shift).T).T
+                adjustment = self._of_new_domain(Moments.of(X, rows))
+            Z[rows] = adjustment.rows(take(X, rows))
         return Z
 
     def fit_transform(
@@ -170,35 +182,32 @@ class DomainAdjuster(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.fit(X, y, domains).transform(X, domains)
 
     def _adjustment(self, moments: Moments) -> Adjustment:
-        """By which rows are multiplied, less their mean."""
+        shift = moments.mean
         if self.strategy == "center":
-            return Adjustment(1.0)
+            return Adjustment(1.0, shift=shift)
         # In units of the usual variance of each feature, so that no feature's unit matters.
         usual = np.mean([m.variances for m in self.moments_.values()], axis=0)
         usual = np.where(usual > 0, usual, 1.0)
         inverse = np.maximum(moments.variances, _LEAST_VARIANCE * usual) ** -0.5
         whitens = self.strategy == "whiten" and self.shrinkage < 1.0
         if not whitens or not moments.trace > 0:
-            return Adjustment(inverse)
+            return Adjustment(inverse, shift=shift)
         R = inverse[:, None] * moments.second_moment(centered=True) * inverse
         root = root_of_matrix(R, self.shrinkage, self.shrinkage, np.float64).matrix
         assert root is not None
-        return Adjustment(0.0, inverse[:, None] * root)
+        return Adjustment(0.0, inverse[:, None] * root, shift=shift)
 
-    def _for_new_domain(self, moments: Moments) -> tuple[Adjustment, np.ndarray]:
-        """The adjustment, and what is subtracted, as far as there are enough rows."""
+    def _of_new_domain(self, moments: Moments) -> Adjustment:
+        """By its own moments, blended with the average of the training domains."""
         known = list(self.moments_.values())
         if self.prior_rows is None:
             rho = 1.0 if self.strategy == "standardize" else self.shrinkage
             prior = PriorRows.of_domains(known, Whitening(True, True, rho, "diagonal"))
-            trust = prior.trust(moments.n)
         else:
-            trust = PriorRows(self.prior_rows, self.prior_rows).trust(moments.n)
-        W = [self._adjustment(m) for m in (moments, *known)]
-        rest = (1.0 - trust.adjustment) / len(known)
-        mean = np.mean([m.mean for m in known], axis=0)
-        shift = trust.mean * moments.mean + (1.0 - trust.mean) * mean
-        return average(W, [trust.adjustment, *[rest] * len(known)]), shift
+            prior = PriorRows(self.prior_rows, self.prior_rows)
+        others = [self._adjustment(m) for m in known]
+        rest = average(others, [1.0 / len(others)] * len(others))
+        return prior.trust(moments.n).blend(self._adjustment(moments), rest)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

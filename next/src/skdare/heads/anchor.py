@@ -29,12 +29,13 @@ from skdare.whitening.whitening import Target, Whitening
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AnchorRegressor(RegressorHead):
-    """Squared error within domains, plus γ times the squared error of the domain means.
+    """Anchor regression with the domain as anchor, plain or after whitening each domain.
 
-    γ = 1 is least squares in which every domain counts the same; γ = 0 forgets the means, a
-    large γ makes the mean residuals vanish if there are features enough. With ``adjust=True``
-    every domain is whitened first; without an intercept, and if the domains' mean targets are
-    zero, that is domain-adjusted regression with λ = γ.
+    It minimises the squared error within domains plus γ times the squared error of the domain
+    means. γ = 1 is least squares in which every domain has the same weight; γ = 0 ignores the
+    means; a large γ makes the mean residuals vanish if there are enough features. With
+    ``adjust=True`` every domain is whitened first; without an intercept, and if the domains' mean
+    targets are zero, that is domain-adjusted regression with λ = γ.
 
     Parameters
     ----------
@@ -43,13 +44,13 @@ class AnchorRegressor(RegressorHead):
     l2 : float
         Ridge penalty; see `ERMRegressor`.
     adjust : bool
-        Whiten each domain (the form at the end of the paper's appendix A).
+        Whether to whiten each domain (the form at the end of the paper's appendix A).
     shrinkage, shrinkage_target
-        Of the whitened form; see `DARERegressor`.
+        Of the whitened form; see `DAREClassifier`.
     centered : bool
-        Whiten by the covariance, or by the raw second moment.
+        Whether to whiten by the covariance; else by the raw second moment.
     fit_intercept : bool
-        Whether features and targets are measured from the mean over domains of their means.
+        Whether features and targets are measured from the mean of the domain means.
     preparation, tol, max_iter
         See `ERMClassifier`.
 
@@ -58,12 +59,21 @@ class AnchorRegressor(RegressorHead):
     coef_ : array of shape (d,)
     intercept_ : float
     domains_ : list of domain labels
-    n_iter_ : int
+    n_features_in_, n_iter_ : int
+
+    See Also
+    --------
+    DARERegressor : domain-adjusted regression.
+
+    References
+    ----------
+    Rothenhäusler, Meinshausen, Bühlmann and Peters, "Anchor regression: heterogeneous data meet
+    causality", JRSS B 2021.
 
     Examples
     --------
     >>> from skdare import AnchorRegressor
-    >>> from skdare.datasets import make_latent_domains
+    >>> from skdare.data import make_latent_domains
     >>> data = make_latent_domains(task="regression", random_state=0)
     >>> AnchorRegressor(gamma=5.0).fit(data.X, data.y, domains=data.domains).coef_.shape
     (8,)

@@ -1,4 +1,4 @@
-"""What every head shares: the scikit-learn contract, and one linear map."""
+"""The contract of every head: scikit-learn's methods, and one linear map."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from skdare.checks import (
     check_labels,
     check_names,
     check_number,
+    check_numbers,
     check_rows,
     check_targets,
     check_weights,
@@ -35,9 +36,10 @@ from skdare.solvers.solution import Solution
 
 
 class Head(BaseEstimator, ABC):
-    """A linear head. Its fitted attributes are views of ``state_``, which is set in one step.
+    """A linear classifier or regressor on fixed features.
 
-    So a fit that fails leaves the head as it was.
+    Its fitted attributes are views of ``state_``, which is set in one step: a fit that fails leaves
+    the head as it was.
     """
 
     # Routing works without a global switch and without set_fit_request.
@@ -70,11 +72,11 @@ class Head(BaseEstimator, ABC):
         X : array of shape (n, d)
             NumPy, memory-mapped, CSR, a data frame, or an array of another library, on any device.
         y : array of shape (n,)
-            Class labels, or numbers.
+            Class labels, or numbers for a regressor.
         domains : sequence of n labels, optional
-            Where each row came from. None is one domain.
+            Domain of each row. None is one domain.
         sample_weight : array of shape (n,), optional
-            A weight of two is a row given twice.
+            A weight of two is equivalent to repeating the row.
 
         Returns
         -------
@@ -118,7 +120,7 @@ class Head(BaseEstimator, ABC):
         sample_weight: Any,
         groups: Any = None,
     ) -> tuple[Problem, Any]:
-        """What the caller gave, checked and prepared, and the fitted preparation."""
+        """The caller's data, checked and prepared, and the fitted preparation."""
         check_preparation(self.preparation)
         check_choice("fit_intercept", self.fit_intercept, (True, False))
         check_number("tol", self.tol)
@@ -140,10 +142,10 @@ class Head(BaseEstimator, ABC):
         if isinstance(self.class_weight, Mapping) and isinstance(targets, Classes):
             check_names("class_weight", "class", self.class_weight, targets.classes.tolist())
         group = None if groups is None else check_labels("groups", groups, n)[1]
-        return (
-            Problem(X, T, weight, labels, index, targets, group, preparation, self.class_weight),
-            prepared,
+        problem = Problem(
+            X, T, weight, labels, index, targets, group, preparation, self.class_weight, names
         )
+        return problem, prepared
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -159,7 +161,7 @@ class Head(BaseEstimator, ABC):
     def _fitted(self, problem: Problem) -> HeadState: ...
 
     def _note_odd_domains(self, problem: Problem, domains: Any) -> None:
-        """Say where nothing can be learnt from how domains differ."""
+        """Warn if nothing can be learnt from how domains differ."""
         if not self._needs_domains:
             return
         name = type(self).__name__
@@ -189,7 +191,7 @@ class Head(BaseEstimator, ABC):
 
     @property
     def targets_(self) -> Targets:
-        """What the scores are of: classes, or numbers."""
+        """Classes, or the centre and spread of numbers."""
         return self.state_.targets
 
     @property
@@ -206,7 +208,7 @@ class Head(BaseEstimator, ABC):
 
     @property
     def solution_(self) -> Solution:
-        """How the solver ended: value, gradient, iterations and status."""
+        """Value, gradient, iterations and status of the solver."""
         check_is_fitted(self, "state_")
         assert self.state_.solution is not None
         return self.state_.solution
@@ -254,7 +256,7 @@ class Head(BaseEstimator, ABC):
         ----------
         path : str or path
         adaptable : bool, default=True
-            False leaves out what only adapting and diagnosing need.
+            False leaves out what only `adapt` and `diagnose` need.
         """
         from skdare.heads.head_file import save
 
@@ -266,13 +268,13 @@ class Head(BaseEstimator, ABC):
         Its input ``X`` is float32 of shape (n, d). A classifier gives ``label``,
         ``probabilities`` and ``scores``, the latter as ``decision_function``; a regressor gives
         ``y``. Sums inside are in float64, so that probabilities are those of ``predict_proba``
-        to 1e-6 wherever the features lie. A preparation that fills, scales or clips is part of
-        the graph, which then takes NaN. Operators are those of opset 13.
+        to 1e-6 also for features far from zero. A preparation that fills, scales or clips is part
+        of the graph, which then accepts NaN. Operators are those of opset 13.
 
         Parameters
         ----------
         path : str or path, optional
-            Where to write the file, too.
+            File to write as well.
         adaptable : bool, default=False
             True: a graph with three more inputs, ``coef``, ``origin`` and ``intercept``, which
             `onnx_inputs` of an adapted head gives. One session then serves any number of domains.
@@ -294,7 +296,7 @@ class Head(BaseEstimator, ABC):
         return to_onnx(self, path, adaptable=adaptable)
 
     def onnx_inputs(self) -> dict[str, np.ndarray]:
-        """What the adaptable graph of `to_onnx` is given beside ``X`` to predict as this head.
+        """Inputs besides ``X`` with which the adaptable graph of `to_onnx` predicts as this head.
 
         ``{"X": X, **head.adapt(rows).onnx_inputs()}`` is all that a session needs for the domain
         of these rows.
@@ -337,7 +339,7 @@ class Head(BaseEstimator, ABC):
 
 
 class ClassifierHead(ClassifierMixin, Head):
-    """What only heads of classes have."""
+    """Methods of classifiers."""
 
     def _encode(
         self, y: np.ndarray, weight: np.ndarray, index: Sequence[Index]
@@ -370,15 +372,15 @@ class ClassifierHead(ClassifierMixin, Head):
 
 
 class RegressorHead(RegressorMixin, Head):
-    """What only heads of numbers have."""
+    """Methods of regressors."""
 
     def _encode(
         self, y: np.ndarray, weight: np.ndarray, index: Sequence[Index]
     ) -> tuple[Targets, np.ndarray]:
-        return Numbers.encode(y, weight, index, centre=self.fit_intercept)
+        return Numbers.encode(check_numbers(y), weight, index, centre=self.fit_intercept)
 
 
 def _name_of(column: Any) -> str | None:
-    """What a column of a data frame is called."""
+    """Name of a column of a data frame."""
     name = getattr(column, "name", None)
     return name if isinstance(name, str) else None

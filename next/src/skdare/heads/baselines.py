@@ -84,29 +84,36 @@ class ERMClassifier(ClassifierHead, ERM):
     Parameters
     ----------
     l2 : float
-        Ridge penalty ``l2/2 ‖B‖²`` beside the mean loss, on coefficients in units where the
-        average feature has unit variance, so that it means the same for every head and does not
-        depend on the features' units.
+        Ridge penalty ``l2/2 ‖B‖²`` added to the mean loss, on coefficients in units in which the
+        average feature has unit variance. It means the same for every head, whatever the unit of
+        the features.
     class_weight : "balanced", mapping from class to weight, or None
-        What rows of a class count in the loss, as in scikit-learn.
+        Weight of the rows of a class in the loss, as in scikit-learn.
     preparation : "auto", transformer or None
-        Fitted without targets to the training rows, wherever rows are taken: any transformer of
-        scikit-learn, or a Pipeline of them. "auto" fills missing values by medians, and
-        standardises if scales are very different.
+        A transformer of scikit-learn, or a Pipeline of them, applied to all rows that the head
+        is given. It is fitted without targets, to the training rows only. "auto" fills missing
+        values with medians, and standardises if scales are very different. Use this rather than a
+        Pipeline around the head: `adapt` then accepts rows as they are.
     fit_intercept : bool
         Whether the scores have an intercept.
     tol : float
         Largest absolute entry of the gradient at which to stop.
     max_iter : int
-        Iterations after which to give up with a warning.
+        Maximum number of iterations.
 
     Attributes
     ----------
     coef_ : array of shape (k, d), or (1, d) for two classes
+        Weights on the features, after the preparation if there is one.
     intercept_ : array of shape (k,), or (1,) for two classes
     classes_ : array of shape (k,)
     domains_ : list of domain labels
-    n_iter_ : int
+    n_features_in_, n_iter_ : int
+
+    See Also
+    --------
+    DAREClassifierCV : chooses between this and models that adapt to a new domain.
+    ReweightedClassifier : the same with domains of equal weight.
 
     Examples
     --------
@@ -126,8 +133,8 @@ class ERMRegressor(RegressorHead, ERM):
     Parameters
     ----------
     l2 : float
-        Ridge penalty ``l2/2 ‖B‖²`` beside half the mean squared error of standardised targets,
-        on coefficients in units where the average feature has unit variance.
+        Ridge penalty ``l2/2 ‖B‖²`` added to half the mean squared error of standardised targets,
+        on coefficients in units in which the average feature has unit variance.
     preparation, fit_intercept, tol, max_iter
         See `ERMClassifier`.
 
@@ -136,7 +143,11 @@ class ERMRegressor(RegressorHead, ERM):
     coef_ : array of shape (d,)
     intercept_ : float
     domains_ : list of domain labels
-    n_iter_ : int
+    n_features_in_, n_iter_ : int
+
+    See Also
+    --------
+    DARERegressorCV : chooses between this and models that adapt to a new domain.
 
     Examples
     --------
@@ -155,19 +166,30 @@ class ERMRegressor(RegressorHead, ERM):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ReweightedClassifier(ClassifierHead, Baseline):
-    """Logistic regression in which every domain counts the same, whatever its size.
+    """Logistic regression in which every domain has the same weight, whatever its size.
 
     Parameters
     ----------
     l2, class_weight, preparation, fit_intercept, tol, max_iter
         See `ERMClassifier`.
 
+    Attributes
+    ----------
+    coef_, intercept_, classes_, domains_, n_features_in_, n_iter_
+        See `ERMClassifier`.
+
+    See Also
+    --------
+    ERMClassifier : the same with rows of equal weight.
+    GroupDROClassifier : weights domains by their loss.
+
     Examples
     --------
     >>> from skdare import ReweightedClassifier
-    >>> from skdare.datasets import make_latent_domains
+    >>> from skdare.data import make_latent_domains
     >>> data = make_latent_domains(random_state=0)
-    >>> ReweightedClassifier().fit(data.X, data.y, domains=data.domains).domains_
+    >>> head = ReweightedClassifier().fit(data.X, data.y, domains=data.domains)
+    >>> head.domains_
     [0, 1, 2, 3]
     """
 
@@ -204,7 +226,7 @@ class ByDomain(Baseline):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GroupDROClassifier(ClassifierHead, ByDomain):
-    """The smallest possible loss on the worst training domain.
+    """Minimum of the largest loss over the training domains: group DRO.
 
     For a linear head ``min_B max_e L_e(B)`` is convex and solved exactly, with a duality gap as
     certificate.
@@ -216,12 +238,32 @@ class GroupDROClassifier(ClassifierHead, ByDomain):
     tol : float
         Gradient tolerance of each inner solve.
     max_iter : int
-        Changes of the domain weights after which to give up with a warning.
+        Maximum number of updates of the domain weights.
 
     Attributes
     ----------
     domain_weights_ : dict
-        The worst-case weight of each domain.
+        Worst-case weight of each domain.
+    coef_, intercept_, classes_, domains_, n_features_in_, n_iter_
+        See `ERMClassifier`.
+
+    See Also
+    --------
+    ReweightedClassifier : the same with domains of equal weight.
+
+    References
+    ----------
+    Sagawa, Koh, Hashimoto and Liang, "Distributionally Robust Neural Networks for Group Shifts",
+    ICLR 2020.
+
+    Examples
+    --------
+    >>> from skdare import GroupDROClassifier
+    >>> from skdare.data import make_latent_domains
+    >>> data = make_latent_domains(random_state=0)
+    >>> head = GroupDROClassifier(l2=0.1).fit(data.X, data.y, domains=data.domains)
+    >>> round(sum(head.domain_weights_.values()), 6)
+    1.0
     """
 
     max_iter: int = 200
@@ -253,17 +295,40 @@ class GroupDROClassifier(ClassifierHead, ByDomain):
 class IRMClassifier(ClassifierHead, ByDomain):
     """Invariant risk minimisation: one head at which every domain's own gradient vanishes.
 
-    Not convex. The fit starts from the reweighted optimum, lets the penalty grow tenfold a
-    stage, and is deterministic.
+    The objective is not convex. The fit starts from the reweighted optimum, increases the penalty
+    tenfold in each of four stages, and is deterministic.
 
     Parameters
     ----------
     penalty : float
-        Weight of the squared gradient of each domain's loss in a last layer on the scores.
+        Weight of the squared gradient of each domain's loss with respect to a last layer on the
+        scores.
     l2, class_weight, preparation, fit_intercept, tol
         See `ERMClassifier`.
     max_iter : int
-        Iterations of each of four stages after which to give up with a warning.
+        Maximum number of iterations of each stage.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, domains_, n_features_in_, n_iter_
+        See `ERMClassifier`.
+
+    See Also
+    --------
+    ReweightedClassifier : the same without the penalty.
+
+    References
+    ----------
+    Arjovsky, Bottou, Gulrajani and Lopez-Paz, "Invariant Risk Minimization", 2019.
+
+    Examples
+    --------
+    >>> from skdare import IRMClassifier
+    >>> from skdare.data import make_latent_domains
+    >>> data = make_latent_domains(random_state=0)
+    >>> head = IRMClassifier(penalty=0.1).fit(data.X, data.y, domains=data.domains)
+    >>> head.score(data.X, data.y) > 0.7
+    True
     """
 
     penalty: float = 1.0

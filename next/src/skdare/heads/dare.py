@@ -148,7 +148,7 @@ class DARE(AdaptableHead):
         if adapting.mixture is not None:
             d = problem.X.shape[1]
             if not isinstance(problem.targets, Classes) or d > MOST_FEATURES:
-                why = "numbers have no classes to look for"
+                why = "a regressor has no classes to look for"
                 if isinstance(problem.targets, Classes):
                     why = f"with {d:,} features it needs the inverse of a matrix of that size"
                 raise InputError(f"adaptation is {self.adaptation!r}, and {why}", "use 'centered'")
@@ -170,71 +170,82 @@ class DARE(AdaptableHead):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DAREClassifier(ClassifierHead, DARE):
-    """Logistic regression after each domain is whitened, blind to the domain means.
+    """Domain-adjusted regression: logistic regression on rows whitened domain by domain.
+
+    Each training domain is whitened by its own second moment, and its mean must be predicted as
+    uninformative. A new domain is adjusted by the average of the training domains, or, after
+    `adapt`, by its own unlabelled rows.
 
     Parameters
     ----------
     l2 : float
-        Ridge penalty ``l2/2 ‖B‖²`` on the canonical weights beside the mean loss.
+        Ridge penalty ``l2/2 ‖B‖²`` on the weights of adjusted features, added to the mean loss.
     mean_penalty : float, "exact" or None
-        The paper's λ: how strongly each domain mean must be predicted as uninformative.
-        "exact" solves in the null space of the whitened means, as far as they stand out from the
-        noise of sampling them; 0 and None drop the constraint.
+        The paper's λ, which makes predictions invariant to the domain means. "exact" solves in the
+        null space of the whitened means, as far as they stand out from sampling noise; 0 and None
+        drop the penalty.
     shrinkage : float in [0, 1]
-        The paper's ρ: how far each second moment is shrunk before it is inverted. The default
-        whitens only a little; the paper has 0.1, see `as_in_paper`.
+        The paper's ρ: shrinkage of each second moment before it is inverted. The default whitens
+        only a little; the paper has 0.1, see `as_in_paper`.
     shrinkage_target : {"scaled", "identity", "diagonal"}
-        Towards (tr/d) I, which has no unit; the raw identity, as the paper; or the domain's own
-        feature variances, so that shrinkage 1.0 standardises each feature by domain.
+        (tr/d) I, which has no unit; the raw identity, as in the paper; or the domain's own feature
+        variances, so that shrinkage 1.0 standardises each feature by domain.
     centered : bool
-        Whiten by the covariance, or by the raw second moment, as the paper's implementation.
+        Whether to whiten by the covariance; else by the raw second moment, as the paper.
     guess : {"mean", "covariance"}, mapping or None
-        The adjustment of an unseen domain: the mean of the training adjustments, the inverse
-        root of the mean second moment, or weights on named domains, such as ``{"north": 1.0}`` for
-        the one that is nearest. None: with ``mean_penalty=None`` nothing is adjusted until `adapt`,
-        and the head is plain logistic regression; else as "mean".
+        Adjustment of a new domain before `adapt`: the mean of the training adjustments, the
+        inverse root of the mean second moment, or weights of named domains, such as
+        ``{"north": 1.0}``. None: with ``mean_penalty=None`` nothing is adjusted until `adapt`, and
+        the head is plain logistic regression; otherwise as "mean".
     adaptation : {"raw", "centered", "covariance", "mixture", "translation", None}
-        What `adapt` does: whiten by raw second moments; subtract means and whiten by
-        covariances, in training and in use; or whiten by covariances and leave the means in, as the
-        paper's theorem on JIT-UDA states it. "mixture" does what "centered" does, and then looks
-        for the classes among the new rows, each of which may have moved by itself. "translation"
-        leaves the features unadjusted: all classes move by one vector, and class proportions may
-        change. None saves that second solve.
-    class_weight : "balanced", mapping from class to weight, or None
-        What rows of a class count in the loss, as in scikit-learn; not in means and covariances.
-    preparation : "auto", transformer or None
-        Fitted without targets to the training rows, wherever rows are taken: any transformer of
-        scikit-learn, or a Pipeline of them. "auto" fills missing values by medians, and
-        standardises if scales are very different.
-    fit_intercept : bool
-        Whether the scores have an intercept; it does not count at the domain means.
-    tol : float
-        Largest absolute entry of the gradient at which to stop.
-    max_iter : int
-        Iterations after which to give up with a warning.
+        Use of a new domain's rows in `adapt`: whiten by raw second moments; subtract means and
+        whiten by covariances; or whiten by covariances and leave the means in, as the paper's
+        theorem on JIT-UDA states it. "mixture" does the same as "centered", and then looks for the
+        classes among the new rows, each of which may have moved. "translation" leaves the features
+        unadjusted: all classes move by one vector, and class proportions may change. None saves
+        the second solve.
+    class_weight, preparation, fit_intercept, tol, max_iter
+        See `ERMClassifier`. Class weights do not change means and covariances, and the intercept
+        does not count at the domain means.
 
     Attributes
     ----------
     coef_ : array of shape (k, d), or (1, d) for two classes
-        On raw features, for an unseen domain: no adjustment is needed in use.
+        Weights on the features, after the preparation if there is one: no adjustment is needed in
+        use.
     intercept_ : array of shape (k,), or (1,) for two classes
     classes_ : array of shape (k,)
     domains_ : list of domain labels
     moments_ : dict of Moments by domain
     adjustments_ : dict of Adjustment by domain
+    adjustment_ : Adjustment
+        The one in use.
     adapted_rows_, labelled_rows_ : int or None
-        How many rows of a new domain `adapt` was given, and how many of them had a label.
-    n_iter_ : int
+        Number of rows of a new domain given to `adapt`, and of those with a label.
+    declined_ : str or None
+        Reason why `adapt` left the predictions as they were.
+    n_features_in_, n_iter_ : int
+
+    See Also
+    --------
+    DAREClassifierCV : chooses the strategy by holding training domains out.
+    ERMClassifier : logistic regression, the baseline.
+    DomainAdjuster : the adjustment as a transformer, before any model.
+
+    References
+    ----------
+    Rosenfeld, Ravikumar and Risteski, "Domain-Adjusted Regression or: ERM May Already Learn
+    Features Sufficient for Out-of-Distribution Generalization", 2022.
 
     Examples
     --------
     >>> from skdare import DAREClassifier
-    >>> from skdare.datasets import make_latent_domains
+    >>> from skdare.data import make_latent_domains
     >>> data = make_latent_domains(random_state=0)
-    >>> seen = data.domains != 3
-    >>> head = DAREClassifier().fit(data.X[seen], data.y[seen], domains=data.domains[seen])
-    >>> head.coef_.shape
-    (1, 8)
+    >>> train, new = data.domains != 3, data.domains == 3
+    >>> head = DAREClassifier().fit(data.X[train], data.y[train], domains=data.domains[train])
+    >>> head.coef_.shape, head.adapt(data.X[new]).adapted_rows_
+    ((1, 8), 300)
     """
 
     class_weight: ClassWeight = None
@@ -242,41 +253,54 @@ class DAREClassifier(ClassifierHead, DARE):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DARERegressor(RegressorHead, DARE):
-    """Ridge regression on all rows, adjusted to a new domain once unlabelled rows of it are seen.
+    """Ridge regression on all rows that adapts to a new domain from unlabelled rows.
 
     Until `adapt` it predicts as `ERMRegressor`: for a new domain drawn as the training domains
-    were, whitening by a guess can only cost. With a ``mean_penalty`` it is the paper's regression
-    instead, made for the worst unseen domain: rows are centred and whitened by domain, and
-    predictions are blind to the domain means. `as_in_paper` has the paper's numbers as well.
+    were, whitening by an average can only cost. With a ``mean_penalty`` it is the paper's
+    regression instead, made for the worst new domain: rows are centred and whitened by domain, and
+    predictions are invariant to the domain means. `as_in_paper` has the paper's numbers as well.
 
     Parameters
     ----------
     l2 : float
-        Ridge penalty ``l2/2 ‖B‖²`` on the canonical weights beside half the mean squared error
-        of standardised targets.
+        Ridge penalty ``l2/2 ‖B‖²`` on the weights of adjusted features, added to half the mean
+        squared error of standardised targets.
     mean_penalty : float, "exact" or None
-        The paper's λ: how strongly the prediction at each domain mean must vanish.
+        The paper's λ: weight of the squared prediction at each domain mean.
     adaptation : {"raw", "centered", "covariance", None}
-        What `adapt` does; see `DAREClassifier`.
-    shrinkage, shrinkage_target, centered, guess, preparation, fit_intercept, tol, max_iter
         See `DAREClassifier`.
+    shrinkage, shrinkage_target, centered, guess
+        See `DAREClassifier`.
+    preparation, fit_intercept, tol, max_iter
+        See `ERMClassifier`.
 
     Attributes
     ----------
     coef_ : array of shape (d,)
     intercept_ : float
-    domains_ : list of domain labels
-    moments_, adjustments_, adapted_rows_, labelled_rows_, n_iter_
+    domains_, moments_, adjustments_, adjustment_, adapted_rows_, labelled_rows_, declined_
         See `DAREClassifier`.
+    n_features_in_, n_iter_ : int
+
+    See Also
+    --------
+    DARERegressorCV : chooses the strategy by holding training domains out.
+    ERMRegressor : ridge regression, the baseline.
+    AnchorRegressor : trades the error of the domain means against the rest.
+
+    References
+    ----------
+    Rosenfeld, Ravikumar and Risteski, "Domain-Adjusted Regression or: ERM May Already Learn
+    Features Sufficient for Out-of-Distribution Generalization", 2022.
 
     Examples
     --------
     >>> from skdare import DARERegressor
-    >>> from skdare.datasets import make_latent_domains
+    >>> from skdare.data import make_latent_domains
     >>> data = make_latent_domains(task="regression", random_state=0)
-    >>> seen = data.domains != 3
-    >>> head = DARERegressor().fit(data.X[seen], data.y[seen], domains=data.domains[seen])
-    >>> head.adapt(data.X[~seen]).adapted_rows_
+    >>> train, new = data.domains != 3, data.domains == 3
+    >>> head = DARERegressor().fit(data.X[train], data.y[train], domains=data.domains[train])
+    >>> head.adapt(data.X[new]).adapted_rows_
     300
     """
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin, is_regressor
-from sklearn.metrics import get_scorer
+from sklearn.base import is_regressor
+from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils.validation import check_is_fitted
 
-from skdare.arrays import Array, Index
+from skdare.arrays import Array
 from skdare.checks import check_choice, check_number
 from skdare.choosing.folds import check_cv
 from skdare.choosing.rule import Choice, choose
 from skdare.choosing.search import Grid, Trials, search
 from skdare.choosing.strategies import STRATEGIES, applicable
 from skdare.diagnosis.rehearsal import SATURATED
-from skdare.errors import InputError, listed, note
+from skdare.errors import InputError, listed, note, unknown
 from skdare.fitting.domain_fit import Formulations, fit_domains
 from skdare.fitting.mixture import MOST_FEATURES, ClassSums
 from skdare.fitting.problem import (
@@ -32,7 +32,7 @@ from skdare.fitting.problem import (
 from skdare.fitting.safety_check import SafetyCheck
 from skdare.fitting.score import Scoring
 from skdare.heads.adaptable import AdaptableHead
-from skdare.heads.base import ClassifierHead
+from skdare.heads.base import ClassifierHead, RegressorHead
 from skdare.heads.head_state import HeadState
 from skdare.progress import LOGGER
 
@@ -98,6 +98,8 @@ class DARECV(AdaptableHead):
         check_cv(self.cv)
         if self.scoring is None:
             return
+        if isinstance(self.scoring, str) and self.scoring not in get_scorer_names():
+            raise unknown("scoring", self.scoring, get_scorer_names())
         try:
             scorer = get_scorer(self.scoring)
         except (ValueError, TypeError) as error:
@@ -109,11 +111,12 @@ class DARECV(AdaptableHead):
         if is_regressor(self) and "predict" not in ((needs,) if isinstance(needs, str) else needs):
             raise InputError(
                 f"scoring={self.scoring!r} needs probabilities, and a regressor has none",
-                "pass one for numbers, such as 'neg_root_mean_squared_error'",
+                "pass a score of regression, such as 'neg_root_mean_squared_error'",
             )
 
     def _fitted(self, problem: Problem, *, rehearses: bool = False) -> HeadState:
         numbers = isinstance(problem.targets, Numbers)
+        _check_scoring(self.scoring, problem.targets)
         names = applicable(self.strategies, problem.X.shape[1], classes=not numbers)
         if any(STRATEGIES[name].adapts for name in names):
             problem.check_covariances("strategies=('erm', 'reweighted')")
@@ -246,18 +249,30 @@ class DARECV(AdaptableHead):
         return self.choice_.adapts
 
 
+def _check_scoring(scoring: Scoring, targets: Targets) -> None:
+    """Refuse the name of a score of two classes if there are more."""
+    if isinstance(scoring, str) and isinstance(targets, Classes) and len(targets.classes) > 2:
+        of_more = (f"{scoring}{kind}" for kind in ("_ovr", "_macro"))
+        name = next((name for name in of_more if name in get_scorer_names()), None)
+        if name is not None:
+            raise InputError(
+                f"scoring={scoring!r} is for two classes, and y has {len(targets.classes)}",
+                f"use {name!r}",
+            )
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class DAREClassifierCV(ClassifierHead, DARECV):
-    """A classifier that chooses how to deal with domains, by holding training domains out.
+    """Classifier that chooses its strategy by holding training domains out.
 
-    Every candidate is scored on training domains that it was not fitted to. Two are chosen: what
-    `predict` uses, which needs no rows of a new domain, and what `adapt` does with unlabelled
-    ones. Where choosing a way of adapting did not score higher, or if the new rows speak against
-    it, `adapt` gives a head that predicts as this one, and says so. What choosing scores is seen on
-    each domain by what the others alone would have chosen.
+    Every candidate is scored on training domains that it was not fitted to. Two are chosen: one
+    for `predict`, which needs no rows of a new domain, and one for `adapt`, which uses unlabelled
+    rows. If no strategy that adapts scored higher, or if the safety check objects to the new rows,
+    `adapt` returns an unadapted copy and warns. The scores that it reports are cross-fitted: for
+    each domain, of the strategy that the other domains would have chosen.
 
-    If the features come from a network that was trained on these same domains, holding one out no
-    longer imitates a new domain, and the search leans towards no adjustment.
+    If the features come from a network that was trained on these same domains, a held-out domain
+    is no longer like a new one, and the search prefers no adjustment.
 
     Parameters
     ----------
@@ -268,64 +283,62 @@ class DAREClassifierCV(ClassifierHead, DARECV):
         domain's mean, "standardize" also divides by its feature scales, and "whiten" also removes
         correlations, each in training and in `adapt`. "erm+mixture", "center+mixture" and
         "standardize+mixture" also look for the classes among the new rows, each of which may have
-        moved by itself; "erm+translation" moves all of them by one vector, and estimates their
-        proportions. "averaged" and "raw" whiten by raw second moments, with the average adjustment
-        and adapted, as in `DAREClassifier`. Default: all but these two; of more than 4,096
-        features neither "whiten" nor mixtures.
+        moved; "erm+translation" moves all of them by one vector, and estimates their proportions.
+        "averaged" and "raw" whiten by raw second moments, with the average adjustment and adapted,
+        as in `DAREClassifier`. Default: all except these two; with more than 4,096 features
+        neither "whiten" nor mixtures.
     l2 : sequence of float
         Candidates for the ridge penalty.
     shrinkage : sequence of float in [0, 1]
         Candidates for the shrinkage of strategies that whiten: towards the domain's own feature
         variances in "whiten", towards (tr/d) I in "averaged" and "raw".
     scoring : str or callable, optional
-        Any of scikit-learn's scorers, such as "balanced_accuracy", "roc_auc" or "neg_log_loss".
-        Default: accuracy. A domain that lacks a class which the scorer needs has no say.
+        Any of scikit-learn's scorers, such as "balanced_accuracy", "roc_auc", "roc_auc_ovr" for
+        three or more classes, or "neg_log_loss". Default: accuracy. A domain that lacks a class
+        which the scorer needs is not used to select the strategy.
     standard_errors : float
-        By how many standard errors of its gain, over held-out domains, what `predict` uses must
-        beat plain ERM at its best ridge; 0 takes the highest mean. `adapt` takes the highest mean.
+        Number of standard errors of its gain, over held-out domains, by which the strategy of
+        `predict` must beat plain ERM at its best ridge; 0 takes the highest mean. `adapt` takes the
+        highest mean.
     cv : int, splitter or iterable
         Which domains are held out together. A number: at most this many folds of whole domains,
-        each alone where there are few. Else a splitter of scikit-learn, which is given the domains
-        as groups, or pairs of row numbers; whole domains, each once at most.
+        each domain by itself if there are few. Otherwise a splitter of scikit-learn, which
+        receives the domains as groups, or pairs of row numbers; whole domains, each once at most.
     class_weight : "balanced", mapping from class to weight, or None
-        What the rows of a class count in the loss, as in scikit-learn. Moments of domains, and
-        scores, take the rows as they are.
+        Weight of the rows of a class in the loss, as in scikit-learn. Moments of domains, and
+        scores, use unweighted rows.
     preparation : "auto", transformer or None
-        Fitted without targets to the training rows of every fold, and to all in the end: any
-        transformer of scikit-learn, or a Pipeline of them. "auto" fills missing values by medians,
-        and standardises if scales are very different.
-    fit_intercept : bool
-        Whether the scores have an intercept.
-    tol : float
-        Largest absolute entry of the gradient at which to stop.
-    max_iter : int
-        Iterations after which to give up with a warning.
+        See `ERMClassifier`. It is fitted in every fold, without the held-out domains.
+    fit_intercept, tol, max_iter
+        See `ERMClassifier`.
 
     Attributes
     ----------
-    choice_ : str
-        What was chosen, and what to expect of it: the mean over held-out domains of what the others
-        alone would have chosen, as the highest of many means promises too much.
+    choice_ : object
+        What was chosen, and what to expect of it; as text, two sentences.
     adapts_ : bool
-        Whether rows of a new domain change the head.
+        Whether `adapt` changes the head.
     cv_results_ : dict
         One entry for each candidate, with the keys of scikit-learn's searches; split i is the i-th
-        of ``domains_``, held out. ``used_by_predict`` marks the one for domains without rows.
+        of ``domains_``, held out. ``used_by_predict`` marks the one for `predict`.
     best_params_, best_score_, best_index_
         The candidate for domains with rows, its mean score, and its place in ``cv_results_``.
     rehearsal_ : Rehearsal or None
-        What held-out domains showed, for `diagnose`.
-    coef_, intercept_, classes_, domains_, moments_, adjustments_
-        As in `DAREClassifier`.
+        Scores on held-out domains, for `diagnose`.
+    coef_, intercept_, classes_, domains_, moments_, adjustments_, adjustment_
+        See `DAREClassifier`.
+    adapted_rows_, labelled_rows_, declined_, n_features_in_, n_iter_
+        See `DAREClassifier`.
 
     See Also
     --------
     DAREClassifier : one strategy, the paper's, with fixed strengths.
+    ERMClassifier : logistic regression, the baseline.
 
     Examples
     --------
     >>> from skdare import DAREClassifierCV
-    >>> from skdare.datasets import make_latent_domains
+    >>> from skdare.data import make_latent_domains
     >>> data = make_latent_domains(random_state=0)
     >>> head = DAREClassifierCV().fit(data.X, data.y, domains=data.domains)
     >>> sorted(head.best_params_)
@@ -334,39 +347,44 @@ class DAREClassifierCV(ClassifierHead, DARECV):
 
     class_weight: ClassWeight = None
 
-    def _encode(
-        self, y: np.ndarray, weight: np.ndarray, index: Sequence[Index]
-    ) -> tuple[Targets, np.ndarray]:
-        return Classes.encode(y, weight)
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DARERegressorCV(RegressorMixin, DARECV):
-    """A regressor that chooses how to deal with domains, by holding training domains out.
+class DARERegressorCV(RegressorHead, DARECV):
+    """Regressor that chooses its strategy by holding training domains out.
 
-    As `DAREClassifierCV`, for numbers: there are no mixtures, and scores are R² by default, with
-    -1 for anything below. R² has no floor, and one domain can decide its mean, so candidates are
-    then judged by the mean logarithm of the squared error. Adapting must be sure of its gain: the
-    logarithm by which squared errors shrink, over the best candidate that does not adapt, must
-    exceed two standard errors over the held-out domains, to which two more of no gain are counted.
+    As `DAREClassifierCV`, without mixtures; scores are R² by default, with -1 for anything below.
+    R² has no floor, and one domain can decide its mean, so candidates are judged by the mean
+    logarithm of the squared error. Adapting must be sure of its gain: the logarithm by which
+    squared errors shrink, over the best candidate that does not adapt, must exceed two standard
+    errors over the held-out domains, to which two more of no gain are counted.
 
     Parameters
     ----------
-    strategies, l2, shrinkage, scoring, cv, preparation, fit_intercept, tol, max_iter
-        As in `DAREClassifierCV`.
-    standard_errors : float
-        By how many standard errors of its gain, over held-out domains, what `predict` uses must
-        beat plain ERM at its best ridge; 0 takes the highest mean.
+    strategies, l2, shrinkage, scoring, standard_errors, cv, preparation
+        See `DAREClassifierCV`.
+    fit_intercept, tol, max_iter
+        See `ERMClassifier`.
 
     Attributes
     ----------
     choice_, adapts_, cv_results_, best_params_, best_score_, best_index_, rehearsal_
-        As in `DAREClassifierCV`.
-    coef_, intercept_, domains_, moments_, adjustments_
-        As in `DARERegressor`.
-    """
+        See `DAREClassifierCV`.
+    coef_, intercept_, domains_, moments_, adjustments_, adjustment_
+        See `DARERegressor`.
+    adapted_rows_, labelled_rows_, declined_, n_features_in_, n_iter_
+        See `DAREClassifier`.
 
-    def _encode(
-        self, y: np.ndarray, weight: np.ndarray, index: Sequence[Index]
-    ) -> tuple[Targets, np.ndarray]:
-        return Numbers.encode(y, weight, index, centre=self.fit_intercept)
+    See Also
+    --------
+    DARERegressor : one strategy with fixed strengths.
+    ERMRegressor : ridge regression, the baseline.
+
+    Examples
+    --------
+    >>> from skdare import DARERegressorCV
+    >>> from skdare.data import make_latent_domains
+    >>> data = make_latent_domains(task="regression", random_state=0)
+    >>> head = DARERegressorCV().fit(data.X, data.y, domains=data.domains)
+    >>> head.best_params_["strategy"] in head.cv_results_["param_strategy"]
+    True
+    """

@@ -1,4 +1,4 @@
-"""What a fit says about odd features and rows: notes that change what a user does next."""
+"""Warnings of a fit about odd features and rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from skdare.fitting.safety_check import has_outliers
 from skdare.whitening.feature_moments import FeatureMoments, overall_variances
 from skdare.whitening.moments import Moments
 
-# Share of variance in the second moment below which the offset rules: an offset of three standard
-# deviations has 0.1, and costs six points of training accuracy on unit-variance features; the
-# PACS features, with no harm seen, have 0.3 to 0.4.
+# Share of variance in the second moment below which the offset dominates: an offset of three
+# standard deviations has 0.1, and costs six points of training accuracy on unit-variance features;
+# the PACS features, with no harm seen, have 0.3 to 0.4.
 _OFFSET = 0.1
 
 
@@ -30,22 +30,22 @@ def note_odd_features(
     if constant:
         more = f" (and of {len(constant) - 1} more)" if len(constant) > 1 else ""
         note(
-            f"the rows of domain {constant[0]!r}{more} are all the same, and nothing can be learnt "
-            "of how it varies; look at how it was recorded, or leave it out"
+            f"the rows of domain {constant[0]!r}{more} are all the same; check how it was "
+            "recorded, or leave it out"
         )
     top = int(variances.argmax())
     share = variances[top] / variances.sum()
     if l2 and share > 0.5 and variances[top] > 25 * np.median(variances):
         note(
-            f"feature {top} holds {share:.0%} of the variance of all features, and l2 treats the "
-            "others as small beside it; set preparation=StandardScaler()"
+            f"{problem.feature(top)} holds {share:.0%} of the variance of all features, and l2 "
+            "treats the others as small; set preparation=StandardScaler()"
         )
 
 
 def note_odd_moments(
     problem: Problem, moments: Sequence[Moments], unseen: Formulation, adapting: Formulation | None
 ) -> None:
-    """Rows that decide a domain's second moment, and an offset that rules what knows an origin."""
+    """Rows that decide a domain's second moment, and an offset that dominates uncentred moments."""
     varying = [m for m in moments if m.trace > 0]
     if not varying:
         return
@@ -60,18 +60,18 @@ def note_odd_moments(
     whitenings = [one.whitening for one in (unseen, adapting) if one is not None]
     if any(whitening.adjusts and not whitening.centered for whitening in whitenings):
         varied = np.mean([m.scale(centered=True) / m.scale(centered=False) for m in varying])
-        effect = "whitening by the raw second moment sees little else"
+        effect = "the raw second moment is nearly that of the mean"
     elif unseen.mean_penalty != 0:
         # Means that differ are what the penalty is for; one that all domains share is not.
         means = np.stack([m.mean for m in varying])
         variance = np.mean([m.scale(centered=True) for m in varying]) + means.var(axis=0).mean()
         varied = variance / (variance + np.mean(means.mean(axis=0) ** 2))
-        effect = "mean_penalty gives up whatever lies along it"
+        effect = "mean_penalty removes all that lies along it"
     else:
         return
     if varied < _OFFSET:
         note(
-            f"the features vary little beside their mean ({varied:.1%} of their second moment), "
-            f"and {effect}; set preparation=StandardScaler(), or centered=True, mean_penalty=0 "
-            "and adaptation='centered'"
+            f"the features vary little compared with their mean ({varied:.1%} of their second "
+            f"moment), and {effect}; set preparation=StandardScaler(), or centered=True, "
+            "mean_penalty=0 and adaptation='centered'"
         )

@@ -54,7 +54,7 @@ def save(head: Any, path: str | PathLike[str], *, adaptable: bool = True) -> Non
     --------
     >>> import tempfile
     >>> import skdare
-    >>> from skdare.datasets import make_latent_domains
+    >>> from skdare.data import make_latent_domains
     >>> data = make_latent_domains(random_state=0)
     >>> head = skdare.DAREClassifier().fit(data.X, data.y, domains=data.domains)
     >>> with tempfile.TemporaryDirectory() as folder:

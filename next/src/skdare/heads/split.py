@@ -1,4 +1,4 @@
-"""Leave one domain out: the split under which a head is judged on a domain it has not seen."""
+"""Leave-one-domain-out cross-validation."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 
-from skdare.checks import check_labels
+from skdare.checks import Label, check_labels
 from skdare.errors import InputError
-from skdare.fitting.problem import Label
 
 
 class LeaveOneDomainOut(BaseCrossValidator):
-    """Hold out each domain in turn.
+    """Leave-one-domain-out splitter for scikit-learn's cross-validation.
 
-    scikit-learn's ``groups`` is accepted for ``domains``, so the splitter works in
-    `cross_validate` with metadata routing on and off.
+    ``groups`` is accepted for ``domains``, so the splitter works in `cross_validate` with metadata
+    routing on and off.
+
+    See Also
+    --------
+    sklearn.model_selection.LeaveOneGroupOut : the same splits of NumPy groups.
 
     Examples
     --------
