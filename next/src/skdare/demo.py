@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class Demo:
             _table(progress, "R²", 1.0, 2),
             filled(_no_gain(progress)),
         ]
-        scores = {"penguins": sexes.to_dict(), "diabetes": progress.to_dict()}
+        scores: Any = {"penguins": sexes.to_dict(), "diabetes": progress.to_dict()}
         return cls("\n".join(parts), scores)
 
 

@@ -18,9 +18,8 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import _safe_indexing
 
 from skdare.arrays import Array, to_numpy
-from skdare.checks import check_count, check_domains, check_number
+from skdare.checks import Label, check_count, check_domains, check_number
 from skdare.errors import InputError, unknown
-from skdare.fitting.problem import Label
 from skdare.whitening.adjustment import Adjustment
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ def run_bench(
     RecordFile
     """
     own = estimators or {}
-    data = _without_single_rows(data)
+    data = without_single_rows(data)
     settings = (settings or Settings()).resolved(data, tuple(own))
     heads = {name: own.get(name) or HEADS[name] for name in settings.heads}
     fingerprint = data.fingerprint()
@@ -72,7 +72,7 @@ def run_bench(
     return file
 
 
-def _without_single_rows(data: DomainData) -> DomainData:
+def without_single_rows(data: DomainData) -> DomainData:
     """The table without domains of one row, of which no head can learn, or be scored."""
     if data.domains is None:
         return data

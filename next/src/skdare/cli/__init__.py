@@ -31,11 +31,11 @@ COMMANDS = {
     "Use a head": {
         "check": "fit",
         "fit": "fit",
-        "predict": "serve",
-        "adapt": "serve",
-        "diagnose": "serve",
-        "export": "serve",
-        "inspect": "serve",
+        "predict": "predict",
+        "adapt": "adapt",
+        "diagnose": "adapt",
+        "export": "export",
+        "inspect": "export",
     },
     "Compare heads": {"bench": "bench", "report": "bench", "demo": "bench"},
     "From images or text to features": {"train": "learn", "extract": "learn"},
@@ -68,18 +68,18 @@ def install_completion() -> None:
 
 app["--help"].help = "Show this page, or that of a command."
 app["--help"].group = app["--version"].group = (for_all,)
-app.meta.group_parameters = for_all
+app["--version"].help = "Print the version."
 app.meta.suppress_keyboard_interrupt = False  # it has an ending of ours
 
 
 @app.meta.default
 def frame(
     *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
-    json: Annotated[bool, Parameter(negative=())] = False,
-    quiet: Annotated[bool, Parameter(negative=())] = False,
-    config: Path | None = None,
+    json: Annotated[bool, Parameter(negative=(), group=for_all)] = False,
+    quiet: Annotated[bool, Parameter(negative=(), group=for_all)] = False,
+    config: Annotated[Path | None, Parameter(group=for_all)] = None,
 ) -> None:
-    """Linear predictors on frozen features that hold up on domains nobody has seen.
+    """Linear classifiers and regressors that adapt to a new domain from unlabelled data.
 
     A domain is where rows came from: a hospital, a camera, a batch, a person. A head is the linear
     classifier or regressor on top of the features.
@@ -104,7 +104,8 @@ def frame(
     if config is not None:
         app.config = [partial(_fill, config)]
     command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
-    with notes(quiet=quiet):
+    named = words and words[0] in NAMES
+    with notes(options_of(words[0]) if named else (), quiet=quiet):
         answer = command(*bound.args, **bound.kwargs)
     if answer is None:  # what there was to say is on stdout already
         return
@@ -160,7 +161,7 @@ def main() -> None:
             _ = app[name]
     with endings():
         try:
-            app.meta(exit_on_error=False, print_error=False)
+            app.meta(sys.argv[1:], exit_on_error=False, print_error=False)
         except CycloptsError as error:
             raise _mistake(error) from error
 

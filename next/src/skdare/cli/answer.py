@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from skdare.errors import filled
@@ -34,7 +35,12 @@ class Answer:
 
 def command(*words: object) -> str:
     """A command of ours as one would type it."""
-    return shlex.join(["skdare", *map(str, words)])
+    # A file that is called like an option gets a folder.
+    typed = (
+        f"./{word}" if isinstance(word, Path) and len(str(word)) > 1 and str(word)[0] == "-"
+        else str(word) for word in words
+    )  # fmt: skip
+    return shlex.join(["skdare", *typed])
 
 
 def facts(pairs: Mapping[str, str]) -> list[str]:

@@ -5,18 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skdare.cli.answer import Answer, command
-from skdare.cli.tables import (
-    HEAD,
-    Columns,
-    Names,
-    Task,
-    beside,
-    options,
-    read_labelled,
-    task_of,
-    writable,
-)
+from skdare.cli.answer import Answer, command, facts
+from skdare.cli.outputs import HEAD, named_after, writable
+from skdare.cli.tables import Columns, Names, Task, options, read_labelled, task_of
 from skdare.errors import InputError
 from skdare.progress import reached
 
@@ -36,7 +27,7 @@ def bench(
     columns: Columns = Columns(),
     task: Task | None = None,
 ) -> Answer:
-    """Hold out each domain in turn, and say which head to use and how sure.
+    """Compare heads by holding out each domain in turn, and recommend one.
 
     Results are kept as they finish: the same command goes on where it was stopped.
 
@@ -52,7 +43,7 @@ def bench(
     held_out
         Domains to hold out  [default: each]
     metric
-        What to score by, such as balanced_accuracy  [default: accuracy, or r2]
+        Metric, such as balanced_accuracy or roc_auc  [default: accuracy, or r2]
     repeats
         How often each domain is held out; from 2 on, each time with other 80 % of the rows.
     task
@@ -61,7 +52,7 @@ def bench(
     from skdare.bench import Settings, run_bench
     from skdare.report import Summary
 
-    out = out or beside(file, ".bench")
+    out = out or named_after(file, ".bench")
     data = read_labelled(file, columns)
     settings = Settings(
         heads, held_out, metric=metric or "", repeats=repeats, task=task_of(data, task)
@@ -74,23 +65,29 @@ def bench(
         stop.add_note(f"what is done stays in {out}, and the same command goes on from there")
         raise
     summary = Summary.of(run)
-    following = _commands(summary, file, options(columns, task=task))
+    following = _commands(summary, file, out, options(columns, task=task))
     failed = bool(summary.frame["score"].isna().all())
-    return Answer(str(summary), _fields(summary, out), [*following, command("report", out)], failed)
+    return Answer(str(summary), _fields(summary, out), following, failed)
 
 
-def _commands(summary: Summary, file: Path, same: list[str]) -> list[str]:
-    """What fits the head that is advised, and serves it."""
+def _commands(summary: Summary, file: Path, run: Path, same: list[str]) -> list[str]:
+    """What fits the head that is advised and serves it, or compares in a better way."""
     from skdare.report.advice import advise
 
     advice = advise(summary)
-    given = [] if advice.fit == "dare-cv" else ["--head", advice.fit]
-    if advice.l2 not in (None, 0.01):  # the strength that served it here, where it is not the usual
-        given += ["--set", f"l2={advice.l2:g}"]
-    serve = "adapt" if advice.adapts else "predict"
+    if advice.metric:
+        out = run.with_name(f"{run.stem}.{advice.metric}.bench")
+        return [command("bench", file, *same, "--metric", advice.metric, "--out", out)]
+    if not advice.fit:
+        return [command("report", run)]
+    chosen = [] if advice.fit == "dare-cv" else ["--head", advice.fit]
+    if advice.l2 not in (None, 0.01):  # the strength that served it here, if it is not the usual
+        chosen += ["--set", f"l2={advice.l2:g}"]
+    serve = "adapt" if advice.adapts else "diagnose"
     return [
-        command("fit", file, *same, *given),
-        command(serve, beside(file, HEAD), "NEW.csv"),
+        command("fit", file, *same, *chosen),
+        command(serve, named_after(file, HEAD), "NEW.csv"),
+        command("report", run),
     ]
 
 
@@ -124,19 +121,21 @@ def report(run: Path, /, *, out: Path | None = None) -> Answer:
 
     if not run.is_dir():
         raise InputError(f"there is no folder '{run}'", "give one that skdare bench has written")
-    out = writable(out or run / "report.html", ending=".html")
+    page = out or run / "report.html"
+    numbers = page.with_suffix(".csv")
+    outputs = writable(page, "page"), writable(numbers, "numbers")
     summary = Summary.of(RecordFile(run))
-    numbers = out.with_suffix(".csv")
-    texts = {out: summary.page(), numbers: summary.tidy().to_csv(index=False)}
-    for path, text in texts.items():
-        with whole_file(path) as file:
+    texts = summary.page(), summary.tidy().to_csv(index=False)
+    for output, text in zip(outputs, texts, strict=True):
+        with whole_file(output.path) as file:
             file.write(text.encode())
-    text = f"wrote {out}, a page for your browser\nwrote {numbers}, every number of it"
-    return Answer(text, {"files": [str(out), str(numbers)]})
+    about = "a page for your browser", "every number of it"
+    lines = {"wrote": outputs[0].wrote(about[0]), "and": outputs[1].wrote(about[1])}
+    return Answer("\n".join(facts(lines)), {"files": [str(page), str(numbers)]})
 
 
 def demo(*, out: Path = Path("skdare-demo")) -> Answer:
-    """Show on real data what to expect of adapting: a win, and its limit.
+    """Show a gain of adapting on real data, and its limit.
 
     Parameters
     ----------

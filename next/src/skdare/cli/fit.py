@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from skdare.cli.answer import Answer, command, facts, file_size, shares
+from skdare.cli.answer import Answer, command, facts, shares
+from skdare.cli.outputs import HEAD, named_after, writable
 from skdare.cli.tables import (
-    HEAD,
     Columns,
     Task,
-    beside,
     options,
+    perhaps_domains,
     read_labelled,
     say_findings,
     task_of,
-    writable,
 )
-from skdare.errors import DataNote, InputError, counted, listed, unknown
+from skdare.errors import DataNote, InputError, counted, note, unknown
 
 if TYPE_CHECKING:
     from skdare.data import DomainData
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 
 def check(file: Path, /, *, columns: Columns = Columns(), task: Task | None = None) -> Answer:
     """List what is odd about a table, the gravest first.
+
+    The exit code is 1 if there is a problem.
 
     Parameters
     ----------
@@ -44,12 +45,15 @@ def check(file: Path, /, *, columns: Columns = Columns(), task: Task | None = No
         warnings.simplefilter("ignore", DataNote)  # what reading would say is among the findings
         data = read_labelled(file, columns)
     found = check_table(data, task=task_of(data, task))
+    if data.domains is None:
+        note(f"no domains are named; name their column with --domains{perhaps_domains(data)}")
     fields = {"summary": found.summary, "findings": [asdict(each) for each in found.findings]}
     same = options(columns, task=task)
-    following = [command("bench", file, *same), command("fit", file, *same)]
-    if any(finding.level == "problem" for finding in found.findings):
-        following = [command("check", file, *same)]  # once it is corrected
-    return Answer(str(found), fields, following)
+    bad = any(finding.level == "problem" for finding in found.findings)
+    following = [] if bad else [command("bench", file, *same), command("fit", file, *same)]
+    if data.domains is None:
+        following = following[1:]
+    return Answer(str(found), fields, following, failed=bad)
 
 
 def fit(
@@ -84,51 +88,41 @@ def fit(
     task
         What the target is  [default: guessed]
     metric
-        What dare-cv chooses by, such as balanced_accuracy  [default: accuracy, or r2]
+        Metric to choose by, such as balanced_accuracy  [default: accuracy, or r2]
     preparation
         auto fills missing values, and standardises features whose scales are very different;
         standardize does both always.
     given
-        An option of the head, such as shrinkage=0.5; may be repeated.
+        Parameter of the head, such as shrinkage=0.5, l2=0.01 or strategies=center,standardize; may
+        be repeated.
     rehearse
-        Hold every domain out once more, to say what to expect on a new one.
+        Hold every domain out once more, to forecast the score on a new one.
     adaptable
         Keep what adapt and diagnose need, or predict only: a much smaller file.
     """
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+    from skdare.bench.run import without_single_rows
 
-    from skdare.diagnosis.forecast import outlook
-
-    out = writable(out or beside(file, HEAD), file, ending=HEAD)
-    data = read_labelled(file, columns)
+    out = out or named_after(file, HEAD)
+    output = writable(out, "head", file)
+    data = without_single_rows(read_labelled(file, columns))
     same = options(columns, task=task)
     kind = task_of(data, task)
-    if kind == "regression" and data.y.dtype.kind not in "iuf":
-        raise InputError(
-            f"column '{data.columns['target']}' is text, and regression needs numbers",
-            "name another --target, or leave --task out",
-        )
-    model = _unfitted(head, kind, dict(map(_option, given)))
-    if preparation != "auto":
-        steps = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-        model.set_params(preparation=steps if preparation == "standardize" else None)
-    if metric is not None:
-        model = _choosing_by(metric, head, model, kind, data)
     if head != "erm" and (data.domains is None or len(data.domain_names) < 2):
-        from skdare.data.roles import may_be_domains
-
-        few = may_be_domains(data.ids)
-        perhaps = f", perhaps {listed(few, 3)}" if few else ""
         raise InputError(
             f"{file.name} has one domain, and head {head} learns from how domains differ",
-            f"name their column with --domains{perhaps}, or give --head erm, which needs none",
+            f"name their column with --domains{perhaps_domains(data)}, or give --head erm, which "
+            "needs none",
         )
+    model = _unfitted(head, kind, given, domains=data.domains is not None)
+    if preparation != "auto":
+        model.set_params(preparation=_standardized() if preparation == "standardize" else None)
+    if metric is not None:
+        model = _choosing_by(metric, head, model, kind, data)
     say_findings(data, kind, command("check", file, *same))
     X, labels = _as_frame(data)
     rehearses = rehearse and adaptable and hasattr(model, "rehearse")
-    if "cv" in model.get_params():
+    chooses = "cv" in model.get_params()
+    if chooses:
         model.fit(X, *labels, groups=data.groups, rehearse=rehearses)
     else:
         model.fit(X, *labels)
@@ -142,11 +136,10 @@ def fit(
         "features": data.X.shape[1],
         "domains": _counts(data.domains),
         "classes": None if kind == "regression" else _counts(data.y),
-        "choice": str(model.choice_) if "cv" in model.get_params() else None,
+        "choice": str(model.choice_) if chooses else None,
         "expected": None,
     }
-    rows = f"{fields['rows']:,} of {counted(fields['features'], 'feature')}"
-    pairs = {"rows": rows}
+    pairs = {"rows": f"{fields['rows']:,} of {counted(fields['features'], 'feature')}"}
     if fields["domains"]:
         pairs["domains"] = shares(fields["domains"])
     pairs["target"] = "numbers" if fields["classes"] is None else shares(fields["classes"])
@@ -155,32 +148,38 @@ def fit(
         if "ERM" in fields["choice"]:
             pairs["choice"] += " (ERM: one model on all rows, whatever their domain.)"
     if rehearses:
-        expected = outlook(model.rehearsal_, None, 0).unadapted  # before any new row is seen
-        fields["expected"] = asdict(expected)
-        scale = model.rehearsal_.metric
-        pairs["expect"] = (
-            f"{scale.words} {scale.written(expected.expected)} unadapted on a new domain like "
-            f"these, from {scale.written(expected.low)} to {scale.written(expected.high)} on four "
-            "out of five"
-        )
-    pairs["wrote"] = f"{out}: {fields['head']}, {file_size(out)}"
+        pairs["expect"], fields["expected"] = _expected(model)
+    pairs["wrote"] = output.wrote(fields["head"])
     following = command("diagnose" if rehearses else "predict", out, "NEW.csv")
     return Answer("\n".join(facts(pairs)), fields, [following])
 
 
-def _option(given: str) -> tuple[str, Any]:
-    """A name and a value as Python would read it; what it cannot read is text."""
-    name, equals, value = given.partition("=")
-    if not equals:
-        raise InputError(f"set is '{given}', which has no =", "write it as in shrinkage=0.5")
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
+def _expected(model: Any) -> tuple[str, dict[str, float]]:
+    """The score on a new domain before any row of it is seen, in words and in numbers."""
+    from skdare.diagnosis.forecast import outlook
+
+    metric = model.rehearsal_.metric
+    expected = outlook(model.rehearsal_, None, 0).unadapted
+    low, high = metric.written(expected.low), metric.written(expected.high)
+    text = (
+        f"{metric.words} {metric.written(expected.expected)} unadapted on a new domain like these, "
+        f"from {low} to {high} on four out of five"
+    )
+    if expected.expected <= metric.guessing:
+        text += f": no better than guessing, {metric.written(metric.guessing)}; do not use it"
+    return text, asdict(expected)
 
 
-def _unfitted(name: str, task: str, given: dict[str, Any]) -> Any:
-    """The head with its options, refused where it has not got one of them."""
+def _standardized() -> Any:
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+
+
+def _unfitted(name: str, task: str, given: tuple[str, ...], *, domains: bool) -> Any:
+    """The head with its parameters, refused if it does not have them."""
     from skdare.heads.table import HEADS
 
     kind = HEADS[name]
@@ -190,11 +189,28 @@ def _unfitted(name: str, task: str, given: dict[str, Any]) -> Any:
             f"choose another head, or give --task {kind.tasks[0]}",
         )
     head = kind.estimator(task)
-    known = head.get_params(deep=False)
+    if name == "erm" and domains:  # the same model, with a forecast for a new domain
+        head = HEADS["dare-cv"].estimator(task, strategies=("erm",))
+    defaults = head.get_params(deep=False)
+    chosen = {}
     for option in given:
-        if option not in known:
-            raise unknown(f"option of {type(head).__name__}", option, list(known))
-    return head.set_params(**given)
+        parameter, equals, text = option.partition("=")
+        if not equals:
+            raise InputError(f"--set is '{option}', which has no =", "write it as shrinkage=0.5")
+        if parameter not in defaults:
+            raise unknown(f"parameter of {type(head).__name__}", parameter, list(defaults))
+        several = parameter == "strategies" or isinstance(defaults[parameter], tuple)
+        chosen[parameter] = _value(text, several=several)
+    return head.set_params(**chosen)
+
+
+def _value(text: str, *, several: bool) -> Any:
+    """A value as Python would read it; what it cannot read is text, or names by commas."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        value = tuple(text.split(",")) if several else text
+    return (value,) if several and not isinstance(value, tuple | list) else value
 
 
 def _choosing_by(metric: str, name: str, head: Any, task: str, data: DomainData) -> Any:
@@ -206,7 +222,7 @@ def _choosing_by(metric: str, name: str, head: Any, task: str, data: DomainData)
         raise unknown(f"metric of {task}", metric, list(METRICS[task]))
     if "scoring" not in head.get_params(deep=False):
         raise InputError(
-            f"metric is {metric}, and head {name} chooses nothing by it",
+            f"--metric is {metric}, and head {name} chooses nothing by it",
             "give --head dare-cv, or leave --metric out",
         )
     return head.set_params(scoring=scoring_of(metric, len(np.unique(data.y))))

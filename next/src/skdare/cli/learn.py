@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from skdare.cli.answer import Answer
-from skdare.cli.tables import Names, writable
+from skdare.cli.outputs import writable
+from skdare.cli.tables import Names
 from skdare.errors import InputError
 from skdare.files import whole_file
 from skdare.progress import tracked
@@ -166,7 +167,7 @@ def theory(*, out: Path = Path("theory.html"), quick: bool = False, seed: int = 
     from skdare.paper.theory import CHAPTERS
     from skdare.paper.theory.page import chapter_text, heading, tally, theory_page
 
-    out = writable(out, ending=".html")
+    writable(out, "page")
     check_count("seed", seed, 0)
     chapters = [CHAPTERS[name](seed, quick) for name in tracked(list(CHAPTERS), "chapters")]
     with whole_file(out) as file:

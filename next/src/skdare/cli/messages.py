@@ -1,4 +1,4 @@
-"""What a command tells a person beside its answer: notes, progress, mistakes; all on stderr."""
+"""What commands print: answers on stdout; notes, progress and mistakes on stderr."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import errno
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any, TextIO
 
 from skdare.cli.answer import Answer
@@ -27,6 +28,8 @@ UNREAD = 128 + 13  # SIGPIPE, which Windows has not
 # Failures of the machine, which other arguments would not mend.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _WIDEST = 100
+# An argument as Python writes it, not in quotes.
+_ASSIGNED = re.compile(r"(?<!['\"\w.])([a-z][a-z0-9_]*)=(\([^()]*\)|'[^']*'|[\w.*]+(?:\(\))?|)")
 
 
 def write(text: str, stream: TextIO | None = None) -> None:
@@ -45,14 +48,46 @@ def tell(text: str) -> None:
 def show(answer: Answer, *, as_json: bool) -> None:
     """An answer on stdout."""
     if as_json:
-        fields = _for_json({**answer.fields, "next": answer.next})
-        text = json.dumps(fields, ensure_ascii=False)
-        # Names may hold characters that a terminal acts on.
-        print(text if text.isprintable() else json.dumps(fields))
+        text = json.dumps(_for_json({**answer.fields, "next": answer.next}), ensure_ascii=False)
+        print(_escaped(text))
         return
     commands = "\n      ".join(answer.next)
     parts = [answer.text, f"next: {commands}" if commands else ""]
     write("\n\n".join(part for part in parts if part))
+
+
+def _escaped(text: str) -> str:
+    """JSON without characters that a terminal acts on, of which JSON itself escapes few."""
+    if text.isprintable():
+        return text
+
+    def escaped(c: str) -> str:
+        units = c.encode("utf-16-be", "surrogatepass")
+        return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
+
+    return "".join(c if c == printable(c) else escaped(c) for c in text)
+
+
+def in_options(text: str, options: Collection[str]) -> str:
+    """A message of the library, with Python's arguments as options of a command.
+
+    What is no option of the command is a parameter of its head, which ``--set`` takes.
+    """
+
+    def option(match: re.Match[str]) -> str:
+        name, value = match[1].replace("_", "-"), match[2]
+        name = {"scoring": "metric"}.get(name, name)
+        if name == "preparation":
+            value = "auto" if value == "'auto'" else "standardize"
+        value = ",".join(re.findall(r"[^\s'\",()]+", value))
+        if name not in options:
+            return f"--set {match[1]}={value}"
+        if value in ("True", "False"):
+            return f"--{'' if value == 'True' else 'no-'}{name}"
+        return f"--{name} {value}".rstrip()
+
+    found = _ASSIGNED.sub(option, text) if options else text
+    return found if found == text else re.sub(r"\b(pass|set) --", "give --", found)
 
 
 def _for_json(value: Any) -> Any:
@@ -69,8 +104,11 @@ def _for_json(value: Any) -> Any:
 
 
 @contextmanager
-def notes(*, quiet: bool) -> Iterator[None]:
-    """Warnings as notes, each once, and how far long work has come; none of it where quiet."""
+def notes(options: Collection[str], *, quiet: bool) -> Iterator[None]:
+    """Warnings as notes, each once, and progress; none of it if quiet.
+
+    Notes and mistakes name what to give by these options.
+    """
     said: set[str] = set()
 
     def note(
@@ -81,7 +119,7 @@ def notes(*, quiet: bool) -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        text = str(message)
+        text = in_options(str(message), options)
         if text not in said and not quiet:
             tell(f"note: {text}")
         said.add(text)
@@ -92,12 +130,13 @@ def notes(*, quiet: bool) -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         warnings.showwarning = note
-        if quiet:
-            yield
-            return
-        with shown(lambda text: tell(f"note: {text}")):
-            yield
-        if said and sys.stderr.isatty():
+        with nullcontext() if quiet else shown(lambda text: tell(f"note: {text}")):
+            try:
+                yield
+            except InputError as error:
+                words = in_options(error.what, options), in_options(error.hint, options)
+                raise InputError(*words) from error
+        if said and not quiet and sys.stderr.isatty():
             write("", sys.stderr)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
-from skdare.errors import InputError, counted, note
+from skdare.errors import InputError, counted, listed, note
 
 if TYPE_CHECKING:
     from skdare.data import DomainData
@@ -25,8 +24,6 @@ Names = Annotated[tuple[str, ...], Parameter(converter=_names, metavar="NAME,...
 Stream = Annotated[Path, Parameter(allow_leading_hyphen=True)]
 """A file, or - for the standard input or output."""
 
-HEAD = ".safetensors"
-_SUFFIXES = {HEAD, ".csv", ".tsv", ".parquet", ".feather", ".npz", ".gz", ".bz2", ".xz"}
 # Numbers with more values than this are seldom codes of classes.
 _FEW_CODES = 10
 
@@ -70,17 +67,40 @@ def read_labelled(file: Path, columns: Columns) -> DomainData:
     return read(file, **asdict(columns))
 
 
-def task_of(data: DomainData, given: Task | None) -> str:
-    """What the target is; a guess that may well be wrong is said."""
+def task_of(data: DomainData, given: Task | None) -> Task:
+    """What the target is, refused if it cannot be; a guess that may well be wrong is a note."""
     import numpy as np
 
-    if given is not None:
-        return given
+    task: Task = given or ("regression" if data.task == "regression" else "classification")
+    column = data.columns["target"]
+    if task == "regression":
+        if data.y.dtype.kind not in "iuf":
+            raise InputError(
+                f"column '{column}' is text, and regression needs numbers",
+                "name another --target, or leave --task out",
+            )
+        return task
     count = len(np.unique(data.y))
-    if data.task == "classification" and data.y.dtype.kind in "iuf" and count > _FEW_CODES:
-        column = data.columns["target"]
-        note(f"'{column}' is taken for {count} classes; task=regression takes it for numbers")
-    return data.task
+    if 2 * count > len(data.y) > _FEW_CODES:
+        hint = "name another --target"
+        if data.y.dtype.kind in "iuf":
+            hint += ", or give --task regression if these are numbers to predict"
+        raise InputError(
+            f"column '{column}' has {count:,} values in {len(data.y):,} rows, and looks like an "
+            "id, not like classes",
+            hint,
+        )
+    if given is None and data.y.dtype.kind in "iuf" and count > _FEW_CODES:
+        note(f"'{column}' is taken for {count} classes; --task regression takes it for numbers")
+    return task
+
+
+def perhaps_domains(data: DomainData) -> str:
+    """Columns that may well name the domains of a table in which none is named."""
+    from skdare.data.roles import may_be_domains
+
+    few = may_be_domains(data.ids)
+    return f", perhaps {listed(few, 3)}" if few else ""
 
 
 def options(columns: Columns, **more: Any) -> list[str]:
@@ -89,44 +109,10 @@ def options(columns: Columns, **more: Any) -> list[str]:
     for name, value in {**asdict(columns), **more}.items():
         if value in (None, (), "", "refuse"):
             continue
-        words += [f"--{name.replace('_', '-')}"]
-        words += [",".join(value) if isinstance(value, tuple) else str(value)]
+        option = f"--{name.replace('_', '-')}"
+        text = ",".join(value) if isinstance(value, tuple) else str(value)
+        words += [f"{option}={text}"] if text.startswith("-") else [option, text]
     return words
-
-
-def writable(out: Path, *inputs: Path | None, ending: str = "") -> Path:
-    """The file, if it can be written: refused before any work, never after it."""
-    if not out.name.endswith(ending):
-        raise InputError(
-            f"out is '{out}', and its name must end in {ending}", f"call it '{out.stem}{ending}'"
-        )
-    for one in filter(None, inputs):
-        if out.exists() and one.exists() and out.samefile(one):
-            raise InputError(f"out is '{out}', which is read", "give another name with --out")
-    if out.is_dir():
-        raise InputError(f"out is '{out}', which is a folder", "give the name of a file")
-    if out.exists() and out.suffix == HEAD:
-        from skdare.heads.inspect import inspect_file
-
-        try:
-            inspect_file(out)
-        except InputError as error:
-            what = f"'{out}' exists, and is no file that this skdare has written"
-            raise InputError(what, "give another name with --out, or remove it first") from error
-    folder = out.parent
-    if not folder.is_dir():
-        raise InputError(f"there is no folder '{folder}' to write '{out.name}' to", "make it first")
-    if not os.access(folder, os.W_OK) or (out.exists() and not os.access(out, os.W_OK)):
-        raise InputError(f"'{out}' cannot be written", "give another place with --out")
-    return out
-
-
-def beside(file: Path, ending: str) -> Path:
-    """A file named after another one, in the folder where the command runs."""
-    name = Path("stdin" if str(file) == "-" else file.resolve().name)
-    while name.suffix in _SUFFIXES:
-        name = name.with_suffix("")
-    return Path(f"{name}{ending}")
 
 
 def say_findings(data: DomainData, task: str, again: str) -> None:

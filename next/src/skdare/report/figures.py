@@ -53,7 +53,7 @@ def figures(summary: Summary) -> list[Figure]:
     ]
     head = advise(summary).head
     if head == summary.baseline:
-        head = summary.scores.mean().idxmax()
+        head = str(summary.scores.mean().idxmax())
     if head != summary.baseline and len(summary.scores) <= _MANY:
         line = summary.lines[head]
         name = line.name + (", adapted" if line.adapts else "")

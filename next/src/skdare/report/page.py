@@ -22,7 +22,7 @@ def page(summary: Summary) -> str:
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     heading, _, subtitle = summary.title.rpartition(": ")
     failures = [
-        f"{summary.lines[row.head].name} on '{row.held_out}': {row.reason}"
+        f"{summary.lines[str(row.head)].name} on '{row.held_out}': {row.reason}"
         for row in summary.failures.head(_LISTED).itertuples()
     ]
     if len(summary.failures) > _LISTED:
@@ -37,6 +37,7 @@ def page(summary: Summary) -> str:
         gains=gain_table(summary),
         meanings=meanings(summary),
         chosen=chosen(summary),
+        remarks=remarks(summary),
         facts=_facts(summary),
         failures=failures,
         warnings=list(summary.warnings.items())[:_LISTED],
@@ -66,24 +67,14 @@ def _facts(summary: Summary) -> list[str]:
     facts.append(f"{trials} took {took}.")
     if summary.about.get("fingerprint"):
         facts.append(f"Fingerprint of the table: {summary.about['fingerprint']}.")
-    return [*remarks(summary), *facts]
+    return facts
 
 
 def fragment(summary: Summary) -> str:
     """Advice and scores for a notebook."""
     table = score_table(summary, brief=True)
     first, *rest = advise(summary).sentences
-    left, right = "text-align:left; font-weight:normal", "text-align:right"
-    head = "".join(
-        f"<th style='{right}'>{escape(line.label)}{'<br>adapted' if line.adapts else ''}</th>"
-        for line in summary.lines.values()
-    )
-    body = ""
-    for label, cells in [*table.rows, *table.totals]:
-        span = "" if cells else f" colspan='{len(table.columns) + 1}'"
-        body += f"<tr><th style='{left}'{span}>{escape(label)}</th>"
-        body += "".join(f"<td style='{right}'>{escape(cell)}</td>" for cell in cells) + "</tr>"
     return printable(
-        f"<p><b>{escape(first)}</b> {escape(' '.join(rest))}</p><p>{escape(table.title)}</p>"
-        f"<table><tr><th style='{left}'>{escape(table.corner)}</th>{head}</tr>{body}</table>"
+        f"<p><b>{escape(first)}</b> {escape(' '.join(rest))}</p>\n<p>{escape(table.title)}</p>\n"
+        f"{table.html()}"
     )

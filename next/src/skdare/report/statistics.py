@@ -94,6 +94,11 @@ class Gain:
         return sign_flip(self.differences.to_numpy())
 
     @property
+    def standard_error(self) -> float:
+        """Of the mean, over domains; zero for one domain, which cannot tell."""
+        return float(stats.sem(self.differences)) if len(self) > 1 else 0.0
+
+    @property
     def interval(self) -> tuple[float, float]:
         return interval(self.differences.to_numpy())
 

@@ -17,9 +17,6 @@ from skdare.errors import InputError, counted, listed
 from skdare.report.scales import Scale, scale_of
 from skdare.report.statistics import Gain, holm, interval, paired_t
 
-# What heads were called in records of former versions.
-_FORMERLY = {"adapted": "dare-adapted"}
-
 
 @dataclass(frozen=True)
 class Line:
@@ -47,8 +44,8 @@ class Summary:
     about : dict
         What the run compares: data, rows, features, domains.
     frame : DataFrame
-        Columns head, held_out, trial, uses, metric, score, seconds, reason, chosen, l2, n_test,
-        majority, warnings.
+        Columns head, held_out, trial, uses, metric, score, seconds, reason, chosen, declined, l2,
+        n_test, majority, warnings.
     """
 
     about: dict[str, Any]
@@ -87,9 +84,13 @@ class Summary:
         """What the others are compared with: ERM, where it is there."""
         return next(iter(self.lines))
 
+    @property
+    def metric(self) -> str:
+        return str(self.frame["metric"].iloc[0])
+
     @cached_property
     def scale(self) -> Scale:
-        return scale_of(self.frame["metric"].iloc[0], self.frame["score"])
+        return scale_of(self.metric, self.frame["score"], self.about.get("classes"))
 
     @cached_property
     def scores(self) -> pd.DataFrame:
@@ -97,11 +98,9 @@ class Summary:
 
         No lower than the floor of the metric; ``frame`` has the scores as they were.
         """
-        table = self.frame.groupby(["held_out", "head"])["score"].agg(
-            lambda scores: scores.mean(skipna=False)
-        )
-        table = table.unstack().reindex(columns=list(self.lines))
-        return table.clip(lower=self.scale.floor)
+        each = self.frame.groupby(["held_out", "head"])["score"]
+        table = each.agg(lambda scores: scores.mean(skipna=False)).unstack()
+        return table.reindex(columns=list(self.lines)).clip(lower=self.scale.floor)
 
     @property
     def is_cut(self) -> bool:
@@ -114,7 +113,7 @@ class Summary:
 
     @cached_property
     def p_values(self) -> dict[str, float]:
-        """Chance that each head beats the baseline by as much or more, corrected by Holm."""
+        """Holm-adjusted one-sided p-value of the gain of each head over the baseline."""
         return holm({head: self.gain(head).p for head in self.lines if head != self.baseline})
 
     @property
@@ -123,17 +122,23 @@ class Summary:
 
     @cached_property
     def warnings(self) -> dict[str, int]:
-        """What fits warned of, and how many did, the most frequent first."""
+        """Warnings of fits, and how many gave each, the most frequent first."""
         return dict(
             Counter(text for texts in self.frame["warnings"] for text in texts).most_common()
         )
 
     def choices(self, head: str) -> dict[str, int]:
-        """What a head that chooses chose, in words, and on how many held-out domains."""
+        """What a head that chooses chose, in words, and on how many held-out domains.
+
+        Empty words stand for adapting that was declined.
+        """
         rows = self.frame[(self.frame["head"] == head) & (self.frame["trial"] == 0)]
-        known = [str(name) for name in rows["chosen"] if name]
-        words = [STRATEGIES[name].words if name in STRATEGIES else name for name in known]
-        return dict(Counter(words).most_common())
+        counts: Counter[str] = Counter()
+        for name, declined in zip(rows["chosen"], rows["declined"], strict=True):
+            if name:
+                words = STRATEGIES[name].words if name in STRATEGIES else name
+                counts["" if declined else words] += 1
+        return dict(counts.most_common())
 
     @property
     def title(self) -> str:
@@ -225,7 +230,7 @@ def frame_of(records: Iterable[Record]) -> pd.DataFrame:
         values = record.values
         rows.append(
             {
-                "head": _FORMERLY.get(record.head, record.head),
+                "head": record.head,
                 "held_out": record.held_out,
                 "trial": record.trial,
                 "uses": record.uses,
@@ -235,16 +240,11 @@ def frame_of(records: Iterable[Record]) -> pd.DataFrame:
                 "reason": record.reason,
                 "label": str(values.get("label", "")),
                 "chosen": str(values.get("chosen") or ""),
+                "declined": bool(values.get("declined")),
                 "l2": values.get("l2"),
                 "n_test": values.get("n_test"),
                 "majority": values.get("majority"),
-                "warnings": _texts(values.get("warnings")),
+                "warnings": [str(text) for text in values.get("warnings") or []],
             }
         )
     return pd.DataFrame(rows)
-
-
-def _texts(warnings: Any) -> list[str]:
-    if isinstance(warnings, str):  # as former versions wrote them
-        return [text for text in warnings.split("\n") if text]
-    return [str(text) for text in warnings] if isinstance(warnings, list) else []

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass, field
-from itertools import groupby
+from html import escape
 
 from skdare.errors import counted, filled, printable
 from skdare.report.advice import advise
@@ -14,20 +13,19 @@ WIDTH = 80
 # More held-out domains than this, and a screen shows the worst and the best.
 MANY = 12
 SHOWN = 5
-_WITHOUT = "unadapted"
-_WITH = "adapted to its rows"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells that are text already, with a heading for each column and for groups of columns.
+    """Cells that are text already.
 
     Parameters
     ----------
     title : str
     corner : str
         The heading of the first column.
-    columns : list of (group, label)
+    columns : list of str
+        Headings, of one line or of two.
     rows : list of (label, cells)
         A label without cells is a remark between rows.
     totals : list of (label, cells)
@@ -36,78 +34,58 @@ class Table:
 
     title: str
     corner: str
-    columns: list[tuple[str, str]]
+    columns: list[str]
     rows: list[tuple[str, list[str]]]
     totals: list[tuple[str, list[str]]] = field(default_factory=list)
-
-    @property
-    def groups(self) -> list[tuple[str, int]]:
-        """Each heading of several columns, and how many it spans."""
-        return [(name, len(list(g))) for name, g in groupby(group for group, _ in self.columns)]
 
     def text(self, width: int = WIDTH) -> str:
         """The table in characters; columns that do not fit go below, with the first repeated."""
         lines = [*self.rows, *self.totals]
         labels = [self.corner, *(label for label, cells in lines if cells)]
         first = min(max(map(len, labels)), width // 2)
+        headings = [heading.split("\n") for heading in self.columns]
+        height = max(map(len, headings))
         widths = [
-            2 + max(len(label), *(len(cells[j]) for _, cells in lines if cells))
-            for j, (_, label) in enumerate(self.columns)
+            2 + max(*map(len, heading), *(len(cells[j]) for _, cells in lines if cells))
+            for j, heading in enumerate(headings)
         ]
+
+        def line(label: str, cells: list[str]) -> str:
+            if len(label) > first and cells:
+                label = label[: first - 1] + "…"
+            shown = zip(cells[start:stop], widths[start:stop], strict=False)
+            return (label.ljust(first) + "".join(cell.rjust(w) for cell, w in shown)).rstrip()
+
         parts, start = [], 0
         while start < len(widths):
             stop = start + 1
             while stop < len(widths) and first + sum(widths[start : stop + 1]) <= width:
                 stop += 1
-            parts.append(self._part(start, stop, first, widths))
+            above = [
+                line(self.corner if level == 0 else "", [[*h, ""][level] for h in headings])
+                for level in range(height)
+            ]
+            body = [line(label, cells) for label, cells in self.rows]
+            below = [line(label, cells) for label, cells in self.totals]
+            rule = ["─" * (first + sum(widths[start:stop]))] if below else []
+            parts.append("\n".join([*above, *body, *rule, *below]))
             start = stop
         return f"{self.title}\n\n" + "\n\n".join(parts)
 
-    def _part(self, start: int, stop: int, first: int, widths: list[int]) -> str:
-        widths = widths[start:stop]
-        spans = [
-            (name, len(list(g)))
-            for name, g in groupby(name for name, _ in self.columns[start:stop])
-        ]
-        lines: list[str] = []
-        if any(name for name, _ in spans):
-            # A heading must not be wider than its columns; the last of them grows for a long word.
-            place, ends = 0, []
-            for name, n in spans:
-                room = sum(widths[place : place + n]) - 2
-                longest = max(map(len, name.split()), default=0)
-                widths[place + n - 1] += max(0, longest - room)
-                place += n
-                ends.append(sum(widths[:place]))
-            starts = [0, *ends[:-1]]
-            wrapped = [
-                textwrap.wrap(name, end - begin - 2)
-                for (name, _), begin, end in zip(spans, starts, ends, strict=True)
-            ]
-            height = max(map(len, wrapped))
-            for level in range(height):
-                heading = " " * first
-                for words, begin, end in zip(wrapped, starts, ends, strict=True):
-                    padded = [""] * (height - len(words)) + words
-                    heading += "  " + padded[level].center(end - begin - 2)
-                lines.append(heading.rstrip())
-            rules = (
-                "  " + "─" * (end - begin - 2) for begin, end in zip(starts, ends, strict=True)
-            )
-            lines.append(" " * first + "".join(rules))
-
-        def line(label: str, cells: list[str]) -> str:
-            if len(label) > first and cells:
-                label = label[: first - 1] + "…"
-            shown = zip(cells[start:stop], widths, strict=False)
-            return (label.ljust(first) + "".join(cell.rjust(w) for cell, w in shown)).rstrip()
-
-        lines.append(line(self.corner, [label for _, label in self.columns]))
-        lines += [line(label, cells) for label, cells in self.rows]
-        if self.totals:
-            lines.append("─" * (first + sum(widths)))
-            lines += [line(label, cells) for label, cells in self.totals]
-        return "\n".join(lines)
+    def html(self) -> str:
+        """The table as HTML, every cell escaped."""
+        headings = [escape(each).replace("\n", "<br>") for each in [self.corner, *self.columns]]
+        head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
+        parts = [f"<thead><tr>{head}</tr></thead>"]
+        for part, lines in (("tbody", self.rows), ("tfoot", self.totals)):
+            body = ""
+            for label, cells in lines:
+                span = "" if cells else f' colspan="{len(headings)}"'
+                body += f'<tr><th scope="row" title="{escape(label)}"{span}>{escape(label)}</th>'
+                body += "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>\n"
+            if body:
+                parts.append(f"<{part}>\n{body}</{part}>")
+        return "<table>\n" + "\n".join(parts) + "\n</table>"
 
 
 def score_table(summary: Summary, *, brief: bool = False) -> Table:
@@ -125,12 +103,12 @@ def score_table(summary: Summary, *, brief: bool = False) -> Table:
         counts = [
             "" if head == summary.baseline
             else str(sum(scale.matters(sign * d) for d in summary.gain(head).differences))
-            for head in scores
+            for head in summary.lines
         ]  # fmt: skip
         totals.append((f"domains over {scale.step_words} {word} {base}", counts))
-    columns = [(_WITH if line.adapts else _WITHOUT, line.label) for line in summary.lines.values()]
-    order = "the hardest first" if len(rows) > 1 else ""
-    title = f"{scale.title} on each held-out domain{f', {order}' if order else ''}"
+    columns = [line.label + ("\nadapted" if line.adapts else "") for line in summary.lines.values()]
+    order = ", the hardest first" if len(rows) > 1 else ""
+    title = f"{scale.title} on each held-out domain{order}"
     return Table(title, "held out", columns, rows, totals)
 
 
@@ -149,9 +127,9 @@ def gain_table(summary: Summary) -> Table:
         ]
         line = summary.lines[head]
         rows.append((line.label + (", adapted" if line.adapts else ""), cells))
-    columns = [("", "mean"), ("", "90 % interval"), ("", "better on"), ("", "p")]
     base = summary.lines[summary.baseline].label
     unit = " in points" if scale.unit else ""
+    columns = ["mean", "90 % interval", "better on", "p"]
     return Table(f"Difference from {base}{unit}", "head", columns, rows)
 
 
@@ -166,20 +144,23 @@ def chosen(summary: Summary) -> list[str]:
     sentences: dict[str, str] = {}
     for head, line in summary.lines.items():
         counts = summary.choices(head)
-        if not counts:
-            continue
-        (first, n), *rest = counts.items()
-        text = f"took {first} on {n} of {sum(counts.values())} held-out domains"
-        text += "".join(f", {words} on {m}" for words, m in rest)
-        when = ", adapted," if line.adapts else ""
-        sentences.setdefault(f"{line.label}{when} {text}.", head)
+        total = sum(counts.values())
+        declined = counts.pop("", 0)
+        parts = [f"{words} on {n}" for words, n in counts.items()]
+        if parts:
+            parts[0] = f"took {parts[0]} of {total} held-out domains"
+        if declined:
+            parts.append(f"was not adapted on {declined}: its safety check failed")
+        if parts:
+            when = ", adapted," if line.adapts else ""
+            sentences.setdefault(f"{line.label}{when} {', '.join(parts)}.", head)
     return list(sentences)
 
 
 def remarks(summary: Summary) -> list[str]:
-    """What to know of the numbers."""
-    cut = f"An R² below {summary.scale.value(summary.scale.floor)} is shown, and counted, as that."
-    return [cut] if summary.is_cut else []
+    """What to know of the scores, below them."""
+    least = summary.scale.value(summary.scale.floor) if summary.is_cut else ""
+    return [f"An R² below {least} counts as {least}, here, in means and in tests."] if least else []
 
 
 def screen(summary: Summary) -> str:
@@ -188,14 +169,15 @@ def screen(summary: Summary) -> str:
         summary.title,
         filled(str(advise(summary))),
         score_table(summary, brief=True).text(),
+        *map(filled, remarks(summary)),
         "\n".join(filled(f"{label}: {means}", indent="  ") for label, means in meanings(summary)),
-        *map(filled, [*remarks(summary), *chosen(summary)]),
+        *map(filled, chosen(summary)),
     ]
     if len(summary.failures):
         first = summary.failures.iloc[0]
         text = (
             f"{counted(len(summary.failures), 'fit')} failed, the first of "
-            f"{summary.lines[first['head']].name} on '{first['held_out']}': {first['reason']}"
+            f"{summary.lines[str(first['head'])].name} on '{first['held_out']}': {first['reason']}"
         )
         parts.append(filled(text))
     return printable("\n\n".join(part for part in parts if part))

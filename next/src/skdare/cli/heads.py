@@ -1,0 +1,113 @@
+"""A saved head as commands use it: the model, what its file says, and rows by its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skdare.errors import InputError, listed, note
+
+if TYPE_CHECKING:
+    from skdare.data import DomainData
+
+
+@dataclass(frozen=True)
+class SavedHead:
+    """A head from a file.
+
+    Parameters
+    ----------
+    path : Path
+    model : fitted head
+    about : dict
+        What `inspect_file` says of the file.
+    """
+
+    path: Path
+    model: Any
+    about: dict[str, Any]
+
+    @classmethod
+    def load(cls, path: Path) -> SavedHead:
+        from skdare.heads.head_file import load
+        from skdare.heads.inspect import inspect_file
+
+        about = inspect_file(path)
+        if about["kind"] != "head":
+            raise InputError(
+                f"'{path}' holds the rows that adapt has seen, and no head",
+                "give the file that skdare fit wrote",
+            )
+        return cls(path, load(path), about)
+
+    @property
+    def target(self) -> str | None:
+        """What the column of the target was called in training."""
+        name = self.about["target_name"]
+        return None if name is None else str(name)
+
+    def check_adaptable(self, purpose: str) -> None:
+        """Refuse a head that cannot do this, and say which one can."""
+        if not hasattr(self.model, "adapt"):
+            raise InputError(
+                f"'{self.path}' holds {self.about['class']}, which knows no domains and cannot "
+                f"{purpose}",
+                "fit a head that knows them, such as --head dare-cv",
+            )
+        if self.about["adapted_rows"]:
+            raise InputError(
+                f"'{self.path}' is adapted to a domain already, and cannot {purpose}",
+                "give the file that skdare fit wrote",
+            )
+        if not self.about["adaptable"]:
+            raise InputError(
+                f"'{self.path}' only predicts, and cannot {purpose}",
+                "fit it again, without --no-adaptable",
+            )
+
+    def rows(self, file: Path) -> Iterator[DomainData]:
+        """Rows of a table, some at a time, with the features of the head by name."""
+        import numpy as np
+        import scipy.sparse
+
+        from skdare.data import stream
+        from skdare.export.linear_map import Fill, LinearMap
+
+        names = self.about["feature_names"] or [f"x{j}" for j in range(self.about["features"])]
+        fills = any(isinstance(step, Fill) for step in LinearMap.of(self.model).steps)
+        before = 0
+        for rows in stream(str(file), features=names):
+            if not fills and not scipy.sparse.issparse(rows.X) and np.isnan(rows.X.sum()):
+                row, column = np.argwhere(np.isnan(rows.X))[0]
+                raise InputError(
+                    f"'{names[column]}' is empty in row {before + row + 1} of '{file}', and the "
+                    "head does not fill it, as no training row lacked a value",
+                    "fill it, or leave such rows out",
+                )
+            before += rows.X.shape[0]
+            yield rows
+
+    def domain_rows(self, file: Path, *, labelled: bool) -> Iterator[DomainData]:
+        """The same for rows that should be of one new domain; a note if they look otherwise."""
+        seen: set[str] = set()
+        column, has_target = self.about["domain_name"], False
+        for rows in self.rows(file):
+            if column in rows.ids:
+                seen.update(map(str, rows.ids[column]))
+            has_target = has_target or self.target in rows.ids
+            yield rows
+        known = seen & set(map(str, self.about["domains"]))
+        if len(seen) > 1:
+            note(
+                f"'{column}' names {len(seen):,} domains in '{file}', {listed(sorted(seen), 3)}: "
+                "all rows are taken as one domain; for each by itself, split the file"
+            )
+        elif known:
+            note(
+                f"'{column}' says that these rows are of {listed(known)}, a training domain: "
+                "forecasts for a new domain do not hold for it"
+            )
+        if has_target and not labelled and str(file) != "-":
+            note(f"'{file}' has the target '{self.target}'; to use it: --labels {file}")
