@@ -39,7 +39,6 @@ class Done:
 def _as_found() -> Iterator[None]:
     """What a process has once is put back: arguments, the handler of SIGTERM, options of files."""
     arguments, handler, config = sys.argv, signal.getsignal(signal.SIGTERM), app.config
-    app._console = None  # of the terminal as it was
     try:
         yield
     finally:
