@@ -36,8 +36,9 @@ autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
-# Parameters that are documented are those of the signature, in its order.
-numpydoc_validation_checks = {"PR02", "PR03"}
+# Parameters that are documented are in the signature; an adapter hands them on.
+numpydoc_validation_checks = {"PR02"}
+numpydoc_validation_exclude = {r"\.Adapter$"}
 autodoc_mock_imports = [name for name in ("torch",) if find_spec(name) is None]
 
 html_theme = "pydata_sphinx_theme"
@@ -46,7 +47,8 @@ html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = html_show_sphinx = html_copy_source = False
-html_sidebars = {page: [] for page in ("index", "install", "tutorial", "when-to-use")}
+# Only the guide and the reference have neighbours to list.
+html_sidebars = {"[!gr]*": [], "results/*": []}
 html_theme_options = {
     "logo": {"text": "skdare", "alt_text": "skdare"},
     "header_links_before_dropdown": 6,
