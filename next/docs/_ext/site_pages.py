@@ -47,7 +47,8 @@ def help_page(*words: str) -> str:
         try:
             main()
         except SystemExit as end:
-            assert not end.code, f"{words} --help ends with {end.code}"
+            if end.code:
+                raise RuntimeError(f"{words} --help ends with {end.code}") from end
     return re.sub(r"\x1b\[[\d;]*m", "", out.getvalue()).rstrip() + "\n"
 
 
@@ -75,7 +76,8 @@ def site_links(text: str, folder: Path, page: Path) -> str:
         shown = SHOWN.get(os.path.relpath(target, ROOT), os.path.relpath(target, DOCS))
         if shown.startswith(".."):
             return found["text"]  # a file that the site does not show
-        return f"[{found['text']}]({os.path.relpath(DOCS / shown, page.parent)}{found['anchor'] or ''})"
+        path = os.path.relpath(DOCS / shown, page.parent)
+        return f"[{found['text']}]({path}{found['anchor'] or ''})"
 
     return LINK.sub(link, text)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+
 from pages import ROOT, Block, blocks, check_output, run_page
 
-QUICK = ["README.md", "docs/install.md", "docs/guide/new-domain.md"]
+QUICK = ["docs/install.md", "docs/guide/new-domain.md", "docs/guide/choose.md"]
 SLOW = [
+    "README.md",
     "docs/tutorial.md",
     "docs/when-to-use.md",
     *(f"docs/guide/{page.name}" for page in sorted((ROOT / "docs/guide").glob("*.md"))),

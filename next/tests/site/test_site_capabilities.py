@@ -7,9 +7,9 @@ import re
 
 import numpy as np
 import pytest
-from pages import ROOT, run_command
 
 import skdare
+from pages import ROOT, run_command
 from skdare import data, displays, export
 
 PAGE = (ROOT / "docs" / "capabilities.md").read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ import subprocess
 import tomllib
 
 import pytest
+
 from pages import ROOT
 
 PACKAGE = ROOT / "src" / "skdare"

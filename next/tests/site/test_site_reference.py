@@ -7,11 +7,11 @@ import inspect
 import re
 import sys
 
-import public_surface
 import pytest
-from pages import ROOT, run_command
 
+import public_surface
 import skdare
+from pages import ROOT, run_command
 from skdare.cli import COMMANDS, NAMES, options_of
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -138,7 +138,11 @@ def documented_defaults() -> list[tuple[str, str, str, str]]:
             thing = getattr(importlib.import_module(module), name)
             members = [thing]
             if inspect.isclass(thing):
-                members += [m for n, m in inspect.getmembers(thing, callable) if n[0] != "_"]
+                members += [
+                    m
+                    for n, m in inspect.getmembers(thing, callable)
+                    if n[0] != "_" and n[:4] != "set_"
+                ]
             for each in members:
                 text = inspect.getdoc(each) or ""
                 stated = dict(re.findall(r"^(\w+) : .*default=([^\s,]+)$", text, re.M))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from pages import ROOT
 
 # Words in the text of a page, without its code and tables.
