@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
+from itertools import accumulate
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -15,13 +17,15 @@ from sklearn.utils.validation import column_or_1d
 
 from skdare.arrays import (
     Array,
+    BlockReader,
     Index,
     Part,
     Rows,
+    SpreadRows,
     chunks,
+    map_reduce,
     namespace,
     to_numpy,
-    visited,
     work_dtype,
 )
 from skdare.errors import InputError, listed
@@ -46,6 +50,7 @@ def check_rows(
     feature_names: Sequence[str] | None = None,
 ) -> Array:
     """Rows of finite features, in their own library; a float memory map is not copied."""
+    X = rows_of(X)
     if isinstance(X, Rows) or (compat.is_array_api_obj(X) and not compat.is_numpy_array(X)):
         if X.ndim != 2 or X.shape[0] < least:
             raise InputError(
@@ -65,9 +70,15 @@ def check_rows(
         )
     largest = _LARGEST["float32" if "64" not in str(work_dtype(X)) else "float64"]
     everyone = Part(X, slice(0, X.shape[0]))
-    if not visited(_count_beyond, [everyone], [largest])[0]:
+    if isinstance(X, SpreadRows):
+        is_within = not map_reduce(_count_beyond, [everyone], [largest])[0]
+    elif isinstance(X, Rows | np.memmap):
+        is_within = not _count_beyond(everyone, largest)
+    else:
+        is_within = _is_within(X, largest)
+    if is_within:
         return X
-    missing, infinite, large = visited(_count_by_column, [everyone], [largest])[0]
+    missing, infinite, large = map_reduce(_count_by_column, [everyone], [largest])[0]
     column = int(np.flatnonzero(missing + infinite + large)[0])
     feature = f"feature {column}" if feature_names is None else f"feature {feature_names[column]!r}"
     if missing[column]:
@@ -83,15 +94,18 @@ def check_rows(
     )
 
 
+def _is_within(X: Array, largest: float) -> bool:
+    """Whether all entries are numbers of at most this size; NaN is not within anything."""
+    values = X.data if sparse.issparse(X) else X
+    xp = namespace(values)
+    if 0 in values.shape:
+        return True
+    return float(xp.max(values)) <= largest and float(xp.min(values)) >= -largest
+
+
 def _count_beyond(part: Part, largest: float) -> int:
-    """How many chunks have an entry that is NaN, or beyond this size."""
-    count = 0
-    for _, rows in chunks(part.X, part.index):
-        values = rows.data if sparse.issparse(rows) else rows
-        xp = namespace(values)
-        if values.shape[0]:  # NaN is not within anything
-            count += not (bool(xp.max(values) <= largest) and bool(xp.min(values) >= -largest))
-    return count
+    """How many chunks have an entry that is not within this size."""
+    return sum(not _is_within(rows, largest) for _, rows in chunks(part.X, part.index))
 
 
 def _count_by_column(part: Part, largest: float) -> np.ndarray:
@@ -106,6 +120,32 @@ def _count_by_column(part: Part, largest: float) -> np.ndarray:
             ((size > largest) & np.isfinite(rows)).sum(axis=0),
         ]
     return counts
+
+
+def is_dask_array(X: Any) -> bool:
+    """Whether X is a dask.array; Dask is not imported to find out."""
+    return "dask.array" in sys.modules and isinstance(X, sys.modules["dask.array"].Array)
+
+
+def in_blocks(X: Any) -> Any:
+    """A dask.array as a table of known size whose blocks have whole rows."""
+    if X.ndim != 2:
+        raise InputError(f"X has {X.ndim} dimensions", "pass rows by features")
+    if np.isnan(X.shape[1]):
+        raise InputError("X has an unknown number of features", "call X.compute_chunk_sizes()")
+    if np.isnan(X.shape[0]):
+        X = X.persist().compute_chunk_sizes()
+    return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+
+
+def rows_of(X: Array) -> Array:
+    """A dask.array as rows that are computed block by block; everything else as it is."""
+    if not is_dask_array(X):
+        return X
+    X = in_blocks(X)
+    ends = [*accumulate(X.chunks[0])]
+    reader = BlockReader(ends, lambda b: np.asarray(X.blocks[b].compute()))
+    return Rows(X.shape, X.dtype, reader)
 
 
 def check_targets(y: Any, n: int) -> np.ndarray:
@@ -237,9 +277,9 @@ def check_labels(name: str, values: Any, n: int) -> tuple[list[Label], np.ndarra
         label.item() if isinstance(label, np.generic) else label for label in distinct.tolist()
     ]
     labels = [str(label) if isinstance(label, date) else label for label in labels]
-    wrong = next((label for label in labels if not isinstance(label, str | int | float)), None)
-    if wrong is not None:
-        raise InputError(f"{name} has the label {wrong!r}", "use text or numbers")
+    wrong = [label for label in labels if not isinstance(label, str | int | float)]
+    if wrong:
+        raise InputError(f"{name} has the label {wrong[0]!r}", "use text or numbers")
     return labels, codes
 
 
@@ -271,7 +311,7 @@ def _differs_from_itself(value: Any) -> bool:
 def check_number(
     name: str, value: Any, low: float = 0.0, high: float = np.inf, *, also: Collection[Any] = ()
 ) -> None:
-    if any(value is choice or (type(value) is str and value == choice) for choice in also):
+    if type(value) in (str, type(None)) and value in also:
         return
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not low <= value <= high or not np.isfinite(value):
@@ -289,7 +329,8 @@ def check_count(name: str, value: Any, low: int = 1) -> None:
 
 def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
     value = bool(value) if isinstance(value, np.bool_) else value
-    if not any(value is choice or (type(value) is str and value == choice) for choice in allowed):
+    same_type = [choice for choice in allowed if type(choice) is type(value)]
+    if type(value) not in (str, bool, type(None)) or value not in same_type:
         raise InputError(f"{name} is {value!r}", f"use one of {', '.join(map(repr, allowed))}")
 
 

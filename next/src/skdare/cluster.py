@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,16 +22,16 @@ import numpy as np
 from skdare.arrays import (
     Array,
     BlockReader,
+    Mapped,
     MappedFile,
     Part,
     Rows,
     SpreadRows,
     Tree,
     group_bounds,
-    visited_groups,
+    trees_of_groups,
 )
-from skdare.arrays.rows import Visit
-from skdare.errors import InputError
+from skdare.checks import in_blocks, is_dask_array, rows_of
 
 # With so few groups of rows on disk, visiting them here is quicker than by way of workers.
 _FEW_GROUPS = 2
@@ -52,7 +52,7 @@ def placed(X: Array) -> Iterator[Array]:
     client = _client_in_scope()
     if client is not None:
         if is_dask_array(X):
-            X = _of_blocks(client, _in_blocks(X))
+            X = _of_blocks(client, in_blocks(X))
         else:
             source = _mapped_rows(X) if is_mapped(X) else X
             if isinstance(source, Rows) and source.is_portable:
@@ -66,16 +66,6 @@ def placed(X: Array) -> Iterator[Array]:
             X.close()
 
 
-def rows_of(X: Array) -> Array:
-    """A dask.array as rows that are computed block by block; everything else as it is."""
-    if not is_dask_array(X):
-        return X
-    X = _in_blocks(X)
-    ends = [*accumulate(X.chunks[0])]
-    reader = BlockReader(ends, lambda b: np.asarray(X.blocks[b].compute()))
-    return Rows(X.shape, X.dtype, reader)
-
-
 @dataclass(frozen=True, eq=False)
 class ClusterRows(SpreadRows):
     """Rows that workers visit: those that they read, or the blocks that they hold."""
@@ -85,7 +75,9 @@ class ClusterRows(SpreadRows):
     blocks: Sequence[Any] = ()  # a future of the rows of each group, unless workers read them
     _layouts: dict[tuple[int, ...], Layout] = field(default_factory=dict)
 
-    def visited(self, visit: Visit, parts: Sequence[Part], arguments: Sequence[Any]) -> list[Any]:
+    def map_reduce(
+        self, function: Mapped, parts: Sequence[Part], arguments: Sequence[Any]
+    ) -> list[Any]:
         key = tuple(map(id, parts))
         if key not in self._layouts:
             while len(self._layouts) >= _LAYOUTS:
@@ -96,7 +88,7 @@ class ClusterRows(SpreadRows):
             given = self._submitted(_itself, given)
         d = self.shape[1]
         tasks = [
-            self._submitted(_visit_share, visit, share, list(self.blocks[groups]), given, d)
+            self._submitted(_map_share, function, share, list(self.blocks[groups]), given, d)
             for share, groups in self._layouts[key].shares
         ]
         trees = [Tree() for _ in parts]
@@ -189,8 +181,8 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def _visit_share(
-    visit: Visit, share: Share, blocks: Sequence[np.ndarray], arguments: Sequence[Any], d: int
+def _map_share(
+    function: Mapped, share: Share, blocks: Sequence[np.ndarray], arguments: Sequence[Any], d: int
 ) -> list[list[Any]]:
     """The branches of each part that the groups of a share make."""
     groups = share.groups
@@ -198,7 +190,7 @@ def _visit_share(
     read = share.read or BlockReader(ends, lambda b: blocks[b])
     X = Rows((share.bounds[-1], d), share.dtype, read)
     parts = [replace(part, X=X) for part in share.parts]
-    trees = visited_groups(visit, parts, arguments, share.bounds, groups)
+    trees = trees_of_groups(function, parts, arguments, share.bounds, groups)
     return [tree.branches for tree in trees]
 
 
@@ -215,22 +207,6 @@ def _of_blocks(client: Any, X: Any) -> ClusterRows:
     blocks = [client.compute(X[start:stop]) for start, stop in pairwise(bounds)]
     reader = BlockReader(bounds[1:], lambda b: blocks[b].result())
     return ClusterRows(X.shape, X.dtype, reader, False, client, bounds, blocks)
-
-
-def _in_blocks(X: Any) -> Any:
-    """A dask.array as a table of known size whose blocks have whole rows."""
-    if X.ndim != 2:
-        raise InputError(f"X has {X.ndim} dimensions", "pass rows by features")
-    if np.isnan(X.shape[1]):
-        raise InputError("X has an unknown number of features", "call X.compute_chunk_sizes()")
-    if np.isnan(X.shape[0]):
-        X = X.persist().compute_chunk_sizes()
-    return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
-
-
-def is_dask_array(X: Any) -> bool:
-    """Whether X is a dask.array; Dask is not imported to find out."""
-    return "dask.array" in sys.modules and isinstance(X, sys.modules["dask.array"].Array)
 
 
 def is_mapped(X: Any) -> bool:

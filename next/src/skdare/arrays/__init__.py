@@ -1,24 +1,24 @@
-"""Rows of any array library, on any device, in memory or elsewhere: the floor of everything."""
+"""Rows of any array library, on any device, in memory or outside it; and sums over them."""
 
 from skdare.arrays.libraries import Array as Array
 from skdare.arrays.libraries import as_float64 as as_float64
 from skdare.arrays.libraries import beside as beside
+from skdare.arrays.libraries import float32_products as float32_products
+from skdare.arrays.libraries import gram as gram
+from skdare.arrays.libraries import has_coarse_products as has_coarse_products
 from skdare.arrays.libraries import is_foreign as is_foreign
 from skdare.arrays.libraries import like as like
 from skdare.arrays.libraries import namespace as namespace
 from skdare.arrays.libraries import on_accelerator as on_accelerator
+from skdare.arrays.libraries import product as product
+from skdare.arrays.libraries import symmetric_eigen as symmetric_eigen
+from skdare.arrays.libraries import threads_for as threads_for
 from skdare.arrays.libraries import to_numpy as to_numpy
+from skdare.arrays.libraries import transposed_product as transposed_product
 from skdare.arrays.libraries import work_dtype as work_dtype
-from skdare.arrays.products import float32_products as float32_products
-from skdare.arrays.products import gram as gram
-from skdare.arrays.products import has_coarse_products as has_coarse_products
-from skdare.arrays.products import product as product
-from skdare.arrays.products import scores as scores
-from skdare.arrays.products import symmetric_eigen as symmetric_eigen
-from skdare.arrays.products import threads_for as threads_for
-from skdare.arrays.products import transposed_product as transposed_product
 from skdare.arrays.rows import BlockReader as BlockReader
 from skdare.arrays.rows import Index as Index
+from skdare.arrays.rows import Mapped as Mapped
 from skdare.arrays.rows import MappedFile as MappedFile
 from skdare.arrays.rows import Part as Part
 from skdare.arrays.rows import Rows as Rows
@@ -27,6 +27,7 @@ from skdare.arrays.rows import Tree as Tree
 from skdare.arrays.rows import chunks as chunks
 from skdare.arrays.rows import group_bounds as group_bounds
 from skdare.arrays.rows import length as length
+from skdare.arrays.rows import map_reduce as map_reduce
+from skdare.arrays.rows import scores as scores
 from skdare.arrays.rows import take as take
-from skdare.arrays.rows import visited as visited
-from skdare.arrays.rows import visited_groups as visited_groups
+from skdare.arrays.rows import trees_of_groups as trees_of_groups

@@ -1,8 +1,13 @@
-"""Rows by index, a chunk at a time, wherever they lie; and sums over rows in one fixed order.
+"""Rows by number, a chunk at a time, wherever they are stored; and sums over rows.
 
-Sums go over groups of neighbouring rows, which depend on the size of X alone, and groups are added
-up as a binary tree. Whoever has some neighbours can add up whole branches of it: one process, and
-any number of workers in any places, give the same bits.
+**The one way over rows.** Moments, losses and checks are sums over rows, and each is a function of
+some rows that `map_reduce` runs over all of them. Rows fall into groups of neighbours, which depend
+on the size of X alone; a function maps the rows that a group has of a domain to a sum, and the sums
+of groups are added up as a binary tree. Whoever has some neighbouring groups can add up whole
+branches of the tree, so one process and any number of workers give the same bits. Rows on a cluster
+(`skdare.cluster`) replace this one loop, and nothing else.
+
+Notation: X (n, d) rows, V (d, k) weights, b (k,) intercept.
 """
 
 from __future__ import annotations
@@ -10,19 +15,30 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from skdare.arrays.libraries import Array, beside, is_foreign, namespace, on_accelerator, work_dtype
+from skdare.arrays.libraries import (
+    Array,
+    as_float64,
+    beside,
+    float32_products,
+    is_foreign,
+    like,
+    namespace,
+    on_accelerator,
+    product,
+    work_dtype,
+)
 
 Index = slice | np.ndarray
 """Rows by number: a slice without a step where they are contiguous, else ascending numbers."""
 
 # On the host a chunk that is gathered should still be in the cache for the second product. On an
-# accelerator products should be large, and the scores of a chunk small beside all rows.
+# accelerator products should be large, and the scores of a chunk small compared with all rows.
 CHUNK_BYTES = 4 << 20
 _MOST_ROWS = 8192
 _DEVICE_BYTES = 1 << 28
@@ -34,7 +50,7 @@ _MOST_GROUPS = 1024
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows that lie elsewhere: in files, a feature store, a Dask array, an Arrow table.
+    """Rows stored outside memory: in files, a feature store, a Dask array, an Arrow table.
 
     Wherever features are taken, they may stand for an array of their shape and dtype; a chunk at a
     time is brought into memory.
@@ -157,7 +173,7 @@ def chunks(
 ) -> Iterator[tuple[slice, Array]]:
     """Places within the index, and their rows in the dtype of products: views where possible.
 
-    ``columns`` is how many columns of scores a visit makes of the rows.
+    ``columns`` is how many columns of scores are made of the rows.
     """
     n = length(index)
     step = _chunk_rows(X, n_bytes, columns)
@@ -165,7 +181,7 @@ def chunks(
         is_view = isinstance(index, slice) and work_dtype(X) == X.dtype
         width = columns if is_view and columns else X.shape[1]
         most = min(_MOST_DEVICE_ROWS, max(256, _DEVICE_BYTES // (4 * width)))
-        step = -(-n // max(1, -(-n // most)))  # chunks alike, so that none is too small to pay
+        step = -(-n // max(1, -(-n // most)))  # chunks alike, so that none is inefficiently small
     for start in range(0, n, step):
         place = slice(start, min(start + step, n))
         if isinstance(index, slice):
@@ -175,7 +191,7 @@ def chunks(
 
 
 def _chunk_rows(X: Array, n_bytes: int, columns: int = 0) -> int:
-    # At least 256: below that the price of each chunk's loss shows. Scores are in float64.
+    # At least 256: below that the cost of each chunk's loss shows. Scores are in float64.
     return min(_MOST_ROWS, max(256, n_bytes // (4 * max(1, X.shape[1] + 2 * columns))))
 
 
@@ -209,25 +225,27 @@ class Part:
         return replace(self, X=X, index=index - start)
 
 
-Visit = Callable[[Part, Any], Any]
-"""What to compute of a part and an argument; results of one part's rows add up with ``+``."""
+Mapped = Callable[[Part, Any], Any]
+"""From some rows of a part, and the part's argument, to a sum over these rows."""
 
 
-def visited(visit: Visit, parts: Sequence[Part], arguments: Sequence[Any]) -> list[Any]:
-    """The sum over the rows of each part of what a visit makes of them and the part's argument.
+def map_reduce(function: Mapped, parts: Sequence[Part], arguments: Sequence[Any]) -> list[Any]:
+    """The sum over the rows of each part; what ``function`` returns adds up with ``+``.
 
-    All parts are of rows of one X.
+    All parts are of rows of one X. A function that runs on a cluster is one of a module.
     """
     X = parts[0].X
     if isinstance(X, SpreadRows):
-        return X.visited(visit, parts, arguments)
+        return X.map_reduce(function, parts, arguments)
     bounds = group_bounds(X)
-    trees = visited_groups(visit, parts, arguments, bounds, slice(0, len(bounds) - 1))
+    if len(bounds) == 2:
+        return [function(*pair) for pair in zip(parts, arguments, strict=True)]
+    trees = trees_of_groups(function, parts, arguments, bounds, slice(0, len(bounds) - 1))
     return [tree.total for tree in trees]
 
 
-def visited_groups(
-    visit: Visit,
+def trees_of_groups(
+    function: Mapped,
     parts: Sequence[Part],
     arguments: Sequence[Any],
     bounds: Sequence[int],
@@ -238,16 +256,16 @@ def visited_groups(
     for number in range(groups.start, groups.stop):
         for tree, part, argument in zip(trees, parts, arguments, strict=True):
             rows = part.between(bounds[number], bounds[number + 1])
-            tree.add((0, number, None if rows is None else visit(rows, argument)))
+            tree.add((0, number, None if rows is None else function(rows, argument)))
     return trees
 
 
 class SpreadRows(Rows):
-    """Rows that workers visit; see `skdare.cluster`."""
+    """Rows that workers go over; see `skdare.cluster`."""
 
     @abstractmethod
-    def visited(
-        self, visit: Visit, parts: Sequence[Part], arguments: Sequence[Any]
+    def map_reduce(
+        self, function: Mapped, parts: Sequence[Part], arguments: Sequence[Any]
     ) -> list[Any]: ...
 
 
@@ -261,9 +279,11 @@ def group_bounds(X: Array) -> list[int]:
         n_bytes = X.data.nbytes + X.indices.nbytes
     wanted = max(1, min(-(-n_bytes // _GROUP_BYTES), _MOST_GROUPS))
     groups = 1 << (wanted - 1).bit_length()
+    if groups == 1:
+        return [0, n]
     step = _chunk_rows(X, CHUNK_BYTES)
     inner = {round(g * n / groups / step) * step for g in range(1, groups)}
-    return [0, *sorted(bound for bound in inner if 0 < bound < n), n]
+    return sorted({0, n, *(bound for bound in inner if bound < n)})
 
 
 Branch = tuple[int, int, Any]
@@ -273,11 +293,11 @@ None is what no row has added to yet.
 """
 
 
+@dataclass
 class Tree:
     """A sum of branches that are given from left to right: siblings are added up as they meet."""
 
-    def __init__(self) -> None:
-        self.branches: list[Branch] = []
+    branches: list[Branch] = field(default_factory=list)
 
     def add(self, branch: Branch) -> None:
         level, place, total = branch
@@ -299,3 +319,15 @@ def _plus(left: Any, right: Any) -> Any:
     if left is None or right is None:
         return right if left is None else left
     return left + right
+
+
+def scores(X: Array, V: np.ndarray, b: np.ndarray) -> Array:
+    """X V + b of all rows, (n, k), in float64, in the library of X."""
+    offset = beside(b, X)
+    weights = like(V, X)
+    with float32_products(X):
+        parts = [
+            as_float64(product(rows, weights)) + offset
+            for _, rows in chunks(X, slice(0, X.shape[0]), columns=len(b))
+        ]
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
-from skdare.arrays.rows import Index, Rows
+from skdare.arrays import Index, Rows
 from skdare.data import roles
 from skdare.data.csv_source import CsvSource
 from skdare.data.domain_data import ROLES, DomainData

@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from filelock import FileLock, Timeout
 
-from skdare.arrays.rows import BlockReader, Rows
+from skdare.arrays import BlockReader, Rows
 from skdare.data.domain_data import ROLES, DomainData
 from skdare.data.row_block import LABEL_KINDS, refuse_doubles
 from skdare.errors import InputError, counted, quoted

@@ -17,24 +17,24 @@ from skdare.arrays import (
     beside,
     has_coarse_products,
     length,
+    map_reduce,
     on_accelerator,
     take,
     to_numpy,
-    visited,
     work_dtype,
 )
+from skdare.checks import Label
 from skdare.fitting.lagrangian import Formulation, empirical_lagrangian
 from skdare.fitting.mixture import ClassFinder, ClassPlaces, ClassSums, Mixture, NewRows, Sample
-from skdare.fitting.problem import Label, Problem
+from skdare.fitting.problem import Problem
 from skdare.fitting.safety_check import ClassShares, SafetyCheck
 from skdare.objective.objective import Objective
 from skdare.solvers.lbfgs import lbfgs
 from skdare.solvers.newton import direct
 from skdare.solvers.solution import Solution
 from skdare.whitening.adjustment import Adjustment, average
-from skdare.whitening.feature_moments import overall_variances
 from skdare.whitening.guess import guess_adjustment, guess_shares
-from skdare.whitening.moments import Moments, moments_of
+from skdare.whitening.moments import AnyMoments, Moments, moments_of, overall_variances
 from skdare.whitening.prior import PriorRows, Trust
 from skdare.whitening.whitening import Whitening
 
@@ -119,7 +119,7 @@ def without_means(
     """
     if not fit.formulation.intercept:
         return replace(fit, adjustment=replace(fit.adjustment, shift=None))
-    middle = fit.adjustment.shift
+    middle: Array = fit.adjustment.shift
     # About the mean of the shifts, so that the origin of the features does not matter.
     at_means = [(W.shift - middle) @ W.apply(fit.B) for W in adjustments]
     return replace(fit, b=fit.b - shares @ np.array(at_means))
@@ -127,7 +127,7 @@ def without_means(
 
 def solve(
     problem: Problem,
-    moments: Sequence[Moments],
+    moments: Sequence[AnyMoments],
     adjustments: Sequence[Adjustment],
     formulation: Formulation,
     start: Weights | None = None,
@@ -138,7 +138,7 @@ def solve(
     B, b = start or (np.zeros((problem.X.shape[1], k)), np.zeros(k))
     theta = objective.coordinates.pack(beside(B, problem.X), beside(b, problem.X))
     solution = minimise(objective, theta, formulation)
-    B, b = (to_numpy(part) for part in objective.coordinates.unpack(solution.theta))
+    B, b = [to_numpy(part) for part in objective.coordinates.unpack(solution.theta)]
     guess = average(adjustments, [1.0 / len(adjustments)] * len(adjustments)).to_numpy()
     solution = replace(solution, theta=to_numpy(solution.theta))
     return CanonicalFit(formulation, B, b, guess, solution)
@@ -163,8 +163,8 @@ def moments_by_domain(problem: Problem) -> list[Moments]:
         for index, weight in zip(problem.index, weights, strict=True)
     ]
     step = max(1, _PASS_BYTES // (8 * problem.X.shape[1] ** 2))
-    passes = (parts[i : i + step] for i in range(0, len(parts), step))
-    return [m for some in passes for m in visited(moments_of, some, [None] * len(some))]
+    passes = [parts[i : i + step] for i in range(0, len(parts), step)]
+    return [m for some in passes for m in map_reduce(moments_of, some, [None] * len(some))]
 
 
 def side_by_side(problem: Problem) -> Problem:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from scipy import linalg, sparse
@@ -26,11 +26,11 @@ from skdare.fitting.problem import Problem, Targets
 from skdare.objective.objective import Block, Coordinates, Objective
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.guess import Guess
-from skdare.whitening.moments import Moments, mean_variance
+from skdare.whitening.moments import AnyMoments, Moments, mean_variance
 from skdare.whitening.whitening import Shift, Whitening
 
-# A visit costs as much as the products of about this many numbers. Domains of fewer, and domains of
-# fewer rows than features, whose W costs more than their rows, are copied, adjusted and visited
+# A pass costs as much as the products of about this many numbers. Domains of fewer, and domains of
+# fewer rows than features, whose W costs more than their rows, are copied, adjusted and multiplied
 # together, unless the copies have more numbers than this.
 _SMALL_DOMAIN = 1 << 16
 _MOST_COPIED = 1 << 24
@@ -73,7 +73,7 @@ def training_shift(
 
 def empirical_lagrangian(
     problem: Problem,
-    moments: Sequence[Moments],
+    moments: Sequence[AnyMoments],
     adjustments: Sequence[Adjustment],
     formulation: Formulation,
 ) -> Objective:
@@ -91,7 +91,9 @@ def empirical_lagrangian(
     on_host = to_numpy(M)
     noise = 0.0
     if penalty == "exact":
-        noise = _MARGIN * sampling_noise(on_host, problem, moments, formulation.whitening)
+        noise = _MARGIN * sampling_noise(
+            on_host, problem, cast("Sequence[Moments]", moments), formulation.whitening
+        )
     elif penalty > 0:
         k = problem.targets.columns
         T = beside(np.full((E, k), loss.uninformative(k)), X)
@@ -125,18 +127,16 @@ def with_small_ones_copied(blocks: Sequence[Block]) -> list[Block]:
     X = blocks[0].X
     d = X.shape[1]
     small = [b for b in blocks if d * length(b.index) < max(_SMALL_DOMAIN, d * d)]
-    copied = d * sum(length(block.index) for block in small)
-    if sparse.issparse(X) or len(small) < 2 or copied > _MOST_COPIED:
+    copied = d * sum([length(block.index) for block in small])
+    if len(small) < 2 or copied > _MOST_COPIED:
         return list(blocks)
     xp = namespace(X)
-    Z = xp.concat(
-        [
-            like(block.adjustment.rows(as_float64(rows)), X)
-            for block in small
-            for _, rows in chunks(X, block.index)
-        ],
-        axis=0,
-    )
+    parts = []
+    for block in small:
+        for _, rows in chunks(X, block.index):
+            rows = rows.toarray() if sparse.issparse(rows) else rows
+            parts.append(like(block.adjustment.rows(as_float64(rows)), X))
+    Z = xp.concat(parts, axis=0)
     T = xp.concat([block.T for block in small], axis=0)
     weight = xp.concat([block.weight for block in small], axis=0)
     together = Block(Z, slice(0, Z.shape[0]), T, weight, Adjustment(1.0))

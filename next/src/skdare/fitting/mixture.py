@@ -28,9 +28,9 @@ from skdare.arrays import (
     as_float64,
     chunks,
     like,
+    map_reduce,
     to_numpy,
     transposed_product,
-    visited,
 )
 from skdare.errors import InputError
 from skdare.fitting.lagrangian import Formulation
@@ -92,7 +92,7 @@ class ClassSums:
         member = np.zeros((len(codes), k))
         member[np.arange(len(codes)), codes] = weight
         centre = np.zeros(len(mean)) if sparse.issparse(X) else mean
-        total = visited(_sums_of_part, [Part(X, index, (member,))], [centre])[0]
+        total = map_reduce(_sums_of_part, [Part(X, index, (member,))], [centre])[0]
         counts = member.sum(axis=0)
         return cls(counts, to_numpy(total) - (mean - centre)[:, None] * counts)
 

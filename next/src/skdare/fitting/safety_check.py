@@ -20,7 +20,7 @@ from typing import Annotated
 import numpy as np
 from scipy import linalg
 
-from skdare.arrays import Array, Index, Part, as_float64, chunks, like, product, visited
+from skdare.arrays import Array, Index, Part, as_float64, chunks, like, map_reduce, product
 from skdare.fitting.mixture import SHRINKAGE, ClassSums, cholesky
 from skdare.fitting.problem import Classes, Problem, predicted_numbers
 from skdare.whitening.moments import Moments
@@ -66,7 +66,7 @@ def class_counts(
     X: Array, index: Index, weight: np.ndarray, V: np.ndarray, b: np.ndarray, k: int
 ) -> np.ndarray:
     """The weight of the rows that weights on raw features predict each of k classes for."""
-    return visited(_counts_of_part, [Part(X, index, (weight,))], [(V, b, k)])[0]
+    return map_reduce(_counts_of_part, [Part(X, index, (weight,))], [(V, b, k)])[0]
 
 
 def _counts_of_part(part: Part, point: tuple[np.ndarray, np.ndarray, int]) -> np.ndarray:

@@ -8,6 +8,7 @@ Notation: μ (d,) mean, W (d, d) adjustment, M (E, d) adjusted means m_e, t (E,)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -23,7 +24,7 @@ from skdare.heads.data_notes import note_odd_features
 from skdare.heads.head_state import HeadState
 from skdare.objective.objective import Block, Coordinates, Objective
 from skdare.whitening.adjustment import Adjustment, average
-from skdare.whitening.feature_moments import FeatureMoments
+from skdare.whitening.moments import AnyMoments, FeatureMoments
 from skdare.whitening.whitening import Target, Whitening
 
 
@@ -107,7 +108,7 @@ class AnchorRegressor(RegressorHead):
         if self.adjust:
             if self.centered and self.shrinkage < 1.0:
                 problem.check_covariances("shrinkage=1.0 or centered=False")
-            moments = moments_by_domain(problem)
+            moments: Sequence[AnyMoments] = moments_by_domain(problem)
         else:
             moments = [FeatureMoments.of(X, i, problem.weight[i]) for i in problem.index]
         note_odd_features(problem, moments, self.l2)

@@ -27,7 +27,7 @@ from skdare.checks import (
     check_targets,
     check_weights,
 )
-from skdare.cluster import placed, rows_of
+from skdare.cluster import placed
 from skdare.errors import note
 from skdare.fitting.preparation import Preparation, check_preparation
 from skdare.fitting.problem import Classes, ClassWeight, Label, Numbers, Problem, Targets
@@ -247,7 +247,7 @@ class Head(BaseEstimator, ABC):
             X = self.state_.preparation.transform(X)
             names = None
         d = len(self.state_.V)
-        return check_rows(rows_of(X), type(self).__name__, features=d, feature_names=names)
+        return check_rows(X, type(self).__name__, features=d, feature_names=names)
 
     def save(self, path: str | PathLike[str], *, adaptable: bool = True) -> None:
         """Write the head to a file, which `skdare.load` reads; see `skdare.save`.

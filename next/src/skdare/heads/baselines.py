@@ -22,7 +22,7 @@ from skdare.objective.objective import Coordinates, Objective
 from skdare.solvers.lbfgs import lbfgs
 from skdare.solvers.minimax import minimax
 from skdare.solvers.solution import Solution
-from skdare.whitening.feature_moments import FeatureMoments
+from skdare.whitening.moments import FeatureMoments
 
 # IRM's penalty grows tenfold a stage.
 _STAGES = 4

@@ -11,8 +11,7 @@ from skdare.errors import note
 from skdare.fitting.lagrangian import Formulation
 from skdare.fitting.problem import Problem
 from skdare.fitting.safety_check import has_outliers
-from skdare.whitening.feature_moments import FeatureMoments, overall_variances
-from skdare.whitening.moments import Moments
+from skdare.whitening.moments import FeatureMoments, Moments, overall_variances
 
 # Share of variance in the second moment below which the offset dominates: an offset of three
 # standard deviations has 0.1, and costs six points of training accuracy on unit-variance features;

@@ -16,13 +16,12 @@ from skdare.arrays import (
     beside,
     chunks,
     like,
+    map_reduce,
     namespace,
     product,
     transposed_product,
-    visited,
 )
-from skdare.objective.losses import Loss
-from skdare.objective.objective import LossSums, Objective
+from skdare.objective.objective import LossSums, Objective, Point
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +48,8 @@ class InvariantRisk:
         g = 0.0 * b
         for block, own in zip(objective.blocks, objective.by_block(B, b), strict=True):
             N = B.T @ own.G + b[:, None] * own.g
-            point = (*block.point(B, b), N)
-            curved = visited(CurvatureVisit(objective.loss), [block.part], [point])[0]
+            point = Point(*block.raw_weights(B, b), objective.loss)
+            [curved] = map_reduce(curvature, [block.part], [(point, N)])
             curved = block.gradients(curved)
             value = value + share * (own.value + self.penalty * xp.sum(N * N))
             G = G + share * (own.G + twice * (own.G @ N.T + curved.G))
@@ -58,24 +57,19 @@ class InvariantRisk:
         return float(value), objective.coordinates.gradient(G, g)
 
 
-@dataclass(frozen=True)
-class CurvatureVisit:
-    """The second derivative of the loss of some rows in the direction of V N and b N."""
-
-    loss: Loss
-
-    def __call__(self, part: Part, point: tuple[Array, Array, Array]) -> LossSums:
-        V, offset, N = point
-        V = like(V, part.X)
-        sums = LossSums(0.0, 0.0, 0.0)
-        for place, rows in chunks(part.X, part.index, columns=V.shape[1]):
-            weight = beside(part.columns[1][place], rows)
-            F = as_float64(product(rows, V)) + offset
-            xp = namespace(F)
-            # Against targets of zero, residuals are the probabilities.
-            _, P = self.loss.value_and_residual(F.T, 0.0 * F)
-            PD = P * (F @ N).T
-            R = (PD - P * xp.sum(PD, axis=0)) * weight
-            G = as_float64(transposed_product(rows, like(R.T, rows)))
-            sums = sums + LossSums(0.0, G, xp.sum(R, axis=-1))
-        return sums
+def curvature(part: Part, direction: tuple[Point, Array]) -> LossSums:
+    """The second derivative of the loss of some rows at a point, in the direction of scores F N."""
+    point, N = direction
+    V = like(point.V, part.X)
+    sums = LossSums(0.0, 0.0, 0.0)
+    for place, rows in chunks(part.X, part.index, columns=V.shape[1]):
+        weight = beside(part.columns[1][place], rows)
+        F = as_float64(product(rows, V)) + point.offset
+        xp = namespace(F)
+        # Against targets of zero, residuals are the probabilities.
+        _, P = point.loss.value_and_residual(F.T, 0.0 * F)
+        PD = P * (F @ N).T
+        R = (PD - P * xp.sum(PD, axis=0)) * weight
+        G = as_float64(transposed_product(rows, like(R.T, rows)))
+        sums = sums + LossSums(0.0, G, xp.sum(R, axis=-1))
+    return sums

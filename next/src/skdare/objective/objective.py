@@ -4,8 +4,8 @@
 
 No adjusted copy of the rows exists: X (W B) forwards, Wᵀ (Xᵀ R) backwards.
 
-Notation: X (n, d) rows, W (d, d) and m (d,) adjustment, B (d, k) weights, b (k,) intercept, V (d, k)
-the weights on raw features, F (n, k) scores, R (k, n) residuals, G and g gradients in B and b.
+Notation: X (n, d) rows, W (d, d) and m (d,) adjustment, B (d, k) weights, b (k,) intercept, V
+(d, k) weights on raw features, F (n, k) scores, R (k, n) residuals, G and g gradients in B and b.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from skdare.arrays import (
     chunks,
     float32_products,
     like,
+    map_reduce,
     namespace,
     on_accelerator,
     product,
     transposed_product,
-    visited,
 )
 from skdare.objective.losses import Loss
 from skdare.whitening.adjustment import Adjustment
@@ -48,43 +48,39 @@ class LossSums(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Weights on raw features, and what is added to their scores."""
+    """Weights on raw features, what is added to their scores, and the loss of these."""
 
     V: Array
     offset: Array
-
-
-@dataclass(frozen=True)
-class LossVisit:
-    """The pass of an evaluation: loss and gradient of some rows at a point."""
-
     loss: Loss
     coarse: bool = False
 
-    def __call__(self, part: Part, point: Point) -> LossSums:
-        X = part.X
-        V = like(point.V, X)
-        # The products may be in float32, but a loss in float32 breaks line searches. On an
-        # accelerator memory is the limit, and many columns stay as they are until they are summed.
-        narrow = V.shape[1] > 1 and on_accelerator(X)
-        sums = None
-        with float32_products(X, coarse=self.coarse):
-            for place, rows in chunks(X, part.index, columns=V.shape[1]):
-                T, weight = part.columns
-                T = beside(T[place] if T.ndim == 1 else T[place, :], rows)
-                weight = beside(weight[place], rows)
-                F = product(rows, V)
-                F = F if narrow else as_float64(F)
-                F += like(point.offset, F)
-                losses, R = self.loss.value_and_residual(F.T, T)
-                R *= like(weight, R)
-                value = as_float64(losses) @ weight
-                G = as_float64(transposed_product(rows, like(R.T, rows)))
-                g = as_float64(namespace(R).sum(R, axis=-1))
-                sums = LossSums(value, G, g) if sums is None else sums + LossSums(value, G, g)
-                del F, R  # before the next chunk has scores of its own
-        assert sums is not None
-        return sums
+
+def loss_sums(part: Part, point: Point) -> LossSums:
+    """Loss and gradient of some rows at a point."""
+    X = part.X
+    V = like(point.V, X)
+    # The products may be in float32, but a loss in float32 breaks line searches. On an
+    # accelerator memory is the limit, and many columns stay as they are until they are summed.
+    narrow = V.shape[1] > 1 and on_accelerator(X)
+    sums = None
+    with float32_products(X, coarse=point.coarse):
+        for place, rows in chunks(X, part.index, columns=V.shape[1]):
+            T, weight = part.columns
+            T = beside(T[place] if T.ndim == 1 else T[place, :], rows)
+            weight = beside(weight[place], rows)
+            F = product(rows, V)
+            F = F if narrow else as_float64(F)
+            F += like(point.offset, F)
+            losses, R = point.loss.value_and_residual(F.T, T)
+            R *= like(weight, R)
+            value = as_float64(losses) @ weight
+            G = as_float64(transposed_product(rows, like(R.T, rows)))
+            g = as_float64(namespace(R).sum(R, axis=-1))
+            sums = LossSums(value, G, g) if sums is None else sums + LossSums(value, G, g)
+            del F, R  # before the next chunk has scores of its own
+    assert sums is not None
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +98,8 @@ class Block:
     def part(self) -> Part:
         return Part(self.X, self.index, (self.T, self.weight))
 
-    def point(self, B: Array, b: Array) -> Point:
-        """The weights B and b as they are on raw features."""
-        return Point(*self.adjustment.raw_weights(B, b if self.intercept else 0.0 * b))
+    def raw_weights(self, B: Array, b: Array) -> tuple[Array, Array]:
+        return self.adjustment.raw_weights(B, b if self.intercept else 0.0 * b)
 
     def gradients(self, sums: LossSums) -> LossSums:
         """Gradients in B and b from sums over raw rows."""
@@ -179,12 +174,12 @@ class Objective:
     def by_block(self, B: Array, b: Array) -> list[LossSums]:
         """The loss of each block and its gradients in B and b; rows of one X in one pass."""
         sums: dict[int, LossSums] = {}
-        visit = LossVisit(self.loss, self.coarse)
         with float32_products(self.blocks[0].X, coarse=self.coarse):
             for X in {id(block.X): block.X for block in self.blocks}.values():
                 blocks = [block for block in self.blocks if block.X is X]
-                points = [block.point(B, b) for block in blocks]
-                raw = visited(visit, [block.part for block in blocks], points)
+                weights = [block.raw_weights(B, b) for block in blocks]
+                points = [Point(*each, self.loss, self.coarse) for each in weights]
+                raw = map_reduce(loss_sums, [block.part for block in blocks], points)
                 pairs = zip(blocks, raw, strict=True)
                 sums |= {id(block): block.gradients(own) for block, own in pairs}
         return [sums[id(block)] for block in self.blocks]

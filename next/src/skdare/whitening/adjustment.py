@@ -3,8 +3,8 @@
 ``(X - m) W B = X (W B) - m (W B)``: W multiplies the weights, m changes their intercept, and no
 adjusted copy of a large X exists.
 
-Notation: W (d, d), m (d,), U (d, r) columns, C (r, r) core, B (d, k) weights, b (k,) intercept,
-G (d, k) and g (k,) gradients in weights on raw features, P (d, p) points.
+Notation: W (d, d), m (d,), U and V (d, r) columns, C (r, r) symmetric core, B (d, k) weights, b
+(k,) intercept, G (d, k) and g (k,) gradients in weights on raw features, P (d, p) points.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from skdare.arrays import Array, as_float64, beside, like, namespace, product, t
 
 @dataclass(frozen=True, eq=False)
 class Adjustment:
-    """W = diag(diagonal) + matrix + U C Uᵀ, and the shift m; None subtracts nothing.
+    """W = diag(diagonal) + matrix + U C Vᵀ, and the shift m; None subtracts nothing.
 
     A scalar needs no matrix, standardising a diagonal, a domain of few rows only its rows as U.
     """
@@ -31,6 +31,7 @@ class Adjustment:
     matrix: Annotated[Array, "d d"] | None = None
     U: Annotated[Array, "d r"] | None = None
     core: Annotated[Array, "r r"] | None = None
+    V: Annotated[Array, "d r"] | None = None  # None is U
     shift: Annotated[Array, "d"] | None = None
 
     def rows(self, X: Array) -> Array:
@@ -48,27 +49,28 @@ class Adjustment:
 
     def apply(self, B: Array) -> Array:
         """W B in float64."""
-        return self._times(B, self.matrix)
+        return self._times(B, self.matrix, self.U, self.U if self.V is None else self.V)
 
     def back(self, P: Array) -> Array:
         """Wᵀ P in float64."""
-        return self._times(P, None if self.matrix is None else self.matrix.T)
+        matrix = None if self.matrix is None else self.matrix.T
+        return self._times(P, matrix, self.U if self.V is None else self.V, self.U)
 
-    def _times(self, B: Array, matrix: Array | None) -> Array:
+    def _times(self, B: Array, matrix: Array | None, left: Array, right: Array) -> Array:
         if matrix is not None:
             result = as_float64(product(matrix, like(B, matrix)))
         if matrix is None or not isinstance(self.diagonal, float) or self.diagonal != 0.0:
             diagonal = self.diagonal if isinstance(self.diagonal, float) else self.diagonal[:, None]
             result = diagonal * B if matrix is None else result + diagonal * B
-        if self.U is not None and self.core is not None:
-            inside = self.core @ as_float64(self.U.T @ like(B, self.U))
-            result = result + as_float64(self.U @ like(inside, self.U))
+        if self.core is not None:
+            inside = self.core @ as_float64(right.T @ like(B, right))
+            result = result + as_float64(left @ like(inside, left))
         return result
 
     def to_numpy(self) -> Adjustment:
         diagonal = self.diagonal if isinstance(self.diagonal, float) else to_numpy(self.diagonal)
-        arrays = (self.matrix, self.U, self.core, self.shift)
-        return Adjustment(diagonal, *(None if one is None else to_numpy(one) for one in arrays))
+        arrays = [self.matrix, self.U, self.core, self.V, self.shift]
+        return Adjustment(diagonal, *[None if a is None else to_numpy(a) for a in arrays])
 
 
 def average(adjustments: Sequence[Adjustment], shares: Sequence[float]) -> Adjustment:
@@ -78,19 +80,24 @@ def average(adjustments: Sequence[Adjustment], shares: Sequence[float]) -> Adjus
     symmetric roots the mean does not depend on signs of eigenvectors.
     """
     pairs = list(zip(adjustments, shares, strict=True))
-    diagonal = sum(share * W.diagonal for W, share in pairs)
+    diagonal = sum([share * W.diagonal for W, share in pairs])
     shift = mean_shift(adjustments, shares)
     dense = [share * W.matrix for W, share in pairs if W.matrix is not None]
-    low = [(W.U, share * W.core) for W, share in pairs if W.U is not None and W.core is not None]
+    low: list[tuple[Array, Array, Array]] = [
+        (W.U, share * W.core, W.V) for W, share in pairs if W.core is not None
+    ]
     if not dense and not low:
         return Adjustment(diagonal, shift=shift)
-    if not dense and 2 * sum(U.shape[1] for U, _ in low) < low[0][0].shape[0]:
-        U = namespace(low[0][0]).concat([U for U, _ in low], axis=1)
-        core = beside(linalg.block_diag(*(to_numpy(core) for _, core in low)), U)
-        return Adjustment(diagonal, None, U, core, shift)
+    if not dense and 2 * sum([core.shape[0] for _, core, _ in low]) < low[0][0].shape[0]:
+        U = namespace(low[0][0]).concat([U for U, _, _ in low], axis=1)
+        core = beside(linalg.block_diag(*[to_numpy(core) for _, core, _ in low]), U)
+        V = None
+        if low[0][2] is not None:
+            V = namespace(U).concat([U if V is None else V for U, _, V in low], axis=1)
+        return Adjustment(diagonal, None, U, core, V, shift)
     matrix = sum(dense[1:], dense[0]) if dense else None
-    for U, core in low:  # into one accumulator: a (d, d) matrix of each domain may be too much
-        square = U @ like(core @ as_float64(U.T), U)
+    for U, core, V in low:  # into one accumulator: a (d, d) matrix of each domain may be too much
+        square = U @ like(core @ as_float64((U if V is None else V).T), U)
         matrix = square if matrix is None else matrix + square
     return Adjustment(diagonal, matrix, shift=shift)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import numpy as np
 from scipy import sparse
@@ -24,21 +24,26 @@ from skdare.arrays import (
     gram,
     length,
     like,
+    map_reduce,
     namespace,
     take,
     to_numpy,
     transposed_product,
-    visited,
 )
+from skdare.errors import InputError
 
 # Chunks large enough that adding their (d, d) sums costs little beside making them.
 _CHUNK_BYTES = 8 << 20
 # Squared lengths of float32 rows within which it holds the sums of their third powers.
 _FITTING = 1e-20, 1e20
 # Relative, of a sum of squares about a point far from the mean.
-ROUNDING = 1e-13
+_ROUNDING = 1e-13
 # Rows that say where the mean is, well enough to take deviations from.
 _NEAR = 1024
+# Powers of what varies by less underflow.
+_SMALLEST = 1e-75
+# What a mean may be in units of what varies: products hold its square.
+_FURTHEST = 1e15
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +53,7 @@ class Moments:
     Fewer rows than features are kept as rows, and no (d, d) matrix is made of them.
     """
 
-    n: float  # total weight: a weight of two is a row given twice
+    n: float  # total weight: a weight of two is equivalent to repeating the row
     mean: Annotated[Array, "d"]
     scatter: Annotated[Array, "d d"] | None  # Σ w (x - μ)(x - μ)ᵀ
     rows: Annotated[Array, "m d"] | None  # in its place: √w (x - μ), and √n μ last
@@ -60,7 +65,7 @@ class Moments:
         """Moments of the indexed rows; ``weight`` has an entry for each of them."""
         index = slice(0, X.shape[0]) if index is None else index
         part = Part(X, index, () if weight is None else (weight,))
-        return visited(moments_of, [part], [None])[0]
+        return map_reduce(moments_of, [part], [None])[0]
 
     def __add__(self, other: Moments) -> Moments:
         n = self.n + other.n
@@ -130,7 +135,7 @@ class Moments:
         return (self.trace / self.n + square) / self.mean.shape[0]
 
     def to_numpy(self) -> Moments:
-        scatter, rows = (None if a is None else to_numpy(a) for a in (self.scatter, self.rows))
+        scatter, rows = [None if a is None else to_numpy(a) for a in (self.scatter, self.rows)]
         cubic = to_numpy(self.cubic)
         return Moments(self.n, to_numpy(self.mean), scatter, rows, cubic, self.quartic)
 
@@ -139,7 +144,7 @@ def moments_of(part: Part, _: None = None) -> Moments:
     """Moments of the rows of a part, whose column, if there is one, has their weights."""
     X = part.X
     weight = part.columns[0] if part.columns else None
-    if length(part.index) < X.shape[1] and not sparse.issparse(X):
+    if length(part.index) < X.shape[1]:
         return _of_few_rows(take(X, part.index), weight)
     n = quartic = 0.0
     powers: Array = 0.0
@@ -179,6 +184,7 @@ def moments_of(part: Part, _: None = None) -> Moments:
 
 def _of_few_rows(rows: Array, weight: Array | None) -> Moments:
     """Moments of fewer rows than features: their deviations, in the dtype of the rows."""
+    rows = rows.toarray() if sparse.issparse(rows) else rows
     w = beside(np.ones(rows.shape[0]) if weight is None else weight, rows)
     n = total(w)
     point = point_near_mean(rows, w)
@@ -198,7 +204,7 @@ def point_near_mean(rows: Array, w: Array) -> Array:
     """About the mean, as the dtype of the rows has it, in float64: differences to it are exact.
 
     From the first row on, so that a feature that is the same in every row has exactly this mean:
-    its variance is then zero, and not a rounding that somebody divides by.
+    its variance is then zero, and not rounding noise used as a divisor.
     """
     few = slice(0, min(_NEAR, rows.shape[0]))
     away = rows[few, :] - rows[:1, :]
@@ -248,25 +254,65 @@ def _without_noise(scatter: Array, removed: Array) -> Array:
     """A scatter with zeros for features of which what was subtracted left no more than rounding."""
     xp = namespace(scatter)
     diagonal = xp.linalg.diagonal(scatter)
-    present = diagonal > ROUNDING * removed
+    present = diagonal > _ROUNDING * removed
     if bool(xp.all(present)):
         return scatter
     present = xp.astype(present, xp.float64)
     return scatter * present[:, None] * present[None, :]
 
 
-class Variances(Protocol):
-    @property
-    def n(self) -> float: ...
+@dataclass(frozen=True, eq=False)
+class FeatureMoments:
+    """Weight, mean and variances of some rows, without the (d, d) products of `Moments`."""
 
-    @property
-    def mean(self) -> Array: ...
+    n: float
+    mean: Array
+    variances: Array
 
-    @property
-    def variances(self) -> Array: ...
+    @classmethod
+    def of(cls, X: Array, index: Index, weight: np.ndarray) -> FeatureMoments:
+        """``weight`` has an entry for each indexed row."""
+        return map_reduce(feature_moments_of, [Part(X, index, (weight,))], [None])[0]
+
+    def __add__(self, other: FeatureMoments) -> FeatureMoments:
+        n = self.n + other.n
+        share = other.n / n
+        gap = other.mean - self.mean
+        within = (1.0 - share) * self.variances + share * other.variances
+        variances = within + share * (1.0 - share) * gap**2
+        return FeatureMoments(n, self.mean + share * gap, variances)
 
 
-def pooled_variances(moments: Sequence[Variances]) -> np.ndarray:
+def feature_moments_of(part: Part, _: None = None) -> FeatureMoments:
+    X = part.X
+    n = 0.0
+    linear: Array = 0.0
+    square: Array = 0.0
+    for place, rows in chunks(X, part.index):
+        w = beside(part.columns[0][place], rows)
+        if sparse.issparse(rows):
+            point = np.zeros(X.shape[1])
+            Z = rows.astype(np.float64)
+            squared = Z.multiply(Z)
+        else:
+            point = point_near_mean(rows, w) if n == 0 else point
+            Z = rows - like(point, rows)
+            squared = Z * Z
+        column = like(w, Z)[:, None]
+        linear = linear + as_float64(transposed_product(Z, column)[:, 0])
+        square = square + as_float64(transposed_product(squared, column)[:, 0])
+        n += total(w)
+    xp = namespace(linear)
+    removed = linear**2 / n
+    square = square - removed
+    variances = xp.where(square > _ROUNDING * removed, square, 0.0 * square) / n
+    return FeatureMoments(n, point + linear / n, variances)
+
+
+AnyMoments = Moments | FeatureMoments
+
+
+def pooled_variances(moments: Sequence[AnyMoments]) -> np.ndarray:
     """Variance of each feature over the rows of all domains, on the host."""
     n = np.array([m.n for m in moments])
     means = np.stack([to_numpy(m.mean) for m in moments])
@@ -276,6 +322,32 @@ def pooled_variances(moments: Sequence[Variances]) -> np.ndarray:
     return n @ (within + (means - centre) ** 2) / n.sum()
 
 
-def mean_variance(moments: Sequence[Variances]) -> float:
+def mean_variance(moments: Sequence[AnyMoments]) -> float:
     """Mean variance of a feature over the rows of all domains: the unit of l2."""
     return float(pooled_variances(moments).mean())
+
+
+def overall_variances(moments: Sequence[AnyMoments], dtype: object) -> np.ndarray:
+    """Variance of each feature over the rows of all domains, on the host.
+
+    Refused if none varies by more than the rounding of rows in ``dtype``, or if a mean is out of
+    all proportion to what varies.
+    """
+    means = np.stack([to_numpy(m.mean) for m in moments])
+    variances = pooled_variances(moments)
+    largest = np.abs(means).max(axis=0)
+    rounding = float(np.finfo(str(dtype).split(".")[-1]).eps) * largest
+    if not np.any(variances > np.maximum(rounding, _SMALLEST) ** 2):
+        raise InputError(
+            f"every feature is constant, or varies by less than its rounding or {_SMALLEST:.0e}",
+            "nothing can be learnt; if they really are this small, rescale them",
+        )
+    spread = float(variances.mean()) ** 0.5
+    column = int(largest.argmax())
+    if largest[column] > _FURTHEST * spread:
+        raise InputError(
+            f"feature {column} is about {largest[column]:.0e}, and features vary by only "
+            f"{spread:.0e}, less than its rounding error",
+            "subtract its mean, or leave it out",
+        )
+    return variances

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 
 import numpy as np
 
-from skdare.arrays import as_float64, beside, namespace, to_numpy
+from skdare.arrays import as_float64, beside, like, namespace, to_numpy
 from skdare.whitening.adjustment import Adjustment, average, mean_shift
 from skdare.whitening.moments import Moments
 from skdare.whitening.whitening import Whitening
@@ -82,7 +80,7 @@ class PriorRows:
             logs = np.log(variances[:, present])
             noise = 2.0 * present.sum() * tails
             return cls(mean, _rows(noise, n, logs.var(axis=0, ddof=1).sum()), _HALF_ADAPTED)
-        between = (sizes.mean() - _squared_norms(_typical(varying), c)[0]) * E / (E - 1)
+        between = (sizes.mean() - _squared_norms(_mean(varying), c)[0]) * E / (E - 1)
         return cls(mean, _rows(tails * (traces**2 + sizes), n, between), _HALF_ADAPTED)
 
 
@@ -112,7 +110,14 @@ def _squared_norms(moments: Moments, c: np.ndarray) -> tuple[float, float]:
     return float(norms[0]), float(norms[1])
 
 
-def _typical(moments: Sequence[Moments]) -> Moments:
+def _mean(moments: Sequence[Moments]) -> Moments:
     """Moments of weight one whose covariance is the mean of the domains' covariances."""
-    share = 1.0 / len(moments)
-    return reduce(add, (replace(m, mean=0.0 * m.mean).faded(share / m.n) for m in moments))
+    zero = 0.0 * moments[0].mean
+    shares = [1.0 / (len(moments) * m.n) for m in moments]
+    rows = [m.rows[:-1, :] for m in moments if m.rows is not None]
+    if len(rows) == len(moments) and sum([Z.shape[0] for Z in rows]) < zero.shape[0]:
+        parts = [Z * share**0.5 for Z, share in zip(rows, shares, strict=True)]
+        parts.append(like(zero, rows[0])[None, :])
+        return Moments(1.0, zero, None, namespace(zero).concat(parts, axis=0), zero, 0.0)
+    scatter = sum([share * m.dense_scatter() for m, share in zip(moments, shares, strict=True)])
+    return Moments(1.0, zero, scatter, None, zero, 0.0)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
-from skdare.arrays import Array, beside, namespace
+from skdare.arrays import Array, beside, like, namespace
 from skdare.whitening.adjustment import Adjustment
-from skdare.whitening.moments import Moments, mean_variance, pooled_variances
+from skdare.whitening.moments import AnyMoments, Moments, mean_variance, pooled_variances
 from skdare.whitening.roots import inverse_scales, root_of_matrix, root_of_rows
 
 Target = Literal["scaled", "identity", "diagonal"]
@@ -37,7 +37,7 @@ class Whitening:
 
     def usual(self, moments: Sequence[Moments]) -> Array:
         """Squares of the features of a domain as training has them on average: see `root`."""
-        return sum(self._squares(m) for m in moments) / len(moments)
+        return sum([self._squares(m) for m in moments]) / len(moments)
 
     def _squares(self, moments: Moments) -> Array:
         return moments.variances + (0.0 if self.centered else moments.mean**2)
@@ -54,6 +54,9 @@ class Whitening:
             c = inverse_scales((moments.n * self._squares(moments) + usual) / (moments.n + 1.0))
             if rho == 1.0:
                 return Adjustment(c)
+            if moments.rows is not None:
+                W = root_of_rows(self._rows(moments) * like(c, moments.rows), moments.n, rho, rho)
+                return Adjustment(c * W.diagonal, None, like(c, W.U)[:, None] * W.U, W.core, W.U)
             R = c[:, None] * moments.second_moment(self.centered) * c[None, :]
             root = root_of_matrix(R, rho, rho, dtype).matrix
             return Adjustment(0.0, namespace(c).astype(c, dtype)[:, None] * root)
@@ -61,27 +64,30 @@ class Whitening:
         if rho == 1.0:
             return Adjustment(ridge**-0.5)
         if moments.rows is not None:
-            rows = moments.rows[:-1, :] if self.centered else moments.rows
-            return root_of_rows(rows, moments.n, rho, ridge)
+            return root_of_rows(self._rows(moments), moments.n, rho, ridge)
         return root_of_matrix(moments.second_moment(self.centered), rho, ridge, dtype)
 
-    def adjustments(self, moments: Sequence[Moments], dtype: object) -> list[Adjustment]:
+    def _rows(self, moments: Moments) -> Array:
+        """Rows R whose second moment is RᵀR / n."""
+        assert moments.rows is not None
+        return moments.rows[:-1, :] if self.centered else moments.rows
+
+    def adjustments(self, moments: Sequence[AnyMoments], dtype: object) -> list[Adjustment]:
         """One for each domain."""
         return self.shifted(self._roots(moments, dtype), moments)
 
     def shifted(
-        self, adjustments: Sequence[Adjustment], moments: Sequence[Moments]
+        self, adjustments: Sequence[Adjustment], moments: Sequence[AnyMoments]
     ) -> list[Adjustment]:
         """The same W for each domain, with the shift that belongs to its moments."""
-        shifts: list[Array | None] = [None] * len(moments)
-        if self.shift != "none":
-            shifts = [m.mean for m in moments]
-        if self.shift == "mean of means":
+        shifts: list[Array] = [m.mean for m in moments]
+        if self.shift == "none":
+            shifts = [None] * len(moments)
+        elif self.shift == "mean of means":
             shifts = [sum(shifts) / len(moments)] * len(moments)
-        pairs = zip(adjustments, shifts, strict=True)
-        return [replace(W, shift=shift) for W, shift in pairs]
+        return [replace(W, shift=m) for W, m in zip(adjustments, shifts, strict=True)]
 
-    def _roots(self, moments: Sequence[Moments], dtype: object) -> list[Adjustment]:
+    def _roots(self, moments: Sequence[AnyMoments], dtype: object) -> list[Adjustment]:
         variances = pooled_variances(moments)
         overall = Adjustment(float(variances.mean()) ** -0.5)
         if not self.adjusts:
@@ -89,6 +95,7 @@ class Whitening:
                 c = inverse_scales(variances)
                 overall = Adjustment(beside(c, moments[0].mean))
             return [overall] * len(moments)
+        moments = cast("Sequence[Moments]", moments)
         usual = self.usual(moments)
         # Rows that are all the same say nothing of their scale: take that of all domains.
         return [self.root(m, usual, dtype) if self.can_adjust(m) else overall for m in moments]
@@ -101,7 +108,7 @@ class Whitening:
         eps = float(np.finfo(np.float64).eps)
         return moments.scale(self.centered) > eps**2 * square
 
-    def ridge(self, moments: Sequence[Moments], l2: float) -> float:
+    def ridge(self, moments: Sequence[AnyMoments], l2: float) -> float:
         """The ridge on canonical weights that is ``l2`` in the unit of the features.
 
         Each W divides by the root of a second moment of its own; where all domains are alike and
@@ -111,5 +118,6 @@ class Whitening:
         if not self.adjusts or self.target != "scaled":
             return l2
         unit = mean_variance(moments)
+        moments = cast("Sequence[Moments]", moments)
         scales = [m.scale(self.centered) if self.can_adjust(m) else unit for m in moments]
         return l2 * unit / float(np.mean(scales))
