@@ -28,14 +28,14 @@ def check_writable(path: str | PathLike[str]) -> None:
     target = Path(path)
     if not target.parent.is_dir():
         raise InputError(
-            f"cannot write to {quoted(path)}", f"there is no folder {quoted(target.parent)}"
+            f"cannot write to {quoted(Path(path))}", f"there is no folder {quoted(target.parent)}"
         )
     if target.is_dir():
         raise InputError(
-            f"cannot write to {quoted(path)}", "it is a folder; give the name of a file"
+            f"cannot write to {quoted(Path(path))}", "it is a folder; give the name of a file"
         )
     if target.exists() and not target.is_file():
-        raise InputError(f"cannot write to {quoted(path)}", "it is not a file")
+        raise InputError(f"cannot write to {quoted(Path(path))}", "it is not a file")
 
 
 @contextmanager
@@ -78,7 +78,9 @@ def whole_folder(path: str | PathLike[str]) -> Iterator[Path]:
     """The name of a folder to make, which has its own name only once it is complete."""
     target = Path(os.path.realpath(path))
     if target.exists():
-        raise InputError(f"{quoted(path)} exists already", "choose another name, or remove it")
+        raise InputError(
+            f"{quoted(Path(path))} exists already", "choose another name, or remove it"
+        )
     check_writable(target)
     _remove_leftovers(target)
     partial = _partial(target)
@@ -89,7 +91,7 @@ def whole_folder(path: str | PathLike[str]) -> Iterator[Path]:
         except OSError as error:
             if target.exists():  # another process was first
                 raise InputError(
-                    f"{quoted(path)} exists already", "choose another name, or remove it"
+                    f"{quoted(Path(path))} exists already", "choose another name, or remove it"
                 ) from error
             raise
     except OSError as error:

@@ -72,6 +72,8 @@ class CsvSource:
         name = quoted(self.name)
         if line.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise InputError(f"{name} is text in UTF-16", "save it as UTF-8")
+        if line.startswith(b"PK\3\4"):
+            raise InputError(f"{name} is a zip archive or an Excel file", "save it as CSV")
         text = line.decode("utf-8-sig").rstrip("\r\n")
         if not text.strip():
             raise InputError(f"{name} is empty, or its first line is")

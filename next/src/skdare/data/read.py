@@ -15,7 +15,7 @@ from skdare.arrays import Index, Rows
 from skdare.data import roles
 from skdare.data.csv_source import CsvSource
 from skdare.data.domain_data import ROLES, DomainData
-from skdare.data.row_block import RowBlock
+from skdare.data.row_block import RowBlock, is_whole
 from skdare.data.source import STDIN, NpzSource, Source, StoreSource, open_source
 from skdare.data.store import StoreWriter
 from skdare.errors import InputError, counted, listed, note, quoted, unknown
@@ -88,6 +88,7 @@ def read(
     if not block.X.shape[0]:
         raise InputError(f"{quoted(path)} has no rows")
     data = _labelled_rows(_assembled(block, chosen, _name_of(path)), missing)
+    _note_left_out(block.X.shape[0] - data.X.shape[0])
     if not data.X.shape[0]:
         raise InputError("no row has all of its labels", "name other columns")
     return _features_only(data, dropped, kept, is_table=source.candidates is source.columns)
@@ -172,8 +173,11 @@ def to_store(
     dropped = roles.matching(drop, source.columns) | set(roles.second_labels(source.columns))
     labels = list(chosen.values())
     first = _assembled(next(iter(source.blocks(labels, None, rows))), chosen, "")
+    first = _labelled_rows(first, missing)
     names = first.feature_names.tolist()
-    found = roles.no_features(first.X, names, first.domains)
+    found = {}
+    if isinstance(first.X, np.ndarray) and len(first.X):
+        found = roles.no_features(first.X, names, first.domains)
     if found:
         note(f"not used as features: {_said(found)}")
     features = [name for name in names if name not in dropped and name not in found]
@@ -189,6 +193,7 @@ def to_store(
             if rest.X.shape[0]:
                 X = rest.X.toarray() if scipy.sparse.issparse(rest.X) else rest.X
                 writer.append(X, **rest.labels)
+    _note_left_out(seen - start)
 
 
 def read_text(path: str | Path) -> pd.DataFrame:
@@ -209,8 +214,7 @@ def _assembled(block: RowBlock, chosen: dict[str, str], name: str) -> DomainData
     for role in ("domains", "groups"):
         values = labels.get(role)
         if values is not None and values.dtype.kind == "f":  # 3 and not 3.0
-            whole = not np.any(values % 1)
-            labels[role] = values.astype(np.int64) if whole else values.astype(str)
+            labels[role] = values.astype(np.int64 if is_whole(values).all() else str)
     return DomainData(
         block.X, labels.get("y"), labels.get("domains"), labels.get("groups"),
         np.array(block.names, dtype=object), ids=others, columns=chosen, name=name,
@@ -223,7 +227,7 @@ def _check_missing(missing: str) -> None:
 
 
 def _labelled_rows(data: DomainData, missing: str, start: int = 0) -> DomainData:
-    """The rows that have every label; others are refused, or left out and counted."""
+    """The rows that have every label; others are refused, or left out."""
     absent = np.zeros(data.X.shape[0], dtype=bool)
     for role, column in data.columns.items():
         values = getattr(data, ROLES[role])
@@ -245,12 +249,16 @@ def _labelled_rows(data: DomainData, missing: str, start: int = 0) -> DomainData
         absent |= gone
     if not absent.any():
         return data
-    note(f"left out {counted(int(absent.sum()), 'row')} without a label")
     data = data.rows(np.flatnonzero(~absent))
     labels: dict[str, Any] = {
         name: np.array(values.tolist()) for name, values in data.labels.items()
     }
     return replace(data, **labels)
+
+
+def _note_left_out(rows: int) -> None:
+    if rows:
+        note(f"left out {counted(rows, 'row')} without a label")
 
 
 def _said(reasons: Mapping[str, str]) -> str:
@@ -295,8 +303,7 @@ def _features_only(
     ids = dict(data.ids)
     for j in np.flatnonzero(gone) if not isinstance(data.X, Rows) else ():
         values = data.X[:, j].toarray().ravel() if scipy.sparse.issparse(data.X) else data.X[:, j]
-        whole = not np.isnan(values).any() and not np.any(values % 1)
-        ids[names[j]] = values.astype(np.int64) if whole else values
+        ids[names[j]] = values.astype(np.int64) if is_whole(values).all() else values
     if gone.any():
         X = _columns(data.X, np.flatnonzero(~gone))
         data = replace(data, X=X, feature_names=data.feature_names[~gone])

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from skdare.errors import InputError, listed, quoted, unknown
+from skdare.errors import InputError, listed, quoted, there_are, unknown
 
 # A name is guessed only if a table has exactly one of these, whatever its capital letters. Groups
 # are never guessed: what names rows may be anything.
@@ -58,7 +58,7 @@ def choose(
         what = " and ".join(f"the {role}" for role in absent)
         how = " and ".join(f"{role}=" for role in absent)
         raise InputError(
-            f"no column has a usual name for {what}", f"use {how}; there are {listed(columns)}"
+            f"no column has a usual name for {what}", f"use {how}; {there_are(columns)}"
         )
     roles: dict[str, str] = {}
     for role, name in chosen.items():

@@ -156,13 +156,13 @@ def typed(column: pd.Series) -> np.ndarray:
         present = present.astype(int)
     elif not pd.api.types.is_numeric_dtype(column):
         codes, distinct = pd.factorize(present.to_numpy())
-        whole = [is_whole(text) for text in distinct]
+        whole = [is_integer(text) for text in distinct]
         if len(distinct) and all(whole):
             present = pd.Series(np.array([int(text) for text in distinct])[codes], present.index)
         elif len(distinct) and all(is_number(text) for text in distinct):
             present = pd.Series(np.array([float(text) for text in distinct])[codes], present.index)
     values = present.to_numpy()
-    if values.dtype.kind == "f" and absent.any() and np.all(_is_exact(values)):
+    if values.dtype.kind == "f" and absent.any() and np.all(is_whole(values)):
         values = values.astype(np.int64)  # pandas makes floats of whole numbers with a hole
     elif values.dtype.kind not in "iuf":
         values = np.array([str(value) for value in values.tolist()])
@@ -173,7 +173,7 @@ def typed(column: pd.Series) -> np.ndarray:
     return holed
 
 
-def _is_exact(values: np.ndarray) -> np.ndarray:
+def is_whole(values: np.ndarray) -> np.ndarray:
     """Which floats are whole numbers that integers can hold."""
     return (np.abs(values) <= 2.0**53) & (values == np.floor(values))
 
@@ -225,14 +225,14 @@ def refuse_infinity(X: Any, names: Sequence[str], start: int = 0) -> None:
     )
 
 
-def is_whole(text: str) -> bool:
+def is_integer(text: str) -> bool:
     return re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text) is not None
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell is a number, and not a code that begins with a zero."""
+    """Whether a cell is a number, and not a code: 007, or more digits than a float holds."""
     try:
         float(text)
     except ValueError:
         return False
-    return "_" not in text and re.match(r"-?0\d", text) is None
+    return re.match(r"-?0\d|-?\d{19}|.*_", text) is None

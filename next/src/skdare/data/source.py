@@ -236,6 +236,9 @@ def _arrays(path: Path) -> dict[str, Any]:
             f"{counted(arrays['data'].size, 'entry', 'entries')}",
             "write it again",
         )
+    places = [arrays[name] for name in ("indices", "indptr", "row", "col") if name in arrays]
+    if any(array.dtype.kind not in "iu" for array in places):
+        raise InputError(f"{quoted(path.name)} has indices that are no integers", "write it again")
     X = scipy.sparse.load_npz(path)
     if X.format in ("csr", "csc", "bsr"):
         X.check_format(full_check=True)  # products with wrong indices crash the process
