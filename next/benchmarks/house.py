@@ -12,7 +12,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,8 +72,9 @@ def walks(names: tuple[str, ...] = tuple(GOALS)) -> dict[str, Walk]:
     """The walks of these names on 900 rows of 8 features and 3 domains, after one that warms up."""
     data = make_latent_domains(n_domains=4, random_state=0)
     new = data.domains == 3
+    DAREClassifier, DAREClassifierCV = skdare.DAREClassifier, skdare.DAREClassifierCV
     X, y, domains = data.X[~new], data.y[~new], data.domains[~new]
-    head = skdare.DAREClassifier().fit(X, y, domains=domains)
+    head = DAREClassifier().fit(X, y, domains=domains)
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "rows.csv")
         columns = ",".join([*(f"x{j}" for j in range(X.shape[1])), "y", "domain"])
@@ -81,24 +82,20 @@ def walks(names: tuple[str, ...] = tuple(GOALS)) -> dict[str, Walk]:
         np.savetxt(table, rows, "%.6g", ",", header=columns, comments="")
 
         def bench() -> None:
-            from skdare.cli import main
+            from skdare.cli import app
 
-            records = Path(folder, "records.jsonl")
-            records.unlink(missing_ok=True)
-            before = sys.argv
-            sys.argv = f"skdare bench {table} --heads erm,dare --out {records}".split()
-            try:
-                with open(os.devnull, "w") as no, redirect_stdout(no), redirect_stderr(no):
-                    main()
-            finally:
-                sys.argv = before
+            records = Path(tempfile.mkdtemp(dir=folder))
+            words = f"bench {table} --target y --domains domain --heads erm,dare --out {records}"
+            nothing = open(os.devnull, "w")  # noqa: SIM115
+            with nothing, redirect_stdout(nothing), redirect_stderr(nothing), suppress(SystemExit):
+                app.meta(words.split(), exit_on_error=False, print_error=False)
 
         calls: dict[str, Callable[[], Any]] = {
-            "fit": lambda: skdare.DAREClassifier().fit(X, y, domains=domains),
+            "fit": lambda: DAREClassifier().fit(X, y, domains=domains),
             "predict": lambda: head.predict(data.X[new]),
             "adapt": lambda: head.adapt(data.X[new]),
             "save": lambda: head.save(f"{folder}/head.safetensors"),
-            "search": lambda: skdare.DAREClassifierCV().fit(X, y, domains=domains),
+            "search": lambda: DAREClassifierCV().fit(X, y, domains=domains),
             "bench of a CSV file": bench,
         }
         found = {}

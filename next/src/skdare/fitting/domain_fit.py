@@ -29,9 +29,8 @@ from skdare.fitting.mixture import ClassFinder, ClassPlaces, ClassSums, Mixture,
 from skdare.fitting.problem import Problem
 from skdare.fitting.safety_check import ClassShares, SafetyCheck
 from skdare.objective.objective import Objective
-from skdare.solvers.lbfgs import lbfgs
+from skdare.solvers.lbfgs import Solution, lbfgs
 from skdare.solvers.newton import direct
-from skdare.solvers.solution import Solution
 from skdare.whitening.adjustment import Adjustment, average
 from skdare.whitening.guess import guess_adjustment, guess_shares
 from skdare.whitening.moments import AnyMoments, Moments, moments_of, overall_variances

@@ -140,7 +140,7 @@ def with_small_ones_copied(blocks: Sequence[Block]) -> list[Block]:
     T = xp.concat([block.T for block in small], axis=0)
     weight = xp.concat([block.weight for block in small], axis=0)
     together = Block(Z, slice(0, Z.shape[0]), T, weight, Adjustment(1.0))
-    return [*(block for block in blocks if block not in small), together]
+    return [block for block in blocks if block not in small] + [together]
 
 
 def mean_directions(

@@ -32,7 +32,7 @@ from skdare.errors import note
 from skdare.fitting.preparation import Preparation, check_preparation
 from skdare.fitting.problem import Classes, ClassWeight, Label, Numbers, Problem, Targets
 from skdare.heads.head_state import HeadState, Names
-from skdare.solvers.solution import Solution
+from skdare.solvers.lbfgs import Solution
 
 
 class Head(BaseEstimator, ABC):
@@ -121,7 +121,8 @@ class Head(BaseEstimator, ABC):
         groups: Any = None,
     ) -> tuple[Problem, Any]:
         """The caller's data, checked and prepared, and the fitted preparation."""
-        check_preparation(self.preparation)
+        if self.preparation is not None:
+            check_preparation(self.preparation)
         check_choice("fit_intercept", self.fit_intercept, (True, False))
         check_number("tol", self.tol)
         check_count("max_iter", self.max_iter)

@@ -19,9 +19,8 @@ from skdare.heads.data_notes import note_odd_features
 from skdare.heads.head_state import HeadState
 from skdare.objective.invariant_risk import InvariantRisk
 from skdare.objective.objective import Coordinates, Objective
-from skdare.solvers.lbfgs import lbfgs
+from skdare.solvers.lbfgs import Solution, lbfgs
 from skdare.solvers.minimax import minimax
-from skdare.solvers.solution import Solution
 from skdare.whitening.moments import FeatureMoments
 
 # IRM's penalty grows tenfold a stage.

@@ -12,7 +12,7 @@ from skdare.choosing.rule import Choice
 from skdare.diagnosis.rehearsal import Rehearsal
 from skdare.fitting.domain_fit import DomainFit
 from skdare.fitting.problem import Label, Targets
-from skdare.solvers.solution import Solution
+from skdare.solvers.lbfgs import Solution
 from skdare.whitening.adjustment import Adjustment
 
 

@@ -12,8 +12,7 @@ import numpy as np
 from scipy import optimize
 
 from skdare.arrays import Array
-from skdare.solvers.lbfgs import Function, lbfgs
-from skdare.solvers.solution import Solution, Status
+from skdare.solvers.lbfgs import Function, Solution, Status, lbfgs
 
 # A gap between the worst loss and the weighted one of more than this, relative, is no solution.
 _GAP = 1e-3

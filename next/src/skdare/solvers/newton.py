@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from skdare.arrays import Array, namespace, symmetric_eigen
-from skdare.solvers.lbfgs import Function, largest
-from skdare.solvers.solution import Solution, Status
+from skdare.solvers.lbfgs import Function, Solution, Status, largest
 
 
 def direct(function: Function, hessian: Array, *, tol: float) -> Solution:

@@ -74,7 +74,17 @@ class Whitening:
 
     def adjustments(self, moments: Sequence[AnyMoments], dtype: object) -> list[Adjustment]:
         """One for each domain."""
-        return self.shifted(self._roots(moments, dtype), moments)
+        variances = pooled_variances(moments)
+        overall = Adjustment(float(variances.mean()) ** -0.5)
+        if not self.adjusts:
+            if self.target == "diagonal":
+                overall = Adjustment(beside(inverse_scales(variances), moments[0].mean))
+            return self.shifted([overall] * len(moments), moments)
+        moments = cast("Sequence[Moments]", moments)
+        usual = self.usual(moments)
+        # Rows that are all the same say nothing of their scale: take that of all domains.
+        roots = [self.root(m, usual, dtype) if self.can_adjust(m) else overall for m in moments]
+        return self.shifted(roots, moments)
 
     def shifted(
         self, adjustments: Sequence[Adjustment], moments: Sequence[AnyMoments]
@@ -86,19 +96,6 @@ class Whitening:
         elif self.shift == "mean of means":
             shifts = [sum(shifts) / len(moments)] * len(moments)
         return [replace(W, shift=m) for W, m in zip(adjustments, shifts, strict=True)]
-
-    def _roots(self, moments: Sequence[AnyMoments], dtype: object) -> list[Adjustment]:
-        variances = pooled_variances(moments)
-        overall = Adjustment(float(variances.mean()) ** -0.5)
-        if not self.adjusts:
-            if self.target == "diagonal":
-                c = inverse_scales(variances)
-                overall = Adjustment(beside(c, moments[0].mean))
-            return [overall] * len(moments)
-        moments = cast("Sequence[Moments]", moments)
-        usual = self.usual(moments)
-        # Rows that are all the same say nothing of their scale: take that of all domains.
-        return [self.root(m, usual, dtype) if self.can_adjust(m) else overall for m in moments]
 
     def can_adjust(self, moments: Moments) -> bool:
         """Whether there is more than rounding to invert."""

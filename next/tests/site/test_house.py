@@ -1,0 +1,32 @@
+"""How far a newcomer has to walk: ceilings on the modules and functions that a call crosses."""
+
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+# Modules and functions of ours; those of the design in benchmarks/house.py, or what is reached.
+CEILINGS = {
+    "fit": (20, 140),
+    "predict": (5, 30),
+    "adapt": (16, 100),
+    "search": (31, 240),
+    "bench of a CSV file": (56, 390),
+}
+
+
+@pytest.fixture(scope="module")
+def walks():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        import house
+
+        return house.walks(tuple(CEILINGS))
+
+
+@pytest.mark.parametrize("name", CEILINGS)
+def test_no_walk_grows_longer(walks, name):
+    modules, functions = CEILINGS[name]
+    walk = walks[name]
+    assert walk.modules <= modules, sorted(walk.functions)
+    assert walk.count <= functions, walk.functions
