@@ -1,4 +1,4 @@
-"""A domain held out, and the others as a problem of their own.
+"""Domains held out, and the others as a problem of their own.
 
 A search and a rehearsal are loops over this, so that neither can leak in its own way: preparations
 and the scale of targets are refitted to the others, and rows that share a group are never on both
@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from skdare.arrays import take
+from skdare.arrays import length, take
 from skdare.checks import check_rows
 from skdare.errors import InputError
 from skdare.fitting.mixture import Sample
@@ -92,3 +92,73 @@ def units(problem: Problem) -> list[list[int]]:
             "leave out the rows of groups that are in several domains, or pass no groups",
         )
     return [np.flatnonzero(unit == u).tolist() for u in range(count)]
+
+
+def check_cv(cv: Any) -> None:
+    """Refuse what is neither a number of folds nor something that gives splits."""
+    if isinstance(cv, int) and not isinstance(cv, bool) and cv >= 2:
+        return
+    if isinstance(cv, int | str) or not (hasattr(cv, "split") or np.iterable(cv)):
+        raise InputError(
+            f"cv is {cv!r}",
+            "pass a number from 2, a splitter such as LeaveOneGroupOut(), or pairs of row numbers",
+        )
+
+
+def folds_of(problem: Problem, cv: Any) -> list[list[int]]:
+    """Whole domains, by number, that are held out together, if the others can be learnt.
+
+    A number is the most folds there may be, of about as many rows each; else a splitter by groups,
+    or pairs of training and held-out rows.
+    """
+    if len(problem.index) < 2:
+        return []
+    folds = _by_size(problem, cv) if isinstance(cv, int) else _by_splitter(problem, cv)
+    without = [[e for e in range(len(problem.index)) if e not in fold] for fold in folds]
+    pairs = zip(folds, without, strict=True)
+    return [fold for fold, others in pairs if HeldOut(problem, fold, others).can_be_learnt]
+
+
+def _by_size(problem: Problem, at_most: int) -> list[list[int]]:
+    together = units(problem)
+    sizes = [sum(length(problem.index[e]) for e in unit) for unit in together]
+    folds: list[list[int]] = [[] for _ in range(min(at_most, len(together)))]
+    rows = np.zeros(len(folds))
+    for u in sorted(range(len(together)), key=lambda u: -sizes[u]):
+        smallest = int(rows.argmin())
+        folds[smallest].extend(together[u])
+        rows[smallest] += sizes[u]
+    return [sorted(fold) for fold in folds]
+
+
+def _by_splitter(problem: Problem, cv: Any) -> list[list[int]]:
+    E = len(problem.index)
+    together = units(problem)
+    domains = np.full(len(problem.T), E)
+    for e, index in enumerate(problem.index):
+        domains[index] = e
+    used = np.flatnonzero(domains < E)
+    pairs = cv
+    if hasattr(cv, "split"):
+        split = cv.split(np.zeros((len(used), 1)), problem.T[used], groups=domains[used])
+        pairs = [(used[train], used[test]) for train, test in split]
+    folds: list[list[int]] = []
+    for _, test in pairs:
+        counts = np.bincount(domains[test], minlength=E + 1)[:E]
+        fold = np.flatnonzero(counts).tolist()
+        for e in fold:
+            wrong = None
+            unit = next(unit for unit in together if e in unit)
+            if counts[e] < length(problem.index[e]):
+                wrong = "some rows of domain {!r} and not others"
+            elif any(e in other for other in folds):
+                wrong = "domain {!r} twice"
+            elif not set(unit) <= set(fold):
+                wrong = "domain {!r} without others that share a group with it"
+            if wrong is not None:
+                raise InputError(
+                    f"cv holds out {wrong.format(problem.labels[e])}",
+                    "use a splitter by groups, such as LeaveOneGroupOut(), or a number of folds",
+                )
+        folds.append(fold)
+    return folds

@@ -13,13 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdare.arrays import Array
 from skdare.checks import check_choice, check_number
-from skdare.choosing.folds import check_cv
 from skdare.choosing.rule import Choice, choose
 from skdare.choosing.search import Grid, Trials, search
 from skdare.choosing.strategies import STRATEGIES, applicable
 from skdare.diagnosis.rehearsal import SATURATED
 from skdare.errors import InputError, listed, note, unknown
 from skdare.fitting.domain_fit import Formulations, fit_domains
+from skdare.fitting.hold_out import check_cv
 from skdare.fitting.mixture import MOST_FEATURES, ClassSums
 from skdare.fitting.problem import (
     Classes,
