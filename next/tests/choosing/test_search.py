@@ -487,7 +487,7 @@ def test_a_domain_that_lacks_a_class_is_scored_if_the_scorer_can(scoring):
 @pytest.mark.parametrize(
     ("task", "scoring", "message"),
     [
-        ("classes", "best", "scoring is 'best'"),
+        ("classes", "best", "no scoring is called 'best'"),
         ("regression", "roc_auc", "needs probabilities, and a regressor has none"),
         ("regression", "neg_log_loss", "needs probabilities, and a regressor has none"),
     ],
