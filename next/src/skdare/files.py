@@ -91,7 +91,7 @@ def whole_folder(path: str | PathLike[str]) -> Iterator[Path]:
         except OSError as error:
             if target.exists():  # another process was first
                 raise InputError(
-                    f"{quoted(Path(path))} exists already", "choose another name, or remove it"
+                    f"{quoted(Path(path))} exists already", "choose another name"
                 ) from error
             raise
     except OSError as error:

@@ -264,7 +264,7 @@ def test_the_order_of_columns_does_not_matter_to_a_head(tmp_path):
 @pytest.mark.parametrize("form", ["commas", "parquet", "npz", "store"])
 def test_a_feature_that_is_not_there_is_named(form, tmp_path):
     path = WRITERS[form](tmp_path, table())
-    with pytest.raises(InputError, match="4 features, and .* 'heigth'; did you mean 'height'?"):
+    with pytest.raises(InputError, match=r"4 features, and .* 'heigth'; did you mean 'height'"):
         list(stream(path, features=[*NAMES, "heigth"]))
 
 

@@ -128,6 +128,8 @@ class Store:
                 raise ValueError(f"a shard is {shard!r:.40}")
         if type(self.finished) is not bool or type(self.made) is not dict:
             raise ValueError(f"finished is {self.finished!r:.40}, made is {self.made!r:.40}")
+        if self.finished and not self.shards:
+            raise ValueError("it has no rows")
         if len(set(self.columns)) < len(self.columns) or not set(self.names) <= set(self.columns):
             raise ValueError(f"columns are {self.columns!r:.40}")
 
@@ -321,7 +323,7 @@ class StoreWriter:
             if rows[name].dtype.kind not in LABEL_KINDS + "O":
                 raise InputError(f"{name} has dtype {rows[name].dtype}", "use numbers or text")
         with np.errstate(over="ignore"):
-            X = rows["X"].astype(self.store.dtype)
+            X = rows["X"].astype(self.store.dtype, order="C")  # a row lies together on disk
         if np.isinf(X).any():
             largest = float(np.nanmax(np.abs(rows["X"])))
             if np.isinf(largest):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -17,6 +19,9 @@ from skdare.data.domain_data import DomainData
 from skdare.data.source import COMPRESSED, FORMATS, STDIN
 from skdare.errors import InputError, listed, quoted
 from skdare.files import check_writable, whole_file
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ROW_FORMATS = (".csv", ".csv.gz", ".tsv", ".jsonl", ".parquet")
 # A spreadsheet runs text that begins so.
@@ -68,7 +73,10 @@ def write(data: DomainData, path: str | Path) -> None:
         elif kind == ".feather":
             frame.to_feather(file)
         else:
-            frame.to_csv(file, index=False, mode="wb", sep=separator, compression=packing)
+            frame.to_csv(
+                file, index=False, mode="wb", sep=separator, compression=packing,
+                quoting=_quoting(frame),
+            )  # fmt: skip
 
 
 class RowWriter:
@@ -150,11 +158,21 @@ class RowWriter:
                 frame = frame.rename(columns=_safe).map(_safe)
             separator = "\t" if self.kind == ".tsv" else ","
             header = not self._begun
-            frame.to_csv(self._file, index=False, header=header, sep=separator, lineterminator="\n")
+            frame.to_csv(
+                self._file, index=False, header=header, sep=separator, lineterminator="\n",
+                quoting=_quoting(frame),
+            )  # fmt: skip
         self._begun = True
 
     def __exit__(self, *exception: Any) -> None:
         self._open.__exit__(*exception)
+
+
+def _quoting(frame: pd.DataFrame) -> Any:
+    """Quotes around all text, if a carriage return is in it, else only where it needs them."""
+    text = frame.select_dtypes(exclude="number")
+    cells = chain(frame.columns, *(text[name] for name in text))
+    return csv.QUOTE_NONNUMERIC if any("\r" in str(cell) for cell in cells) else csv.QUOTE_MINIMAL
 
 
 def _safe(value: Any) -> Any:
