@@ -27,8 +27,8 @@ def figure_one(bars: pd.DataFrame) -> Figure | None:
     if not {"ERM", "DARE"} & set(bars):
         return None
     caption = (
-        "Accuracy in % with and without a look at the held-out domain, on rows set aside. Bars with "
-        "* have seen labels of it, on other rows. The axis does not begin at zero."
+        "Accuracy in % with and without a look at the held-out domain, on rows set aside. Bars "
+        "with * have seen labels of it, on other rows. The axis does not begin at zero."
     )
     return figure(lambda axes, theme: plot_figure_one(bars, axes, theme), 3.4, caption)
 

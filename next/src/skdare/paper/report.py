@@ -157,7 +157,7 @@ class Study:
         ):
             scores = self.scores(study)
             if len(scores):
-                names = {head: head for head in scores}
+                names = {str(head): str(head) for head in scores}
                 yield self._table(title, study, scores, names, digits=3, factor=1.0)
         for study in dict.fromkeys(self.frame["study"]):
             if study.startswith(ABLATION):
