@@ -131,7 +131,7 @@ MISTAKES = {
     "misspelt option in a config": (("fit", "table.csv", "--config", "wrong.toml"), "'target'"),
     "misspelt command in a config": (("bench", *TABLE, "--config", "command.toml"), "'bench'"),
     "no head": (("predict", "absent.safetensors", "new.csv"), "absent.safetensors"),
-    "arguments swapped": (("predict", "new.csv", HEAD), "new.csv"),
+    "arguments swapped": (("predict", "new.csv", HEAD), "the head first"),
     "a head of noise": (("predict", "noise.safetensors", "new.csv"), "noise.safetensors"),
     "a stream as a head": (("predict", "new.stream", "new.csv"), "new.stream"),
     "no rows to predict": (("predict", HEAD), "FILE"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skdare.cli.outputs import TABLES
 from skdare.errors import InputError, listed, note
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class SavedHead:
         from skdare.heads.head_file import load
         from skdare.heads.inspect import inspect_file
 
+        if path.suffix in TABLES:
+            raise InputError(f"'{path}' is a table, and no head", "give the head first, then rows")
         about = inspect_file(path)
         if about["kind"] != "head":
             raise InputError(

@@ -17,8 +17,8 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, TextIO
 
 from skdare.cli.answer import Answer
+from skdare.cli.bars import shown
 from skdare.errors import InputError, printable
-from skdare.progress import shown
 
 MISTAKE = 2
 FAILURE = 1
@@ -29,7 +29,9 @@ UNREAD = 128 + 13  # SIGPIPE, which Windows has not
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _WIDEST = 100
 # An argument as Python writes it, not in quotes.
-_ASSIGNED = re.compile(r"(?<!['\"\w.])([a-z][a-z0-9_]*)=(\([^()]*\)|'[^']*'|[\w.*]+(?:\(\))?|)")
+_ASSIGNED = re.compile(
+    r"(?<!['\"\w.])(?<!--set )([a-z][a-z0-9_]*)=(\([^()]*\)|'[^']*'|[\w.*]+(?:\(\))?|)"
+)
 
 
 def write(text: str, stream: TextIO | None = None) -> None:
@@ -86,8 +88,10 @@ def in_options(text: str, options: Collection[str]) -> str:
             return f"--{'' if value == 'True' else 'no-'}{name}"
         return f"--{name} {value}".rstrip()
 
-    found = _ASSIGNED.sub(option, text) if options else text
-    return found if found == text else re.sub(r"\b(pass|set) --", "give --", found)
+    if not options:
+        return text
+    found = _ASSIGNED.sub(option, text).replace("another out,", "another --out,")
+    return found if found == text else re.sub(r"(?<!-)\b(pass|set) --", "give --", found)
 
 
 def _for_json(value: Any) -> Any:

@@ -13,7 +13,7 @@ from skdare.cli.answer import file_size
 from skdare.errors import InputError
 
 HEAD = ".safetensors"
-_TABLES = {".csv", ".tsv", ".parquet", ".feather", ".npz", ".gz", ".bz2", ".xz"}
+TABLES = {".csv", ".tsv", ".parquet", ".feather", ".npz", ".gz", ".bz2", ".xz"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Output:
 def named_after(file: Path, ending: str) -> Path:
     """A file named after another one, in the folder where the command runs."""
     name = Path("stdin" if str(file) == "-" else file.resolve().name)
-    while name.suffix in {HEAD, *_TABLES}:
+    while name.suffix in {HEAD, *TABLES}:
         name = name.with_suffix("")
     return Path(f"{name}{ending}")
 
