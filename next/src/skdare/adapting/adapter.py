@@ -159,7 +159,7 @@ class Adapter(Generic[H]):
         self._classes = targets.classes if isinstance(targets, Classes) else None
         if self.options.new_classes and self._classes is None:
             raise InputError(
-                f"new_classes is set, and a {type(head).__name__} predicts numbers", "leave it out"
+                f"new_classes is set, and a {type(head).__name__} has no classes", "leave it out"
             )
         most = 0
         if fit.adaptation is not None and fit.adaptation.mixture is not None:
@@ -347,7 +347,9 @@ class Adapter(Generic[H]):
             assert self._classes is not None
             assert stream.classes is not None
             new = stream.classes[len(self._classes) :].tolist()
-            note(f"no label teaches the new classes {listed(new)} any more; they are not predicted")
+            note(
+                f"no labelled rows remain for the new classes {listed(new)}; they are not predicted"
+            )
 
     def check_labels(self) -> None:
         """Refuse labels that are most likely a mistake, unless they are taken by force."""

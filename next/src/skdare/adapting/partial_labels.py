@@ -1,7 +1,8 @@
-"""Targets that only some rows have: which rows, and what they are."""
+"""Labels of some rows: which rows have one, and what they are."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -41,7 +42,7 @@ class PartialLabels:
         if len(values) != n:
             raise InputError(
                 f"y has {len(values)} entries but X has {n} rows",
-                "give one a row, and None where a row is not labelled",
+                "pass one for each row, and None for a row without label",
             )
         missing = is_missing(values)
         if classes is None:
@@ -52,6 +53,8 @@ class PartialLabels:
         codes = np.full(n, _UNLABELLED)
         for i, label in zip(np.flatnonzero(~missing), values[~missing].tolist(), strict=True):
             label = label.item() if isinstance(label, np.generic) else label
+            if not isinstance(label, Hashable):
+                raise InputError(f"y has the label {label!r}", "use text or numbers")
             if label not in number:
                 if label == "" if isinstance(label, str) else label == _UNLABELLED:
                     continue
@@ -74,7 +77,7 @@ def _numbers(values: np.ndarray) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise InputError(
             "y has entries that are not numbers, and the head is a regressor",
-            "pass numbers, and None or NaN where a row is not labelled",
+            "pass numbers, and None or NaN for a row without label",
         ) from error
     if not np.all(np.isfinite(numbers)):
         raise InputError("y contains infinity", "correct it, or pass None")

@@ -152,7 +152,7 @@ class AdaptableHead(Head):
 
     def adapter(self, **options: Any) -> Adapter[Self]:
         """Incremental adapter for a new domain; see `Adapter` for the options."""
-        check_is_fitted(self, "state_")
+        assert self.domain_fit_ is not None  # refuses a head that only predicts
         if self.labelled_rows_ is not None:
             note(
                 f"this head was adapted with {counted(self.labelled_rows_, 'label')}, which "
