@@ -62,10 +62,7 @@ def whole_file(path: str | PathLike[str]) -> Iterator[BinaryIO]:
             partial.chmod(mode)
         os.replace(partial, target)
     except OSError as error:
-        if error.filename == str(partial) or (
-            error.filename is None and error.errno in _OF_THE_DISK
-        ):
-            error.filename = os.fspath(path)
+        _name(error, partial, path)
         raise
     finally:
         with suppress(OSError):  # which would hide what went wrong
@@ -95,8 +92,7 @@ def whole_folder(path: str | PathLike[str]) -> Iterator[Path]:
                 ) from error
             raise
     except OSError as error:
-        if str(error.filename or partial).startswith(str(partial)):
-            error.filename = os.fspath(path)
+        _name(error, partial, path)
         raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -106,6 +102,14 @@ def whole_folder(path: str | PathLike[str]) -> Iterator[Path]:
 def _partial(target: Path) -> Path:
     # A name that nobody can foresee: a link with that name would be followed.
     return target.with_name(f"{target.name}.{uuid4().hex}.partial")
+
+
+def _name(error: OSError, partial: Path, path: str | PathLike[str]) -> None:
+    """Call the file by the name that was asked for in an error about it."""
+    name = error.filename
+    of_the_file = isinstance(name, str) and name.startswith(str(partial))
+    if of_the_file or (name is None and error.errno in _OF_THE_DISK):
+        error.filename = os.fspath(path)
 
 
 def _remove_leftovers(target: Path) -> None:

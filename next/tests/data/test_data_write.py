@@ -62,7 +62,7 @@ def test_a_table_that_could_not_be_read_back_is_not_written(tmp_path):
     with pytest.raises(InputError, match="a feature is called 'y', as a label is"):
         write(DomainData.of(X, [0, 1, 0]), tmp_path / "t.csv")
     for name in ("t.xlsx", "t", "t.parquet.gz", "t.npy"):
-        with pytest.raises(InputError, match="its name must end in .csv, .tsv"):
+        with pytest.raises(InputError, match=r"its name must end in \.csv, \.tsv"):
             write(table(), tmp_path / name)
     with pytest.raises(InputError, match="there is no folder"):
         write(table(), tmp_path / "nowhere" / "t.csv")

@@ -383,6 +383,7 @@ def outliers(table: SortedTable) -> Findings:
     for e in np.flatnonzero(table.seen >= 2 * _FEW_ROWS).tolist():
         Z = table.X[table.part(e)] - table.mean_within[e]
         Z[np.isnan(Z)] = 0.0
+        Z[:, table.huge] = 0.0
         Z /= unit
         squares = np.einsum("ij,ij->i", Z, Z)
         total = squares.sum()

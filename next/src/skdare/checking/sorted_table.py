@@ -90,9 +90,11 @@ class SortedTable:
 
     @cached_property
     def mean(self) -> np.ndarray:
-        """(d,) 0 for a feature without values."""
-        present = np.maximum(self.present, 1)
-        return np.nansum(self.X, axis=0) / present if self.has_missing else self.X.mean(axis=0)
+        """(d,) 0 for a feature without values, and for one with huge values."""
+        add = np.nansum if self.has_missing else np.sum
+        with np.errstate(over="ignore"):
+            means = add(self.X, axis=0) / np.maximum(self.present, 1)
+        return np.where(self.huge, 0.0, means)
 
     @cached_property
     def present(self) -> np.ndarray:
@@ -105,10 +107,11 @@ class SortedTable:
 
     @cached_property
     def centred(self) -> np.ndarray:
-        """(n, d) rows less the mean, 0 where a value is missing."""
+        """(n, d) rows less the mean; 0 for missing values and for features with huge ones."""
         Z = self.X - self.mean
         if self.has_missing:
             Z[np.isnan(Z)] = 0.0
+        Z[:, self.huge] = 0.0
         return Z
 
     @cached_property
@@ -119,7 +122,7 @@ class SortedTable:
 
     @cached_property
     def mean_within(self) -> np.ndarray:
-        """(E, d) means of the domains; 0 for a feature without values there."""
+        """(E, d) means of the domains; that of all rows for a feature without values there."""
         add = np.add.reduceat(self.centred, self.starts, axis=0)
         return add / np.maximum(self.seen[:, None] - self.missing, 1) + self.mean
 
