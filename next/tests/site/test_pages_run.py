@@ -12,7 +12,6 @@ SLOW = [
     "docs/tutorial.md",
     "docs/when-to-use.md",
     *(f"docs/guide/{page.name}" for page in sorted((ROOT / "docs/guide").glob("*.md"))),
-    "CONTRIBUTING.md",
 ]
 PAGES = [*QUICK, *(page for page in SLOW if page not in QUICK)]
 
