@@ -15,18 +15,18 @@ CEILINGS = {
 }
 
 
-@pytest.fixture(scope="module")
-def walks():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(BENCHMARKS)
-        import house
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name.startswith(("search", "bench")) else ())
+        for name in CEILINGS
+    ],
+)
+def test_no_walk_grows_longer(monkeypatch, name):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import house
 
-        return house.walks(tuple(CEILINGS))
-
-
-@pytest.mark.parametrize("name", CEILINGS)
-def test_no_walk_grows_longer(walks, name):
+    walk = house.walks((name,))[name]
     modules, functions = CEILINGS[name]
-    walk = walks[name]
     assert walk.modules <= modules, sorted(walk.functions)
     assert walk.count <= functions, walk.functions
