@@ -83,7 +83,7 @@ def test_the_exact_constraint_tends_to_the_populations_at_the_rate_of_the_noise(
     assert many < 0.05
 
 
-@pytest.mark.filterwarnings("ignore:the features vary little beside their mean")
+@pytest.mark.filterwarnings("ignore:the features vary little")
 @pytest.mark.parametrize("shrinkage", [0.0, 0.5, 0.9])
 def test_sampled_whitening_of_a_large_mean_is_no_direction_of_the_means(shrinkage):
     # All domains share a mean along a feature of large variance: one direction, and no more.

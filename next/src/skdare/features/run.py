@@ -218,6 +218,7 @@ class Run:
             return done
         self._check_examples()
         if len(done) == len(self.planned):
+            folder.begin({}, source)  # where examples are now
             return done  # perhaps on a GPU, with a precision that a trainer here would refuse
         trainer = Trainer(
             self.inputs.examples,
@@ -249,6 +250,11 @@ class Run:
         networks[self.folder / PRETRAINED] = None
         finished = [self.is_finished(store, network) for store, network in networks.items()]
         if not all(finished):
+            if not self.source.is_embedded and not Path(self.source.path).exists():
+                raise InputError(
+                    f"'{self.source.path}', which '{self.folder}' was trained on, is not there",
+                    f"if it was moved, run `skdare train` on it with --out {self.folder}",
+                )
             extractor = self._extractor(len(networks))
             extractor.fine_tuned(self.folder, self.folder / FEATURES)
             extractor.pretrained(self.folder / PRETRAINED)

@@ -15,6 +15,9 @@ from skdare.data import DomainData, Store
 from skdare.features.extractor import ASIDE
 from skdare.features.split import SHARE, reserve
 
+# Rows that are held in float64 at once.
+_ROWS = 1 << 14
+
 
 @dataclass(frozen=True, eq=False)
 class FeatureTable:
@@ -133,7 +136,11 @@ class Fold:
     def second_moment(self, domain: str) -> np.ndarray:
         """Σ of a domain as the paper has it: not centred."""
         X = self.rows(domain).X
-        return (X.T @ X).astype(np.float64) / len(X)
+        S = np.zeros((X.shape[1], X.shape[1]))
+        for start in range(0, len(X), _ROWS):
+            part = X[start : start + _ROWS].astype(np.float64)
+            S += part.T @ part
+        return S / len(X)
 
     def whitener(self, domain: str, shrinkage: float) -> np.ndarray:
         """``((1 - ρ) Σ + ρ I)^{-1/2}``, symmetric; directions without variance map to zero."""
