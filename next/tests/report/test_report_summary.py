@@ -54,7 +54,7 @@ def test_p_values_are_holms_of_the_sign_flip_test():
 
 def test_the_baseline_comes_first_and_adapted_heads_last():
     made = summary({name: SCORES[name] for name in reversed(SCORES)})
-    assert list(made.lines)[0] == made.baseline == "erm"
+    assert next(iter(made.lines)) == made.baseline == "erm"
     adapts = [line.adapts for line in made.lines.values()]
     assert adapts == sorted(adapts)
 

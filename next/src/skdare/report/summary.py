@@ -15,7 +15,7 @@ from skdare.bench.record import NOTHING, Record, RecordFile
 from skdare.choosing.strategies import STRATEGIES
 from skdare.errors import InputError, counted, listed
 from skdare.report.scales import Scale, scale_of
-from skdare.report.statistics import Gain, holm, interval, paired_t
+from skdare.report.statistics import Gain, holm
 
 
 @dataclass(frozen=True)
@@ -176,29 +176,6 @@ class Summary:
                 gains.append({"statistic": name, "held_out": "all", "head": head, "value": value})
         table = pd.concat([scores, pd.DataFrame([*means, *gains])], ignore_index=True)
         return table.dropna(subset="value", ignore_index=True)
-
-    def over_repeats(self) -> pd.DataFrame:
-        """Each head on each held-out domain over the repeats, as in the paper's Table 1.
-
-        Columns low and high are Student's 90 % interval; paper_low and paper_high the one that the
-        paper prints, which covers 76 times in 100 if there are three repeats; p is of a one-sided
-        paired t test against the baseline, which the paper marks below 0.1. The paper's "average"
-        is over domains, repeat by repeat.
-        """
-        wide = self.frame.pivot_table(index=["held_out", "trial"], columns="head", values="score")
-        average = pd.concat({"average": wide.groupby("trial").mean()}, names=["held_out"])
-        rows = []
-        for held_out, scores in pd.concat([wide, average]).groupby("held_out", sort=False):
-            for head in self.lines:
-                pair = scores[[self.baseline, head]].dropna()
-                mine, base = pair.iloc[:, 1].to_numpy(), pair.iloc[:, 0].to_numpy()
-                low, high = interval(mine)
-                paper_low, paper_high = interval(mine, normal=True)
-                known = {"held_out": held_out, "head": head, "repeats": len(mine)}
-                ends = {"low": low, "high": high, "paper_low": paper_low, "paper_high": paper_high}
-                p = float("nan") if head == self.baseline else paired_t(mine, base)
-                rows.append(known | {"mean": mine.mean()} | ends | {"p": p})
-        return pd.DataFrame(rows)
 
     def plot(self, ax: Any = None) -> Any:
         """Differences from the baseline on matplotlib axes: a dot for each held-out domain."""
