@@ -396,24 +396,16 @@ class Adapter(Generic[H]):
             )
 
     def _warn_of_shift(self, classes: np.ndarray) -> None:
-        """Say where class proportions are further from those in training than any domain's were."""
+        """Say if class proportions seem to have changed more than between training domains."""
         training = self.domain_fit.class_shares
         counts = self.stream.class_counts
         if training is None or counts is None:
             return
         # This many rows of equal weight would know the shares as well.
         n = counts.sum() ** 2 / self.stream.squared_weight
-        shares = counts / counts.sum()
-        distance = 0.5 * float(np.abs(shares - training.shares).sum())
-        if distance > training.reach + 0.5 * np.sqrt(len(shares) / n):
-            worst = int(np.argmax(np.abs(shares - training.shares)))
-            note(
-                f"predicted class proportions are {distance:.0%} away from those in training "
-                f"(class {classes[worst]}: {shares[worst]:.0%}, was {training.shares[worst]:.0%}), "
-                "further than any training domain; if the classes themselves are rarer or more "
-                "common there, adapting can hurt: compare with the unadapted head",
-                LabelShiftWarning,
-            )
+        warning = training.warning(counts, n, classes.tolist())
+        if warning is not None:
+            note(warning, LabelShiftWarning)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the state of the stream to a file, which ``head.resume`` goes on from.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
@@ -14,14 +14,27 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from skdare.errors import InputError
+from skdare.files import whole_file
 
 SCHEMA = 1
 RECORDS = "records.jsonl"
 ABOUT = "run.json"
 NOTHING = "nothing"
 UNLABELLED = "unlabelled rows"
-# What the main table does not need, and every line has, so that studies of other kinds may stand
-# in the same file.
+_KINDS = {"trial": int, "seconds": int | float, "score": int | float | None}
+# Of the other values, those that a report reads.
+_VALUES = {
+    "label": str,
+    "task": str,
+    "chosen": str,
+    "declined": str | None,
+    "n_train": int,
+    "n_test": int,
+    "majority": int | float,
+    "l2": int | float | None,
+    "warnings": list,
+}
+# Columns of studies of other kinds, which may be in the same file.
 _ALWAYS = {"features": "given", "protocol": "default", "x": None}
 
 
@@ -48,8 +61,8 @@ class Record:
     reason : str
     values : dict
         Everything else, flat: ``n_train``, ``n_test``, ``chosen`` (the strategy of a head that
-        chooses), ``majority`` (accuracy of always naming the most frequent class), ``label`` (what
-        tables call the head), ``warnings``.
+        chooses), ``declined`` (why it was not adapted), ``majority`` (accuracy of always naming the
+        most frequent class), ``label`` (its name in tables), ``l2``, ``warnings``.
     """
 
     key: str
@@ -69,6 +82,12 @@ class Record:
     def status(self) -> str:
         return "failed" if self.score is None else "ok"
 
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """All that tells trials apart; a head of the user may have other options now."""
+        columns = (self.values.get(name, default) for name, default in _ALWAYS.items())
+        return (self.study, self.data, self.head, self.held_out, self.trial, *map(str, columns))
+
     def to_line(self) -> str:
         flat = asdict(self)
         values = _ALWAYS | flat.pop("values")
@@ -80,23 +99,31 @@ class Record:
         values = json.loads(line)
         if not isinstance(values, dict) or values.pop("schema", None) != SCHEMA:
             raise ValueError(f"it is not a record of schema {SCHEMA}")
-        kinds = {"trial": int, "seconds": int | float, "score": int | float | None}
-        known: dict[str, Any] = {}
+        columns: dict[str, Any] = {}
         for each in fields(cls)[:-1]:
-            kind = kinds.get(each.name, str)
+            kind = _KINDS.get(each.name, str)
             value = values.pop(each.name, "" if each.name == "reason" else ...)
-            if not isinstance(value, kind) or isinstance(value, bool):
-                raise ValueError(f"{each.name} is missing or no {kind}")
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f"{each.name} is {value}")
-            known[each.name] = value
+            columns[each.name] = _checked(each.name, value, kind)
+        for name, kind in _VALUES.items():
+            if name in values:
+                _checked(name, values[name], kind)
+        if not all(isinstance(text, str) for text in values.get("warnings", ())):
+            raise ValueError("warnings has an entry that is no text")
         if values.pop("status", "ok") == "failed":
-            known["score"] = None
-        return cls(**known, values=values)
+            columns["score"] = None
+        return cls(**columns, values=values)
+
+
+def _checked(name: str, value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"{name} is missing or no {kind}")
+    if isinstance(value, int | float) and not abs(value) <= sys.float_info.max:
+        raise ValueError(f"{name} is no finite number")
+    return value
 
 
 class RecordFile:
-    """The folder of a run: what it compares, and its records.
+    """The folder of a run: its settings, and its records.
 
     A record is one write of a whole line, flushed to disk. A process that is killed leaves at most
     a line without its end, which the next one to open the folder cuts off.
@@ -107,24 +134,24 @@ class RecordFile:
         self.path = self.folder / RECORDS
 
     def about(self) -> dict[str, Any]:
-        """What the run compares; nothing where only records were kept."""
+        """Settings and data of the run; empty if only records were kept."""
         path = self.folder / ABOUT
         if not path.exists():
             return {}
         try:
             about = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"'{path}' is damaged: {error}", "delete it") from error
         if not isinstance(about, dict):
             raise InputError(f"'{path}' is damaged", "delete it")
         return about
 
     def records(self) -> list[Record]:
-        """All records, the last one of each key; a line without its end is not one yet."""
+        """All records, the last one of each trial; a line without its end is not one yet."""
         if not self.path.exists():
             return []
         text = self.path.read_bytes().decode("utf-8", "replace")
-        records: dict[str, Record] = {}
+        records: dict[tuple[Any, ...], Record] = {}
         for number, line in enumerate(text.split("\n")[:-1], start=1):
             if not line.strip():
                 continue
@@ -135,12 +162,12 @@ class RecordFile:
                     f"line {number} of '{self.path}' cannot be read: {error}",
                     "delete that line, and run the same command again to redo it",
                 ) from error
-            records[record.key] = record
+            records[record.place] = record
         return list(records.values())
 
     @contextmanager
     def open(self, about: dict[str, Any]) -> Iterator[set[str]]:
-        """Hold the run for writing; gives the keys that are done.
+        """Hold the run for writing; yields the keys that are done.
 
         A folder in which something else was compared is refused.
         """
@@ -166,11 +193,11 @@ class RecordFile:
     def _agree(self, about: dict[str, Any]) -> None:
         before = self.about()
         differ = [name for name in about if name in before and before[name] != about[name]]
-        # A fingerprint tells a person nothing; what else differs does.
+        # Other differences tell a person more than that of fingerprints.
         differ.sort(key=lambda name: name == "fingerprint")
         if differ and differ[0] == "fingerprint":
             raise InputError(
-                f"'{self.folder}' holds a run on other rows called '{before['data']}'",
+                f"'{self.folder}' holds a run on other rows called '{before.get('data')}'",
                 "give another out, or delete that folder",
             )
         if differ:
@@ -181,13 +208,12 @@ class RecordFile:
                 "give another out, or delete that folder",
             )
         if before != before | about:
-            part = self.folder / f"{ABOUT}.part"
-            part.write_text(json.dumps(before | about, indent=2, ensure_ascii=False), "utf-8")
-            os.replace(part, self.folder / ABOUT)
+            with whole_file(self.folder / ABOUT) as file:
+                file.write(json.dumps(before | about, indent=2, ensure_ascii=False).encode())
 
     def append(self, record: Record) -> None:
         """Write a record; it is on disk when this returns."""
-        line = record.to_line().encode()
+        line = record.to_line().encode("utf-8", "replace")
         with self.path.open("ab", buffering=0) as file:
             end = file.tell()
             if file.write(line) < len(line):  # the disk is full

@@ -1,4 +1,4 @@
-"""What decides the results of a bench."""
+"""Settings of a bench: all that decides its results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Settings:
     held_out : tuple of str
         Domains to hold out. Default: each in turn.
     metric : str
-        One of scikit-learn's scorers. Default: accuracy for classes, r2 for numbers.
+        One of scikit-learn's scorers. Default: accuracy in classification, r2 in regression.
     repeats : int
         How often each domain is held out. From 2 on, each time with another 80 % of the rows of
         the other domains, which shows how much the choice of rows matters.
@@ -46,7 +46,8 @@ class Settings:
         domains = data.domain_names
         if len(domains) < 3:
             raise InputError(
-                f"there is {counted(len(domains), 'domain')}: {listed(domains)}",
+                f"there {'is' if len(domains) == 1 else 'are'} {counted(len(domains), 'domain')}: "
+                f"{listed(domains)}",
                 "three are needed: one to hold out, and two to learn from how they differ",
             )
         task = self.task or data.task
@@ -77,10 +78,10 @@ class Settings:
 
     @property
     def share(self) -> float:
-        """Of the rows of each domain that train, how many do so in one repeat."""
+        """Share of the rows of each training domain that is used in one repeat."""
         return 1.0 if self.repeats == 1 else 0.8
 
     def decisive(self) -> dict[str, Any]:
-        """What a result depends on: all but which heads and domains are looked at."""
+        """Settings that a result depends on: all but which heads and domains are compared."""
         trained_on = "all" if self.repeats == 1 else "80 %"
         return {"task": self.task, "metric": self.metric, "training rows": trained_on}

@@ -1,10 +1,10 @@
-"""What score to expect on a new domain: unadapted, adapted, and with some labels.
+"""The expected score on a new domain: unadapted, adapted, and with some labels.
 
 The unadapted and the adapted model are compared on the new rows. Where they agree, both are right
 as often as they were on held-out domains where they agreed; where they disagree, each is right as
 often as it was there. So a domain on which they disagree much is expected to be a hard one for the
 unadapted model, and an easy or a hard one for the adapted model by what the rehearsal has shown.
-For numbers, the unadapted model loses what adapting gained there for each unit of disagreement.
+In regression, the unadapted model loses what adapting gained there for each unit of disagreement.
 Confidence, distances between domains and mixtures of them were tried, and forecast worse.
 """
 
@@ -51,10 +51,10 @@ class Forecast:
         metric = rehearsal.metric
         usual = _USUAL_MISS[metric.name] * (_SATURATED_MISS if rehearsal.saturated else 1.0)
         n = len(misses)
-        known = n + _MISSES_KNOWN
+        count = n + _MISSES_KNOWN
         square = float(np.sum(np.square(misses))) + _MISSES_KNOWN * usual**2
-        quantile = stdtrit(known - 1, 0.5 + 0.5 * COVERAGE)
-        half = float(quantile * np.sqrt(square / known) * np.sqrt(1.0 + 1.0 / max(n, 1)))
+        quantile = stdtrit(count - 1, 0.5 + 0.5 * COVERAGE)
+        half = float(quantile * np.sqrt(square / count) * np.sqrt(1.0 + 1.0 / max(n, 1)))
         ends = np.clip([expected, expected - half, expected + half], metric.least, 1.0)
         return cls(*ends.tolist())
 
@@ -65,10 +65,10 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Outlook:
-    """Scores to expect of what one can do."""
+    """Expected scores, unadapted, adapted and with labels."""
 
     unadapted: Forecast
-    adapted: Forecast | None  # None where adapting changes nothing
+    adapted: Forecast | None  # None if adapting changes nothing
     labels: dict[int, Forecast]  # by how many there are
 
 
@@ -79,22 +79,22 @@ def outlook(rehearsal: Rehearsal, disagreement: float | None, rows: int) -> Outl
     ----------
     rehearsal : Rehearsal
     disagreement : float, optional
-        Of the unadapted and the adapted model on the new rows; None where nothing adapts.
+        Between the unadapted and the adapted model on the new rows; None if nothing adapts.
     rows : int
         Of the new domain.
     """
     classes = rehearsal.metric.name != "r2"
-    unadapted = _by_agreement(False) if classes else _number_unadapted
-    forecast = _forecast(rehearsal, unadapted, lambda one: one.unadapted, disagreement)
+    rule = _by_agreement(adapted=False) if classes else _regression_unadapted
+    forecast = _forecast(rehearsal, rule, lambda scores: scores.unadapted, disagreement)
     adapted = None
     if disagreement is not None:
-        rule = _by_agreement(True) if classes else _number_adapted
-        adapted = _forecast(rehearsal, rule, lambda one: one.adapted_by_all, disagreement)
-        curves = [one.adapted for one in rehearsal.domains if one.adapted is not None]
+        rule = _by_agreement(adapted=True) if classes else _regression_adapted
+        adapted = _forecast(rehearsal, rule, lambda scores: scores.adapted_by_all, disagreement)
+        curves = [scores.adapted for scores in rehearsal.domains if scores.adapted is not None]
         lost_by_few_rows = [curve.at(rows) - curve.scores[-1] for curve in curves]
         if lost_by_few_rows:
             adapted = adapted.moved(float(np.mean(lost_by_few_rows)), rehearsal.metric)
-    best = max(one.expected for one in (forecast, adapted) if one is not None)
+    best = forecast.expected if adapted is None else max(forecast.expected, adapted.expected)
     return Outlook(forecast, adapted, _with_labels(rehearsal, rows, best))
 
 
@@ -104,30 +104,31 @@ def _forecast(
     score: Callable[[Rehearsed], float],
     disagreement: float | None,
 ) -> Forecast:
-    """By a rule, with a range by how it misses each held-out domain, given the others."""
+    """By a rule, with a range from its errors on each held-out domain, given the others."""
     domains = rehearsal.domains
     misses = []
-    for e, one in enumerate(domains):
+    for e, new in enumerate(domains):
         others = [*domains[:e], *domains[e + 1 :]]
         if others:
-            known = None if disagreement is None else one.disagreement
-            misses.append(score(one) - rule(others, known))
+            misses.append(
+                score(new) - rule(others, None if disagreement is None else new.disagreement)
+            )
     return Forecast.of(rule(domains, disagreement), misses, rehearsal)
 
 
-def _by_agreement(adapted: bool) -> Rule:
+def _by_agreement(*, adapted: bool) -> Rule:
     """How often the unadapted or the adapted classifier is right."""
     usual = _RIGHT_ADAPTED if adapted else _RIGHT_UNADAPTED
 
-    def score(one: Rehearsed) -> float:
-        return one.adapted_by_all if adapted else one.unadapted
+    def score(scores: Rehearsed) -> float:
+        return scores.adapted_by_all if adapted else scores.unadapted
 
     def rule(domains: Sequence[Rehearsed], disagreement: float | None) -> float:
         if disagreement is None:
-            return float(np.mean([score(one) for one in domains]))
-        apart = sum(one.disagreement or 0.0 for one in domains)
+            return float(np.mean([score(domain) for domain in domains]))
+        apart = sum(domain.disagreement or 0.0 for domain in domains)
         # A model that could not be adapted agrees with itself.
-        both = sum(one.unadapted if one.both_right is None else one.both_right for one in domains)
+        both = sum(d.unadapted if d.both_right is None else d.both_right for d in domains)
         # Every domain counts the same.
         agreed = len(domains) - apart
         right_agreed = both / agreed if agreed > 0 else 0.5
@@ -138,17 +139,17 @@ def _by_agreement(adapted: bool) -> Rule:
     return rule
 
 
-def _number_adapted(domains: Sequence[Rehearsed], disagreement: float | None) -> float:
-    """The median: of a mean of R², one domain of little variance can make anything."""
-    return float(np.median([one.adapted_by_all for one in domains]))
+def _regression_adapted(domains: Sequence[Rehearsed], disagreement: float | None) -> float:
+    """The median: one domain of little variance can decide a mean of R²."""
+    return float(np.median([domain.adapted_by_all for domain in domains]))
 
 
-def _number_unadapted(domains: Sequence[Rehearsed], disagreement: float | None) -> float:
-    apart = sum(one.disagreement or 0.0 for one in domains)
-    gained = sum(one.adapted_by_all - one.unadapted for one in domains)
+def _regression_unadapted(domains: Sequence[Rehearsed], disagreement: float | None) -> float:
+    apart = sum(domain.disagreement or 0.0 for domain in domains)
+    gained = sum(domain.adapted_by_all - domain.unadapted for domain in domains)
     if disagreement is None or apart <= 0 or gained <= 0:
-        return float(np.median([one.unadapted for one in domains]))
-    return _number_adapted(domains, None) - gained / apart * disagreement
+        return float(np.median([domain.unadapted for domain in domains]))
+    return _regression_adapted(domains, None) - gained / apart * disagreement
 
 
 def _with_labels(rehearsal: Rehearsal, rows: int, without: float) -> dict[int, Forecast]:
@@ -158,7 +159,7 @@ def _with_labels(rehearsal: Rehearsal, rows: int, without: float) -> dict[int, F
     that is too small for a number counts with the most labels it gave: without it, the others would
     promise too much, as small domains are often hard.
     """
-    curves = [one.labelled for one in rehearsal.domains if one.labelled is not None]
+    curves = [d.labelled for d in rehearsal.domains if d.labelled is not None]
     forecasts = {}
     for n in sorted({n for curve in curves for n in curve.numbers}):
         gave = sum(n in curve.numbers for curve in curves)

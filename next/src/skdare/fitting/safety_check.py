@@ -1,8 +1,7 @@
 """Signs, in unlabelled rows, that adapting to them went wrong.
 
-They are two of two hundred that were tried, with the thresholds that half of the sets gave;
-docs/decisions.md has what they catch and what they miss. Neither sees other class proportions where
-centring forces the predicted ones back to those of training.
+They are two of two hundred that were tried, with the thresholds that half of the sets gave. Neither
+notices other class proportions if centring forces the predicted ones back to those of training.
 
 Notation: n rows, d features, k classes, T (d, d) the scatter of all rows and d times the covariance
 within classes in training, U (d, k) class means about the mean of all, times the roots of their
@@ -29,7 +28,7 @@ from skdare.whitening.moments import Moments
 _FURTHEST_SHARES = 0.4
 # The separation of classes may be this many standard deviations below that on held-out domains.
 _LEAST_SEPARATION = 2.5
-# Of fewer held-out domains, or fewer rows, no standard deviation is worth its name.
+# Of fewer held-out domains, or fewer rows, no standard deviation is reliable.
 _FEWEST_DOMAINS = 4
 _FEWEST_ROWS = 50
 # The square of the share that one of many rows must have of the variance to be an outlier.
@@ -40,6 +39,16 @@ _MANY_ROWS = 20
 def has_outliers(moments: Moments) -> bool:
     """Whether one or two of many rows hold most of the variance, and decide the adjustment."""
     return moments.n >= _MANY_ROWS and moments.quartic > _OUTLYING * moments.trace**2
+
+
+def _distance(shares: np.ndarray, others: np.ndarray) -> float:
+    """Total variation."""
+    return 0.5 * float(np.abs(shares - others).sum())
+
+
+def _noise(k: int, n: float) -> float:
+    """Expected distance of the shares of k classes in n rows from their mean, at most."""
+    return 0.5 * float(np.sqrt(k / n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +68,24 @@ class ClassShares:
         )
         shares = totals.sum(axis=0) / totals.sum()
         by_domain = totals / totals.sum(axis=1, keepdims=True)
-        return cls(shares, float(np.max(0.5 * np.abs(by_domain - shares).sum(axis=1))))
+        reach = max(_distance(one, shares) for one in by_domain)
+        return cls(shares, reach)
+
+    def warning(self, counts: np.ndarray, n: float, classes: Sequence[object]) -> str | None:
+        """What to say of rows predicted as so many of each class, if no domain was as far away.
+
+        ``n`` is the number of rows of equal weight that know the shares as well.
+        """
+        shares = counts / counts.sum()
+        if _distance(shares, self.shares) <= self.reach + _noise(len(shares), n):
+            return None
+        worst = int(np.argmax(np.abs(shares - self.shares)))
+        return (
+            "predicted class proportions differ from those in training by more than on any "
+            f"training domain (class {classes[worst]}: {100 * shares[worst]:.0f} %, in training "
+            f"{100 * self.shares[worst]:.0f} %); label a few rows to check: if proportions really "
+            "differ, adapting may hurt"
+        )
 
 
 def class_counts(
@@ -97,17 +123,16 @@ class SafetyCheck:
         *,
         shares_fixed: bool,
     ) -> SafetyCheck:
-        weight = np.sum([own.weight for own in sums], axis=0)
+        weight = np.sum([domain.weight for domain in sums], axis=0)
         shares = weight / weight.sum() if shares_fixed else None
         return cls(shares, covariance_within(sums, moments), separations)
 
     def objection(self, sums: ClassSums, moments: Moments) -> str | None:
-        """What speaks against adapting to rows with these sums by predicted class, if anything."""
+        """Why not to adapt to rows with these sums by predicted class, if there is a reason."""
         n = sums.weight.sum()
         if self.shares is not None:
-            shares = sums.weight / n
-            distance = 0.5 * float(np.abs(shares - self.shares).sum())
-            if distance > _FURTHEST_SHARES + 0.5 * np.sqrt(len(shares) / n):
+            distance = _distance(sums.weight / n, self.shares)
+            if distance > _FURTHEST_SHARES + _noise(len(self.shares), n):
                 return (
                     f"the adapted head would predict class proportions {distance:.0%} away from "
                     "those in training"
@@ -120,7 +145,7 @@ class SafetyCheck:
         if separation < least:
             return (
                 "the classes that the adapted head finds lie far closer together than those found "
-                f"in held-out training domains ({np.exp(separation - mean):.0%} of what is usual)"
+                f"in held-out training domains ({np.exp(separation - mean):.0%} of the usual)"
             )
         return None
 

@@ -173,5 +173,5 @@ class Metric:
     def differences(self, scores: Iterable[float]) -> str:
         """With their signs, and the unit once."""
         if self.name == "r2":
-            return ", ".join(f"{score:+.2f}" for score in scores)
-        return ", ".join(f"{100 * score:+.0f}" for score in scores) + " points"
+            return ", ".join(f"{round(score, 2) + 0.0:+.2f}" for score in scores)
+        return ", ".join(f"{round(100 * score) + 0:+d}" for score in scores) + " points"
