@@ -391,6 +391,12 @@ REFUSED = [
     ("inf.csv", SHORT.replace("0,n", "0.5,n") + "1,1,inf,s\n", {}, "'y' has infinity in row 3"),
     ("two.csv", "a,y,label,site\n1,0,1,n\n", {}, "target may be 'y', 'label'"),
     ("text.csv", "a,y,site\nu,0,x\n", {}, "no column of numbers to use as a feature"),
+    (
+        "note.csv",
+        SHORT + f"1,2,{'a' * 300},n\n",
+        {},
+        "text of 300 characters in row 3, which is no",
+    ),
     ("none.csv", "a,y,site\n1,,x\n", {"missing": "drop"}, "no row has all of its labels"),
     ("cut.csv.gz", gzip.compress(PATIENTS.encode())[:90], SICK, "end-of-stream"),
     ("mac.csv", "a,y,site\r1,0,x\r", {}, "carriage returns"),
@@ -431,6 +437,13 @@ def test_commas_in_numbers_are_explained_and_never_guessed(cells_, words, delimi
     with pytest.raises(InputError, match="column 'price' has ") as raised:
         read(text_file(tmp_path, file.getvalue()))
     assert words in str(raised.value)
+
+
+def test_a_long_note_in_one_row_does_not_fill_the_memory(tmp_path):
+    rows = [f"{i}.5,{i % 2},{'ab'[i % 2]},{'x' * (1 if i else 100_000)}" for i in range(1000)]
+    data = read(text_file(tmp_path, "a,y,site,note\n" + "\n".join(rows)))
+    assert data.ids["note"].nbytes < 100_000
+    assert data.ids["note"][0] == "x" * 100_000
 
 
 def test_words_with_commas_are_no_numbers(tmp_path):

@@ -46,7 +46,7 @@ def test_a_table_on_disk_is_written_as_one_in_memory(tmp_path):
     assert read(tmp_path / "t.csv", groups="groups").fingerprint() == table().fingerprint()
 
 
-LABELS = ["a,b", 'a"b', "a;b", "é ☃", "x" * 300, "a\tb", "a  b", "1e5x", "-", "a\nb", "a\rb"]
+LABELS = ["a,b", 'a"b', "a;b", "é ☃", "x" * 200, "a\tb", "a  b", "1e5x", "-", "a\nb", "a\rb"]
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.parquet", "t.npz"])

@@ -15,7 +15,7 @@ from skdare.arrays import Index, Rows
 from skdare.data import roles
 from skdare.data.csv_source import CsvSource
 from skdare.data.domain_data import ROLES, DomainData
-from skdare.data.row_block import RowBlock, is_whole
+from skdare.data.row_block import LONGEST_LABEL, RowBlock, is_whole
 from skdare.data.source import STDIN, NpzSource, Source, StoreSource, open_source
 from skdare.data.store import StoreWriter
 from skdare.errors import InputError, counted, listed, note, quoted, unknown
@@ -172,8 +172,10 @@ def to_store(
     chosen = roles.choose(source.candidates, given, needed=["target"])
     dropped = roles.matching(drop, source.columns) | set(roles.second_labels(source.columns))
     labels = list(chosen.values())
-    first = _assembled(next(iter(source.blocks(labels, None, rows))), chosen, "")
-    first = _labelled_rows(first, missing)
+    block = next(iter(source.blocks(labels, None, rows)), None)
+    if block is None:
+        raise InputError(f"{quoted(path)} has no rows")
+    first = _labelled_rows(_assembled(block, chosen, ""), missing)
     names = first.feature_names.tolist()
     found = {}
     if isinstance(first.X, np.ndarray) and len(first.X):
@@ -239,6 +241,13 @@ def _labelled_rows(data: DomainData, missing: str, start: int = 0) -> DomainData
                 f"column {quoted(column)} has infinity in row {start + row + 1:,}",
                 "put a number there, or nothing",
             )
+        for row, value in enumerate(values.tolist()):
+            if isinstance(value, str) and len(value) > LONGEST_LABEL:
+                raise InputError(
+                    f"column {quoted(column)} has text of {len(value):,} characters in row "
+                    f"{start + row + 1:,}, which is no label",
+                    "name another column",
+                )
         gone = np.array([value is None or value != value for value in values.tolist()])
         if gone.any() and missing == "refuse":
             raise InputError(

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Cells that hold nothing. "None" is left alone: it may be a name.
 MISSING = ["", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL", "?"]
+# Characters of a label; longer text is a note.
+LONGEST_LABEL = 256
 # Types of arrays that can be labels: truth values, numbers, text, bytes and dates.
 LABEL_KINDS = "biufUSM"
 # A column of numbers has at most this share of cells that are none.
@@ -165,7 +167,10 @@ def typed(column: pd.Series) -> np.ndarray:
     if values.dtype.kind == "f" and absent.any() and np.all(is_whole(values)):
         values = values.astype(np.int64)  # pandas makes floats of whole numbers with a hole
     elif values.dtype.kind not in "iuf":
-        values = np.array([str(value) for value in values.tolist()])
+        texts = [str(value) for value in values.tolist()]
+        # NumPy's text has one width: a long note in one row would fill the memory.
+        is_long = max(map(len, texts), default=0) > LONGEST_LABEL
+        values = np.array(texts, dtype=object if is_long else None)
     if not absent.any():
         return values
     holed = np.full(len(column), None, dtype=object)

@@ -226,6 +226,7 @@ def _arrays(path: Path) -> dict[str, Any]:
     """The arrays of an npz; those of a sparse matrix as one, called X."""
     with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
+    arrays = {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
     if not {"format", "shape", "data"} <= set(arrays):
         return arrays
     rows, columns = (int(size) for size in arrays["shape"])
