@@ -11,6 +11,7 @@ SLOW = [
     "README.md",
     "docs/tutorial.md",
     "docs/when-to-use.md",
+    "docs/mathematics.md",
     *(f"docs/guide/{page.name}" for page in sorted((ROOT / "docs/guide").glob("*.md"))),
 ]
 PAGES = [*QUICK, *(page for page in SLOW if page not in QUICK)]
