@@ -100,7 +100,7 @@ def empirical_lagrangian(
         price = beside(penalty * shares, X)
         blocks.append(Block(M, slice(0, E), T, price, Adjustment(1.0), intercept=False))
     span, gains = mean_directions(on_host, penalty, noise)
-    origin = xp.mean(M, axis=0) * (formulation.whitening.shift == "none")
+    origin = xp.mean(M, axis=0) * float(formulation.whitening.shift == "none")
     coordinates = Coordinates(formulation.intercept, origin, beside(span, X), beside(gains, X))
     return Objective(
         blocks, loss, coordinates, formulation.whitening.ridge(moments, formulation.l2)
