@@ -20,6 +20,7 @@ from sklearn.utils import _safe_indexing
 from skdare.arrays import Array, to_numpy
 from skdare.checks import Label, check_count, check_domains, check_number
 from skdare.errors import InputError, unknown
+from skdare.heads.split import LeaveOneDomainOut
 from skdare.whitening.adjustment import Adjustment
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ __all__ = [
 
 Metric = Callable[[np.ndarray, np.ndarray], float]
 
-# Told apart by who does not see red and green alike: Okabe and Ito's.
+# Okabe and Ito's colours, which differ without red and green, too.
 _GREY = "#6b6b6b"
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 _MARKERS = "osD^vPX"
@@ -205,7 +206,7 @@ class DomainScoreDisplay(Display):
 
 @dataclass(eq=False)
 class DomainCalibrationDisplay(Display):
-    """How often predictions are right by how sure they are, a line for each domain.
+    """Accuracy by confidence, a line for each domain.
 
     Confidence is the probability of the predicted class. Bins hold equal numbers of rows.
 
@@ -355,7 +356,7 @@ class AdaptationCurveDisplay(Display):
         Parameters
         ----------
         estimator : fitted head that adapts
-            It adapts even where the rows speak against it, to show what that would do.
+            It adapts even if the safety check fails, to show the effect.
         X, y : rows of one new domain, and their targets
         rows : sequence of int, optional
             Numbers of rows to adapt to. Default: 5 to half of the rows.
@@ -363,8 +364,10 @@ class AdaptationCurveDisplay(Display):
         metric, name, ax
             As in `DomainScoreDisplay.from_estimator`.
         """
-        if not hasattr(estimator, "adapt"):
-            raise InputError(f"a {type(estimator).__name__} cannot adapt", "pass a DARE head")
+        if not hasattr(estimator, "adapt") or not getattr(estimator, "adapts_", True):
+            raise InputError(
+                f"this {type(estimator).__name__} does not adapt", "pass a DARE head that does"
+            )
         check_count("repeats", repeats)
         y = to_numpy(y)
         half = len(y) // 2
@@ -467,12 +470,10 @@ class ShrinkagePathDisplay(Display):
             check_number("shrinkages", value, 0.0, 1.0)
         metric, score_name = _metric(metric, of_numbers=is_regressor(estimator))
         y, where = to_numpy(y), to_numpy(domains)
-        labels, index = check_domains(domains, np.ones(len(y)))
+        splits = list(LeaveOneDomainOut().split(X, domains=where))
         adapts = options["adaptation"] is not None
-        scores = np.empty((2, len(labels), len(shrinkages)))
-        for e, rows in enumerate(index):
-            test = np.arange(len(y))[rows]
-            train = np.setdiff1d(np.arange(len(y)), test)
+        scores = np.empty((2, len(splits), len(shrinkages)))
+        for e, (train, test) in enumerate(splits):
             X_train, X_test = _safe_indexing(X, train), _safe_indexing(X, test)
             for i, shrinkage in enumerate(shrinkages):
                 head = clone(estimator).set_params(shrinkage=shrinkage)
@@ -483,7 +484,7 @@ class ShrinkagePathDisplay(Display):
                 scores[:, e, i] = [metric(y[test], to_numpy(h.predict(X_test))) for h in heads]
         name = name or type(estimator).__name__
         adapted = scores[1] if adapts else None
-        names = list(map(str, labels))
+        names = [str(where[test[0]]) for _, test in splits]
         return cls(np.array(shrinkages), names, scores[0], adapted, score_name, name).plot(ax)
 
     def _draw(self, ax: Axes) -> None:

@@ -92,7 +92,7 @@ def test_advice_follows_from_the_scores(case):
     assert len(advice.sentences) <= 3
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ["adapting gains much", "one domain loses", "nothing gains"])
 def test_screen_and_page_give_the_same_advice(case):
     made = summary(CASES[case][0])
     page = made.page().replace("\u00a0", " ").replace("&#39;", "'")
