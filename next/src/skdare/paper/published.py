@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,11 @@ class Published:
         figures = [getattr(self, study)[line] for study, line in self.lines]
         return list(dict.fromkeys(domain for line in figures for domain in line))
 
-    def figure(self, study: str, line: str, domain: str) -> float:
-        """A figure as a share; NaN if there is none."""
-        value = getattr(self, study, {}).get(line, {}).get(domain, math.nan)
-        return value / 100.0 if study == "main" else value
+    def mean(self, study: str, line: str, domains: Sequence[str]) -> Decimal:
+        """Mean over held-out domains as it would be by hand; NaN if a figure is not known."""
+        figures = getattr(self, study).get(line, {})
+        known = [Decimal(repr(figures.get(domain, math.nan))) for domain in domains]
+        return sum(known, Decimal(0)) / len(known)
 
     @classmethod
     def read(cls, run_folder: str | Path) -> Published | None:

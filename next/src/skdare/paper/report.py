@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from importlib.resources import files
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from skdare.bench.record import Record, RecordFile
@@ -217,27 +217,38 @@ class Study:
         notes: Sequence[str] = (),
     ) -> Table:
         """A row for each held-out domain and one for their average by trial."""
-        published = self.published
+        known = [] if self.published is None else self.published.lines
+        lines = [line for kind, line in known if kind == study]
+        gains = study == "main" and {"erm", "dare"} <= set(names)
+        if gains:  # what the paper is about; by trial, as the mean of what both have
+            scores = scores.assign(gain=scores["dare"] - scores["erm"])
         rows = []
-        domains = list(dict.fromkeys(scores.index.get_level_values("held_out")))
-        everywhere = [*((d, [d]) for d in domains), ("average", domains)]
-        for label, chosen in everywhere:
+        held_out = scores.index.get_level_values("held_out")
+        domains = list(dict.fromkeys(held_out))
+        for label, chosen in [*((d, [d]) for d in domains), ("average", domains)]:
+            means = {line: self._published(study, line, chosen) for line in lines}
+            if gains and {"erm", "dare"} <= set(lines):
+                means["gain"] = means["dare"] - means["erm"]
             cells = []
-            for head in names:
-                own = scores[head][scores.index.get_level_values("held_out").isin(chosen)]
-                values = own.groupby("trial").mean().to_numpy()
-                cell = _number(np.nanmean(values) if len(values) else math.nan, factor, digits)
-                spread = half_width(values, normal=True)
+            for head in [*names, *(["gain"] if gains else [])]:
+                values = scores[head][held_out.isin(chosen)].groupby("trial").mean().dropna()
+                cell = _number(values.mean() if len(values) else math.nan, factor, digits)
+                cell = f"+{cell}" if head == "gain" and cell[0] not in "-–" else cell
+                spread = half_width(values.to_numpy(), normal=True)
                 if math.isfinite(spread):
                     cell += f" ± {factor * spread:.{digits}f}"
-                if published is not None and any(line == head for _, line in published.lines):
-                    figures = [published.figure(study, head, domain) for domain in chosen]
-                    cell += f" ({_number(float(np.mean(figures)), factor, digits)})"
-                cells.append(cell)
+                if head in means:
+                    cell += f" ({_by_hand(means[head], digits, signed=head == 'gain')})"
+                cells.append(cell.replace("-", "\N{MINUS SIGN}"))
             rows.append((label, cells))
-        if published is not None and any(kind == study for kind, _ in published.lines):
-            notes = [*notes, f"In brackets: {published.source}."]
-        return Table(title, "held out", list(names.values()), rows, notes)
+        if lines and self.published is not None:
+            notes = [*notes, f"In brackets: {self.published.source}."]
+        columns = [*names.values(), *(["DARE \N{MINUS SIGN} ERM"] if gains else [])]
+        return Table(title, "held out", columns, rows, notes)
+
+    def _published(self, study: str, line: str, domains: Sequence[str]) -> Decimal:
+        assert self.published is not None
+        return self.published.mean(study, line, domains)
 
     def _averages(self, scores: pd.DataFrame) -> pd.DataFrame:
         """Averages over held-out domains, by trial."""
@@ -305,6 +316,14 @@ class Study:
         }
         bars = pd.DataFrame(columns)
         return pd.concat([bars, bars.mean().to_frame("average").T])
+
+
+def _by_hand(value: Decimal, digits: int, *, signed: bool) -> str:
+    """A published number, rounded as it would be by hand: 83.85 to 83.9."""
+    if value.is_nan():
+        return "–"
+    rounded = value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    return f"{rounded:+f}" if signed else f"{rounded:f}"
 
 
 def _number(value: float, factor: float, digits: int) -> str:
