@@ -155,6 +155,8 @@ class Reproduction:
             raise InputError(
                 f"there is no source for {study.name}", f"give --source, the folder{domains}"
             )
+        if trials is None:
+            trials = 1 if quick else settings.get("trials", 3)
         folder = out or Path(f"{study.name}{'-quick' * quick}.run")
         run = Run(
             folder,
@@ -162,7 +164,7 @@ class Reproduction:
             settings.get("backbone", "timm:tf_efficientnet_lite0"),
             _recipe(settings, quick=quick),
             {"size": settings["size"]} if "size" in settings else {},
-            trials=1 if quick else (trials or settings.get("trials", 3)),
+            trials=trials,
             held_out=list(dict.fromkeys(held_out)) or None,
             device=device,
             dtype=settings.get("dtype", "float32"),
