@@ -165,7 +165,8 @@ def diagnose(
     if declined is not None:
         warnings.append(f"Adapting is declined here: {declined}.")
     if isinstance(targets, Classes) and fit.class_shares is not None:
-        counts = np.bincount(unadapted, minlength=len(targets.classes))
+        codes = after if use == "adapted" else unadapted
+        counts = np.bincount(codes, minlength=len(targets.classes))
         warning = fit.class_shares.warning(counts, rows, targets.classes.tolist())
         if warning is not None:
             warnings.append(f"{warning[0].upper()}{warning[1:]}.")

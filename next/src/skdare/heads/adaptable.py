@@ -218,6 +218,15 @@ class AdaptableHead(Head):
                 f"{type(self).__name__} was fitted to {listed(self.domains_)}",
                 "pass the training rows",
             )
+        sizes = [problem.weight[index].sum() for index in problem.index]
+        same = np.allclose(sizes, [m.n for m in self.domain_fit_.moments])
+        if not same or problem.X.shape[1] != len(self.state_.V):
+            raise InputError(
+                f"these {counted(len(problem.T), 'row')} of "
+                f"{counted(problem.X.shape[1], 'feature')} are not those that this "
+                f"{type(self).__name__} was fitted to",
+                "pass the training rows",
+            )
         with threads_for(problem.X):
             rehearsal = self._rehearsed(problem, self.state_)
         self.state_ = replace(self.state_, rehearsal=rehearsal)
