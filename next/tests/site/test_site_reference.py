@@ -59,6 +59,42 @@ def test_every_name_in_the_reference_is_there(module):
     assert [name for name in listed()[module] if not hasattr(contents, name)] == []
 
 
+@pytest.mark.parametrize("module", public_surface.MODULES)
+def test_a_list_of_public_names_has_each_once_and_none_that_is_private_or_missing(module):
+    contents = module_named(module)
+    names = contents.__all__
+    assert len(names) == len(set(names))
+    assert [n for n in names if n.startswith("_") and n != "__version__"] == []
+    assert [n for n in names if not hasattr(contents, n)] == []
+
+
+def test_dir_shows_public_names_only():
+    assert set(dir(skdare)) == set(skdare.__all__)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("def f(a, b=1): ...", "def f(a, b=2): ..."),
+        ("def f(a, b=1): ...", "def f(a, *, b=1): ..."),
+        ("def f(a): ...", "def f(renamed): ..."),
+        ("def f(a): ...", "f = 3"),
+        ("class f:\n def g(self, a): ...", "class f:\n def g(self): ..."),
+        ("class f:\n def g(self): ...", "class f:\n g = property(lambda self: 1)"),
+        ("class f:\n def __init__(self, a): ...", "class f:\n def __init__(self, a, b): ..."),
+    ],
+)
+def test_a_change_that_a_caller_would_notice_changes_the_surface(before, after, monkeypatch):
+    texts = []
+    for source in (before, after):
+        made = type(skdare)("skdare.made")
+        made.__all__ = ["f"]
+        exec(source, vars(made) | {"__name__": "skdare.made"}, vars(made))
+        monkeypatch.setitem(sys.modules, "skdare.made", made)
+        texts.append(public_surface.surface("skdare.made"))
+    assert texts[0] != texts[1]
+
+
 def test_the_public_surface_is_the_one_that_was_accepted():
     now, accepted = public_surface.now(), public_surface.accepted()
     assert list(now) == list(accepted)
