@@ -14,8 +14,8 @@ from skdare.bench.record import Record, RecordFile
 from skdare.paper.figure_one import figure_one
 from skdare.paper.published import Published
 from skdare.paper.report import Study, frame_of
-from skdare.paper.reproduction import StudyFile, embedded_studies
 from skdare.paper.statistics import half_width, paired_t
+from skdare.paper.study_file import StudyFile, embedded_studies
 
 DOMAINS = ("art", "photo")
 FIGURES = {

@@ -242,7 +242,8 @@ def reproduce(
     """
     from skdare.features.run import FEATURES
     from skdare.features.training.recipe import Job
-    from skdare.paper.reproduction import Reproduction, StudyFile
+    from skdare.paper.reproduction import Reproduction
+    from skdare.paper.study_file import StudyFile
 
     work = Reproduction.of(
         StudyFile.read(study),

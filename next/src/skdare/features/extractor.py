@@ -26,6 +26,7 @@ from skdare.features.norm_statistics import (
     spread_batches,
 )
 from skdare.features.reader import Reader
+from skdare.features.split import ASIDE
 from skdare.features.training.folder import TrainingFolder, TrainingRecord
 from skdare.features.training.sampler import RowSplit
 
@@ -34,8 +35,6 @@ from skdare.features.training.sampler import RowSplit
 _ROWS_PER_SHARD = {"cpu": 2048, "cuda": None}
 # Chunks of a reader whose rows are sorted by domain, where each domain has statistics of its own.
 _CHUNKS_AT_ONCE = 8
-# Column of a store: whether a row was set aside while the network was trained.
-ASIDE = "aside"
 
 
 class Extractor:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 SHARE = 0.2  # the paper's
+# Column of a store: whether a row was set aside while its network was trained.
+ASIDE = "aside"
 
 
 def reserve(domains: ArrayLike, trial: int, share: float = SHARE) -> np.ndarray:

@@ -12,8 +12,7 @@ import numpy as np
 from scipy import linalg
 
 from skdare.data import DomainData, Store
-from skdare.features.extractor import ASIDE
-from skdare.features.split import SHARE, reserve
+from skdare.features.split import ASIDE, SHARE, reserve
 
 # Rows that are held in float64 at once.
 _ROWS = 1 << 14

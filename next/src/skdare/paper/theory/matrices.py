@@ -81,7 +81,7 @@ def effective_rank(S: np.ndarray) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdare.paper.theory import effective_rank
+    >>> from skdare.paper.theory.matrices import effective_rank
     >>> effective_rank(np.diag([2.0, 1.0, 1.0]))
     2.0
     """
@@ -94,7 +94,7 @@ def eigengap(S: np.ndarray) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdare.paper.theory import eigengap
+    >>> from skdare.paper.theory.matrices import eigengap
     >>> eigengap(np.diag([4.0, 3.0, 1.0])), eigengap(np.diag([4.0, 0.0, 0.0]))
     (1.0, 0.0)
     """
