@@ -365,6 +365,19 @@ def test_quiet_says_nothing_on_stderr(folder):
     assert (done.code, done.err) == (0, "")
 
 
+def test_a_bench_prepares_rows_as_it_is_told_and_gives_that_on(folder):
+    words = ("bench", "table.csv", *ROLES, "--heads", "erm")
+    runs = {
+        name: answer(*words, "--preparation", name, "--out", f"{name}.bench", folder=folder)
+        for name in ("auto", "standardize")
+    }
+    assert "--preparation" not in runs["auto"]["next"][0]
+    assert "--preparation standardize" in runs["standardize"]["next"][0]
+    done = run(*words, "--preparation", "none", "--out", "auto.bench", folder=folder)
+    assert done.code == 2
+    assert "preparation" in done.err
+
+
 def test_a_table_with_a_problem_is_an_answer_that_fails(folder):
     table = pd.read_csv(folder / "table.csv")
     table["copy"] = np.where(table["died"] == "yes", 1.0, 0.0)

@@ -106,6 +106,7 @@ class Training:
     task: str
     metric: str
     chooses: bool  # whether some head tries all strategies
+    prepare: Any = field(default_factory=AutoPreparation)  # a transformer, not fitted
     models: dict[str, Any] = field(default_factory=dict)
 
     def fit(self, head: BenchHead, X: Any) -> Fitted:
@@ -136,8 +137,8 @@ class Training:
         return clone(head.estimator).fit(data.X, data.y, **labels)
 
     @cached_property
-    def preparation(self) -> AutoPreparation:
-        return AutoPreparation().fit(self.data.X)
+    def preparation(self) -> Any:
+        return clone(self.prepare).fit(self.data.X)
 
     @cached_property
     def search(self) -> Any:
@@ -147,6 +148,7 @@ class Training:
             self.task,
             strategies=None if self.chooses else ("erm",),
             scoring=scoring_of(self.metric, len(np.unique(data.y))),
+            preparation=self.prepare,
         )
         groups = data.groups
         if groups is not None and data.groups_tie_all_domains:

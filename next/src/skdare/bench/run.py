@@ -17,7 +17,7 @@ import numpy as np
 from skdare.bench.heads import HEADS, BenchHead, Training
 from skdare.bench.metrics import METRICS
 from skdare.bench.record import NOTHING, UNLABELLED, Record, RecordFile
-from skdare.bench.settings import Settings
+from skdare.bench.settings import PREPARATIONS, Settings
 from skdare.data import DomainData
 from skdare.errors import counted, listed, note
 
@@ -104,7 +104,8 @@ def run_bench(
         for domain, repeat, waiting in plan.folds(done):
             train, test = split(data, domain, repeat, settings.share)
             chooses = any(head.fits == "dare-cv" for head in heads.values())
-            training = Training(train, settings.task, settings.metric, chooses)
+            prepare = PREPARATIONS[settings.preparation]()
+            training = Training(train, settings.task, settings.metric, chooses, prepare)
             for key, name in waiting.items():
                 if progress is not None:
                     progress(f"{domain}: {name}", count, len(plan.trials))

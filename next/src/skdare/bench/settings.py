@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skdare.bench.heads import DEFAULT_HEADS, HEADS
 from skdare.bench.metrics import METRICS
 from skdare.data import DomainData
 from skdare.errors import InputError, counted, listed, unknown
+from skdare.fitting.preparation import AutoPreparation
+
+# Of all rows before a head, fitted to those that are trained on, by the names of commands.
+PREPARATIONS: dict[str, Callable[[], Any]] = {
+    "auto": AutoPreparation,
+    "standardize": lambda: make_pipeline(SimpleImputer(strategy="median"), StandardScaler()),
+    "none": FunctionTransformer,
+}
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,8 @@ class Settings:
         the other domains, which shows how much the choice of rows matters.
     task : str
         "classification" or "regression". Default: guessed from the target.
+    preparation : str
+        "auto", "standardize" or "none", as in ``skdare fit``.
     """
 
     heads: tuple[str, ...] = ()
@@ -38,6 +52,7 @@ class Settings:
     metric: str = ""
     repeats: int = 1
     task: str = ""
+    preparation: str = "auto"
 
     def resolved(self, data: DomainData, more_heads: tuple[str, ...] = ()) -> Settings:
         """The settings with defaults filled in for this table; refused if they do not fit it."""
@@ -69,12 +84,14 @@ class Settings:
         for domain in self.held_out:
             if domain not in domains:
                 raise unknown("domain", domain, domains)
+        if self.preparation not in PREPARATIONS:
+            raise unknown("preparation", self.preparation, list(PREPARATIONS))
         if self.repeats < 1:
             raise InputError(f"repeats is {self.repeats}", "give 1 or more")
         named = self.heads or (() if more_heads else DEFAULT_HEADS)
         heads = tuple(dict.fromkeys(("erm", *named, *more_heads)))
         held_out = tuple(dict.fromkeys(self.held_out)) or tuple(domains)
-        return Settings(heads, held_out, metric, self.repeats, task)
+        return Settings(heads, held_out, metric, self.repeats, task, self.preparation)
 
     @property
     def share(self) -> float:
@@ -84,4 +101,5 @@ class Settings:
     def decisive(self) -> dict[str, Any]:
         """Settings that a result depends on: all but which heads and domains are compared."""
         trained_on = "all" if self.repeats == 1 else "80 %"
-        return {"task": self.task, "metric": self.metric, "training rows": trained_on}
+        settings = {"task": self.task, "metric": self.metric, "training rows": trained_on}
+        return settings | {"preparation": self.preparation}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from skdare.cli.answer import Answer, command, facts
 from skdare.cli.outputs import HEAD, named_after, writable
-from skdare.cli.tables import Columns, Names, Task, options, read_labelled, task_of
+from skdare.cli.tables import Columns, Names, Preparation, Task, options, read_labelled, task_of
 from skdare.errors import InputError
 from skdare.progress import reached
 
@@ -26,6 +26,7 @@ def bench(
     repeats: int = 1,
     columns: Columns = Columns(),
     task: Task | None = None,
+    preparation: Preparation = "auto",
 ) -> Answer:
     """Compare heads by holding out each domain in turn, and recommend one.
 
@@ -48,15 +49,15 @@ def bench(
         How often each domain is held out; from 2 on, each time with other 80 % of the rows.
     task
         What the target is  [default: guessed]
+    preparation
+        As in fit: auto, standardize or none.
     """
     from skdare.bench import Settings, run_bench
     from skdare.report import Summary
 
     out = out or named_after(file, ".bench")
     data = read_labelled(file, columns)
-    settings = Settings(
-        heads, held_out, metric=metric or "", repeats=repeats, task=task_of(data, task)
-    )
+    settings = Settings(heads, held_out, metric or "", repeats, task_of(data, task), preparation)
     try:
         run = run_bench(
             data, out, settings, progress=lambda _, done, total: reached("trials", done, total)
@@ -65,7 +66,9 @@ def bench(
         stop.add_note(f"what is done stays in {out}, and the same command goes on from there")
         raise
     summary = Summary.of(run)
-    following = _commands(summary, file, out, options(columns, task=task))
+    prepared = None if preparation == "auto" else preparation
+    same = options(columns, task=task, preparation=prepared)
+    following = _commands(summary, file, out, same)
     failed = bool(summary.frame["score"].isna().all())
     return Answer(str(summary), _fields(summary, out), following, failed)
 

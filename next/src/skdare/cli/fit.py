@@ -14,6 +14,7 @@ from skdare.cli.answer import Answer, command, facts, shares
 from skdare.cli.outputs import HEAD, named_after, writable
 from skdare.cli.tables import (
     Columns,
+    Preparation,
     Task,
     options,
     perhaps_domains,
@@ -22,9 +23,14 @@ from skdare.cli.tables import (
     task_of,
 )
 from skdare.errors import DataNote, InputError, counted, note, unknown
+from skdare.heads.table import HEADS
 
 if TYPE_CHECKING:
     from skdare.data import DomainData
+
+    HeadName = str
+else:
+    HeadName = Literal[tuple(HEADS)]
 
 
 def check(file: Path, /, *, columns: Columns = Columns(), task: Task | None = None) -> Answer:
@@ -60,14 +66,12 @@ def fit(
     file: Path,
     /,
     *,
-    head: Literal[
-        "dare-cv", "by-hand", "dare", "erm", "reweighted", "groupdro", "irm", "anchor"
-    ] = "dare-cv",
+    head: HeadName = "dare-cv",
     out: Path | None = None,
     columns: Columns = Columns(),
     task: Task | None = None,
     metric: str | None = None,
-    preparation: Literal["auto", "standardize", "none"] = "auto",
+    preparation: Preparation = "auto",
     given: Annotated[tuple[str, ...], Parameter("--set", metavar="NAME=VALUE")] = (),
     rehearse: bool = True,
     adaptable: bool = True,
@@ -101,6 +105,7 @@ def fit(
         Keep what adapt and diagnose need, or predict only: a much smaller file.
     """
     from skdare.bench.run import without_single_rows
+    from skdare.bench.settings import PREPARATIONS
 
     out = out or named_after(file, HEAD)
     output = writable(out, "head", file)
@@ -115,7 +120,8 @@ def fit(
         )
     model = _unfitted(head, kind, given, domains=data.domains is not None)
     if preparation != "auto":
-        model.set_params(preparation=_standardized() if preparation == "standardize" else None)
+        standardize = PREPARATIONS["standardize"]()
+        model.set_params(preparation=standardize if preparation == "standardize" else None)
     if metric is not None:
         model = _choosing_by(metric, head, model, kind, data)
     say_findings(data, kind, command("check", file, *same))
@@ -170,18 +176,8 @@ def _expected(model: Any) -> tuple[str, dict[str, float]]:
     return text, asdict(expected)
 
 
-def _standardized() -> Any:
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-
-
 def _unfitted(name: str, task: str, given: tuple[str, ...], *, domains: bool) -> Any:
     """The head with its parameters, refused if it does not have them."""
-    from skdare.heads.table import HEADS
-
     kind = HEADS[name]
     if task not in kind.tasks:
         raise InputError(

@@ -28,6 +28,7 @@ Stream = Annotated[Path, Parameter(allow_leading_hyphen=True)]
 _FEW_CODES = 10
 
 Task = Literal["classification", "regression"]
+Preparation = Literal["auto", "standardize", "none"]
 
 
 @Parameter(name="*")

@@ -12,6 +12,11 @@ from skdare.report.summary import Summary
 from skdare.report.tables import chosen, gain_table, meanings, remarks, score_table
 
 _LISTED = 20
+_PREPARED = {
+    "auto": "Missing values were filled by medians, and features standardised if they needed it",
+    "standardize": "Missing values were filled by medians, and features standardised",
+    "none": "Features were taken unchanged",
+}
 
 
 def page(summary: Summary) -> str:
@@ -53,8 +58,7 @@ def _facts(summary: Summary) -> list[str]:
     facts = [
         "Each domain was held out in turn. Every head was fitted to the rows of the others, and "
         "scored on all rows of the domain that was held out.",
-        "Missing values were filled by medians, and features standardised where their scales are "
-        "very different: both by the rows that were trained on.",
+        f"{_PREPARED[summary.about.get('preparation', 'auto')]}, by the rows that were trained on.",
         "ERM and DARE share one strength of ridge, chosen for ERM by holding out training domains.",
     ]
     if repeats > 1:

@@ -149,8 +149,10 @@ def chosen(summary: Summary) -> list[str]:
         parts = [f"{words} on {n}" for words, n in counts.items()]
         if parts:
             parts[0] = f"took {parts[0]} of {total} held-out domains"
-        if declined:
-            parts.append(f"was not adapted on {declined}: its safety check failed")
+        if declined and not parts:
+            parts.append(f"was left unadapted on {declined} of {total} held-out domains")
+        elif declined:
+            parts.append(f"left unadapted on {declined}")
         if parts:
             when = ", adapted," if line.adapts else ""
             sentences.setdefault(f"{line.label}{when} {', '.join(parts)}.", head)
