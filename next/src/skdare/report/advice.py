@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from skdare.errors import counted
 from skdare.report.summary import Summary
@@ -44,6 +45,7 @@ class Advice:
         return " ".join(self.sentences)
 
 
+@lru_cache(maxsize=1)  # the screen, the next commands and the page give one advice
 def advise(summary: Summary) -> Advice:
     """Say which head to fit, what to expect, and who loses.
 
