@@ -1,9 +1,9 @@
-"""Passes over rows with the workers of a Dask cluster: the sums of one process, to the bit.
+"""Sums over rows with the workers of a Dask cluster: those of one process, to the bit.
 
-The rows are in groups by their size alone (see `skdare.arrays.rows`). A share is some neighbouring
-groups: what a task visits. It reads them from (path, start, stop), or is handed the blocks of a
-dask.array; adds up whole branches of the tree; and this process adds up the rest. Everything that
-workers hold was made by a task, so that Dask makes again what is lost with a worker.
+Rows are in groups by their size alone (see `skdare.arrays.rows`). A share is some neighbouring
+groups, the work of one task. A task reads them from (path, start, stop), or is handed the blocks of
+a dask.array, and adds up whole branches of the tree; this process adds up the rest. Everything that
+workers hold was made by a task, so Dask makes again what is lost with a worker.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from skdare.arrays import (
 )
 from skdare.checks import in_blocks, is_dask_array, rows_of
 
-# With so few groups of rows on disk, visiting them here is quicker than by way of workers.
+# With so few groups of rows on disk, this process is quicker than workers.
 _FEW_GROUPS = 2
-# The arguments of a pass go with each task up to this many bytes: it saves two rounds of talk.
+# The arguments of a pass go with each task up to this many bytes: it saves two round trips.
 _SMALL = 1 << 20
 # What the workers of a share need is laid out once for so many sets of parts.
 _LAYOUTS = 8
@@ -44,10 +44,10 @@ WORKER_WAIT = 60.0  # seconds
 
 @contextmanager
 def placed(X: Array) -> Iterator[Array]:
-    """X where a fit should visit it; when the fit is over, workers hold nothing of it any more.
+    """X where a fit should go over it; when the fit is over, workers hold nothing of it any more.
 
-    A dask.array, and more than 128 MB of rows on disk, are visited by the workers of the client in
-    scope, if there is one; everything else in this process.
+    Workers of the client in scope, if there is one, go over a dask.array and over more than 128 MB
+    of rows on disk; this process goes over everything else.
     """
     client = _client_in_scope()
     if client is not None:
@@ -68,7 +68,7 @@ def placed(X: Array) -> Iterator[Array]:
 
 @dataclass(frozen=True, eq=False)
 class ClusterRows(SpreadRows):
-    """Rows that workers visit: those that they read, or the blocks that they hold."""
+    """Rows that workers go over: those that they read, or the blocks that they hold."""
 
     client: Any = None
     bounds: Sequence[int] = ()
@@ -147,10 +147,13 @@ class ClusterRows(SpreadRows):
                         ) from None
         except KilledWorker as error:
             raise RuntimeError(
-                "workers were lost again and again in one pass; look at their logs: they may have "
-                "too little memory for their rows"
+                "workers failed repeatedly in one pass; look at their logs: they may have too "
+                "little memory for their rows"
             ) from error
         except (CancelledError, OSError) as error:
+            if any(task.status == "error" for task in tasks):
+                error.add_note("workers read files for themselves, by the same path everywhere")
+                raise
             raise RuntimeError(
                 "the scheduler is gone; the head and its data are as they were: start it and its "
                 "workers again, make a new client, and fit again"
@@ -162,7 +165,7 @@ class ClusterRows(SpreadRows):
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """What a task visits: neighbouring groups, and what parts have of them."""
+    """The work of a task: neighbouring groups, and the rows that parts have of them."""
 
     groups: slice
     bounds: Sequence[int]
