@@ -202,6 +202,7 @@ def test_blocks_of_unknown_size_are_measured(client):
     )
 
 
+@pytest.mark.slow
 def test_a_dask_array_needs_no_client(monkeypatch):
     monkeypatch.setattr(clusters, "_client_in_scope", lambda: None)
     X, y, domains = problem("ERMClassifier")
@@ -248,6 +249,7 @@ def test_only_whole_rows_of_numbers_in_a_file_are_mapped(tmp_path):
         assert not clusters.is_mapped(other)
 
 
+@pytest.mark.slow
 def test_dask_is_imported_only_when_it_is_used(tmp_path):
     X, _, _ = problem("ERMClassifier")
     np.save(tmp_path / "X.npy", X)
