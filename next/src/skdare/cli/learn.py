@@ -266,15 +266,21 @@ def reproduce(
         found = work.bench()
     page = work.records.folder / "report.html"
     numbers = page.with_suffix(".csv")
-    for path, text in ((page, found.page()), (numbers, found.frame.to_csv(index=False))):
+    picture = page.with_name("figure1.svg")
+    contents = {
+        page: found.page().encode(),
+        numbers: found.frame.to_csv(index=False).encode(),
+        picture: found.figure(),
+    }
+    for path, content in contents.items():
         with whole_file(path) as file:
-            file.write(text.encode())
-    text = f"{found.text()}\n\nwrote {page}, a page for your browser, and {numbers}"
+            file.write(content)
+    text = f"{found.text()}\n\nwrote {page}, a page for your browser, {numbers} and {picture}"
     fields = {
         "run": str(run.folder),
         "networks": _network_fields(records),
         "scores": found.frame.to_dict("records"),
-        "files": [str(page), str(numbers)],
+        "files": [str(path) for path in contents],
     }
     first = work.places[0]
     store = run.folder / FEATURES / Job(*first).place

@@ -14,8 +14,9 @@ import pandas as pd
 from skdare.bench.record import Record, RecordFile
 from skdare.errors import InputError, printable
 from skdare.paper.ceilings import DESCENT, EXACT
+from skdare.paper.drawing import THEMES, drawn
 from skdare.paper.experiment import END_TO_END, NETWORK
-from skdare.paper.figure_one import figure_one
+from skdare.paper.figure_one import figure_one, plot_figure_one
 from skdare.paper.plan import ABLATION, GIVEN, PRETRAINED
 from skdare.paper.protocol import ADAPTED, MAIN_HEADS
 from skdare.paper.published import Published
@@ -295,6 +296,14 @@ class Study:
             trials=self.trials,
         )
         return printable(text)
+
+    def figure(self) -> bytes:
+        """The first figure as SVG; empty without a head to show."""
+        bars = self.bars()
+        if not {"ERM", "DARE"} & set(bars):
+            return b""
+        light = THEMES["light"]
+        return drawn(lambda axes, theme: plot_figure_one(bars, axes, theme), 3.4, light, "svg")
 
     def bars(self) -> pd.DataFrame:
         """The bars of the paper's first figure: a column for each, a row for each domain."""
