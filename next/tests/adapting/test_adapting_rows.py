@@ -513,7 +513,7 @@ def test_an_offset_of_all_rows_changes_no_probability_of_a_translated_mixture():
 
 def test_mixtures_are_refused_for_too_many_features_before_any_work():
     X = np.random.default_rng(0).normal(size=(12, 4097))
-    with pytest.raises(ValueError, match="adaptation is 'mixture', and with 4,097 features"):
+    with pytest.raises(ValueError, match="'mixture', and 4,097 features are too many"):
         DAREClassifier(adaptation="mixture").fit(X, np.arange(12) % 2, domains=np.arange(12) // 4)
 
 

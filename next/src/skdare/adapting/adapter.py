@@ -335,7 +335,13 @@ class Adapter(Generic[H]):
                 factors = class_factors(self.head.class_weight, stream.classes, T, weight)[T]
                 weight = weight * factors * (weight.sum() / (weight @ factors))
         labelled = Labelled(labels.X, T, weight)
-        return start.with_labels(labelled, targets.loss, targets.columns, self.options.prior_labels)
+        prior = self.options.prior_labels
+        try:
+            return start.with_labels(labelled, targets.loss, targets.columns, prior)
+        except FloatingPointError as error:
+            raise InputError(
+                f"no fit to the labelled rows: {error}", "look for extreme values among them"
+            ) from error
 
     def _note_unused_labels(self) -> None:
         stream = self.stream

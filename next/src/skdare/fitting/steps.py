@@ -81,6 +81,7 @@ class Scaled:
 class Clipped:
     """Between two limits: a FunctionTransformer of np.clip."""
 
+    features: int
     low: float | None
     high: float | None
 
@@ -94,11 +95,14 @@ class Clipped:
                 "the FunctionTransformer of this head is not np.clip between two limits",
                 "do that step beforehand",
             )
-        return cls(None if low is None else float(low), None if high is None else float(high))
+        low, high = (None if limit is None else float(limit) for limit in (low, high))
+        return cls(int(step.n_features_in_), low, high)
 
     def transformer(self) -> FunctionTransformer:
         limits = {"a_min": self.low, "a_max": self.high}
-        return FunctionTransformer(np.clip, kw_args=limits, feature_names_out="one-to-one")
+        step = FunctionTransformer(np.clip, kw_args=limits, feature_names_out="one-to-one")
+        step.n_features_in_ = self.features
+        return step
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +139,8 @@ _STEPS: dict[type, Any] = {
     FunctionTransformer: Clipped,
     AutoPreparation: Automatic,
 }
+STEP_NAMES = {kind.__name__: step.__name__ for step, kind in _STEPS.items()}
+"""What users call each step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +173,7 @@ def _step(transformer: Any) -> Step:
             "graph",
             f"use {_KNOWN}, or prepare the rows beforehand",
         )
-    if kind is not Clipped:
-        check_is_fitted(transformer)
+    check_is_fitted(transformer, "n_features_in_")
     return kind.of(transformer)
 
 

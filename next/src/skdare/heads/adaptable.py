@@ -293,13 +293,13 @@ class AdaptableHead(Head):
         ('unadapted', 300)
         """
         self._check_unadapted()
+        fit = self.domain_fit_
         rehearsal = self.rehearsal_
         if rehearsal is None:
             raise InputError(
                 "no training domain was held out yet, so that no score can be forecast",
                 "call rehearse with the training rows, or fit a choosing head with rehearse=True",
             )
-        fit = self.domain_fit_
         adapted = None
         if fit.adaptation is not None:
             with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Domain-adjusted regression: whiten each domain, ignore its mean, guess the unseen or adapt."""
+"""Domain-adjusted regression: whiten each domain, ignore its mean, average or adapt in use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, get_args
 
-from skdare.checks import check_choice, check_names, check_number
+from skdare.checks import ClassWeight, check_choice, check_names, check_number
 from skdare.choosing.rule import Choice
 from skdare.errors import InputError
 from skdare.fitting.domain_fit import Formulations, fit_domains
@@ -17,14 +17,12 @@ from skdare.fitting.lagrangian import (
     Penalty,
     training_shift,
 )
-from skdare.fitting.mixture import BY_CLASS, MOST_FEATURES, TOGETHER, Mixture
-from skdare.fitting.problem import Classes, ClassWeight, Problem
+from skdare.fitting.mixture import BY_CLASS, MOST_FEATURES, TOGETHER
+from skdare.fitting.problem import Classes, Problem
 from skdare.heads.adaptable import AdaptableHead
 from skdare.heads.base import ClassifierHead, RegressorHead
 from skdare.heads.head_state import HeadState
-from skdare.whitening.whitening import Shift, Target, Whitening
-
-Adaptation = Literal["raw", "centered", "covariance", "mixture", "translation"]
+from skdare.whitening.whitening import Target, Whitening
 
 # The paper's objective with the numbers of its appendix on the implementation.
 _AS_IN_PAPER: Mapping[str, Any] = {
@@ -38,23 +36,15 @@ _AS_IN_PAPER: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class _Adapting:
-    """What `adapt` does with rows of a new domain."""
-
-    adjusts: bool
-    centered: bool  # by the covariance, or by the raw second moment
-    shift: Shift
-    mixture: Mixture | None = None
-
-
-_ADAPTATIONS: Mapping[str, _Adapting] = {
-    "raw": _Adapting(adjusts=True, centered=False, shift="none"),
-    "centered": _Adapting(adjusts=True, centered=True, shift="own mean"),
-    "covariance": _Adapting(adjusts=True, centered=True, shift="none"),
-    "mixture": _Adapting(adjusts=True, centered=True, shift="own mean", mixture=BY_CLASS),
-    "translation": _Adapting(adjusts=False, centered=True, shift="none", mixture=TOGETHER),
+# What the whitening of `adapt` differs in from that of an unseen domain.
+_ADAPTATIONS: Mapping[str, Mapping[str, Any]] = {
+    "raw": {"centered": False},
+    "centered": {"centered": True, "shift": "own mean"},
+    "covariance": {"centered": True},
+    "mixture": {"centered": True, "shift": "own mean"},
+    "translation": {"adjusts": False, "centered": True},
 }
+_MIXTURES = {"mixture": BY_CLASS, "translation": TOGETHER}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -67,7 +57,7 @@ class DARE(AdaptableHead):
     shrinkage_target: Target = "scaled"
     centered: bool = False
     guess: Guess | None = "mean"
-    adaptation: Adaptation | None = "raw"
+    adaptation: Literal["raw", "centered", "covariance", "mixture", "translation"] | None = "raw"
     preparation: Any = None
     fit_intercept: bool = True
     tol: float = 1e-5
@@ -87,7 +77,7 @@ class DARE(AdaptableHead):
         Parameters
         ----------
         **options
-            Options of the constructor, in place of these or beside them: the paper has
+            Other options of the constructor; they replace these: the paper has
             ``shrinkage=0.01`` for DomainNet.
 
         Returns
@@ -118,6 +108,8 @@ class DARE(AdaptableHead):
             check_choice("guess", self.guess, ("mean", "covariance", None))
 
     def _fitted(self, problem: Problem) -> HeadState:
+        if isinstance(self.guess, Mapping):
+            check_names("guess", "domain", self.guess, problem.labels)
         return self._state_of(problem, fit_domains(problem, self._formulations(problem)))
 
     def _formulations_without(
@@ -127,45 +119,39 @@ class DARE(AdaptableHead):
 
     def _formulations(self, problem: Problem) -> Formulations:
         """The problem solved for unseen domains, and the one that adapting starts from."""
-        whitening = Whitening(True, self.centered, self.shrinkage, self.shrinkage_target)
         how = (self.fit_intercept, self.l2, self.tol, self.max_iter)
+        whitening = Whitening(True, self.centered, self.shrinkage, self.shrinkage_target)
         if self.guess is None and self.mean_penalty is None:
             # For a new domain drawn as the training ones were, whitening by a guess can only cost.
             unseen = Formulation(PLAIN, 0.0, True, *how)
         else:
-            if isinstance(self.guess, Mapping):
-                check_names("guess", "domain", self.guess, problem.labels)
+            guess = self.guess or "mean"
+            if isinstance(guess, Mapping):  # if a domain is held out, by the others of those named
+                named = {label: w for label, w in guess.items() if label in problem.labels}
+                guess = named if any(named.values()) else "mean"
             shift = training_shift(
                 problem.targets, self.mean_penalty, self.centered, self.fit_intercept
             )
             guessed = replace(whitening, shift=shift)
-            penalty = self.mean_penalty or 0.0
-            unseen = Formulation(guessed, penalty, False, *how, self.guess or "mean")
-        if self.adaptation is None:
-            self._check_covariances(problem, unseen)
-            return Formulations(unseen, None)
-        adapting = _ADAPTATIONS[self.adaptation]
-        if adapting.mixture is not None:
+            unseen = Formulation(guessed, self.mean_penalty or 0.0, False, *how, guess)
+        formulations = Formulations(unseen, None)
+        if self.adaptation is not None:
+            mixture = _MIXTURES.get(self.adaptation)
             d = problem.X.shape[1]
-            if not isinstance(problem.targets, Classes) or d > MOST_FEATURES:
-                why = "a regressor has no classes to look for"
-                if isinstance(problem.targets, Classes):
-                    why = f"with {d:,} features it needs the inverse of a matrix of that size"
-                raise InputError(f"adaptation is {self.adaptation!r}, and {why}", "use 'centered'")
-        whitening = replace(
-            whitening, adjusts=adapting.adjusts, centered=adapting.centered, shift=adapting.shift
-        )
-        adapted = Formulation(whitening, 0.0, False, *how)
-        self._check_covariances(problem, unseen, adapted)
-        return Formulations(unseen, adapted, adapting.mixture)
-
-    def _check_covariances(self, problem: Problem, *formulations: Formulation) -> None:
-        """Refuse domains of one row if the fit, or the one that adapt uses, needs two."""
-        if self.shrinkage < 1.0:
-            for one in formulations:
-                if one.whitening.adjusts and one.whitening.centered:
-                    remedy = "shrinkage=1.0, centered=False and adaptation='raw'"
-                    problem.check_covariances(remedy)
+            if mixture is not None and not isinstance(problem.targets, Classes):
+                what = f"adaptation is {self.adaptation!r}, and a regressor has no classes to find"
+                raise InputError(what, "use 'centered'")
+            if mixture is not None and d > MOST_FEATURES:
+                what = f"adaptation is {self.adaptation!r}, and {d:,} features are too many for it"
+                raise InputError(what, f"use 'centered', or reduce them to {MOST_FEATURES:,}")
+            whitening = replace(whitening, **_ADAPTATIONS[self.adaptation])
+            adapting = Formulation(whitening, 0.0, False, *how)
+            formulations = Formulations(unseen, adapting, mixture)
+        for one in (unseen, formulations.adapting) if self.shrinkage < 1.0 else ():
+            if one is not None and one.whitening.adjusts and one.whitening.centered:
+                remedy = "shrinkage=1.0, centered=False and adaptation='raw'"
+                problem.check_covariances(remedy)
+        return formulations
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

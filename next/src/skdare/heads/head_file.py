@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from itertools import pairwise
 from os import PathLike
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 import scipy
@@ -25,7 +25,7 @@ from skdare.heads.base import Head
 from skdare.heads.head_state import HeadState
 from skdare.heads.table import CLASSES, class_named
 from skdare.saving.saved_file import SavedFile, unreadable
-from skdare.saving.state import Reader, Writer
+from skdare.saving.state import Reader, Writer, annotations_of
 from skdare.version import __version__
 
 # Parameters that may be objects with code: if they are, a loaded head has the default.
@@ -137,22 +137,21 @@ def _head_of(file: SavedFile) -> Head:
     header = file.header
     kind = _class_of(_entry(header, "class", str))
     reader = Reader(file.arrays)
-    hints = get_type_hints(kind, include_extras=True)
+    hints = annotations_of(kind)
     stored = _entry(header, "parameters", dict)
     known = {one.name for one in fields(kind)} - {"preparation"}
     if not known - set(_MAY_BE_CODE) <= set(stored) <= known:
         raise ValueError(f"it has other parameters than a {kind.__name__}")
     head = kind(**{name: reader.read(hints[name], one, name) for name, one in stored.items()})
     state = reader.read(HeadState, header.get("state"), "state")
-    head.preparation = None
+    fitted = head.preparation = None
     if header.get("preparation") is not None:
         # Its features need not be as many as the weights have.
         fitted = Reader(file.arrays).read(Steps, header["preparation"], "preparation").transformer()
-        state = replace(state, preparation=fitted)
         head.preparation = "auto" if isinstance(fitted, AutoPreparation) else clone(fitted)
     head._check_parameters()
     _check_state(state)
-    head.state_ = state
+    head.state_ = replace(state, preparation=fitted)
     return head
 
 
@@ -203,7 +202,7 @@ def _check_fit(fit: DomainFit, state: HeadState) -> None:
         how = one.formulation
         numbers = [how.l2, how.tol, how.max_iter, how.whitening.shrinkage]
         valid = min(numbers) >= 0 and how.whitening.shrinkage <= 1.0
-        _check(valid, "what it minimised is no problem")
+        _check(valid, "invalid formulation")
         if isinstance(how.guess, dict):
             named = set(how.guess) <= set(fit.labels) and sum(how.guess.values()) > 0
             _check(named and min(how.guess.values()) >= 0, "its guess weighs no domains")

@@ -1,4 +1,4 @@
-"""What a file says of itself: its header, without its large arrays."""
+"""Description of a file from its header, without its large arrays."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from skdare.errors import InputError
+from skdare.fitting.steps import STEP_NAMES
 from skdare.saving.saved_file import check_is_file, header_of, unreadable
 from skdare.saving.state import Reader
 
 
 def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
-    """What the header of a file says, without reading its arrays or its checksum.
+    """Description of a saved file, without reading its arrays or its checksum.
 
     Parameters
     ----------
@@ -53,7 +55,9 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
             about = {"kind": header["kind"], "version": header["version"]}
             described = _of_head if header["kind"] == "head" else _of_stream
             return about | described(header, _Lazily(file))
-    except (SafetensorError, TypeError, LookupError, AttributeError) as error:
+    except InputError:
+        raise
+    except (SafetensorError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise unreadable(path, "it was cut off or altered, or is no file of skdare") from error
 
 
@@ -94,11 +98,11 @@ def _of_head(header: Mapping[str, Any], arrays: _Lazily) -> dict[str, Any]:
         "target_name": names["target"],
         "domain_name": names["domains"],
         "rows": [None if fit is None else m["n"] for m in (fit or {"moments": []})["moments"]],
-        "steps": [step["class"] for step in steps],
+        "steps": [STEP_NAMES[step["class"]] for step in steps],
         "adaptable": fit is not None,
         "adapts": fit is not None and fit["adaptation"] is not None,
         "rehearsed": state["rehearsal"] is not None,
-        "adapted_rows": adapted.get("rows"),
+        "adapted_rows": None if adapted.get("declined") else adapted.get("rows"),
         "labelled_rows": adapted.get("labelled_rows"),
         "declined": adapted.get("declined"),
         "versions": header["versions"],

@@ -11,6 +11,7 @@ import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -19,6 +20,7 @@ from skdare.errors import InputError
 
 _SHARED_AXES = ("d", "k")
 _PLAIN = (str, int, float, bool)
+_WIDEST = 1 << 27  # characters of an array of text
 
 
 @dataclass
@@ -101,7 +103,7 @@ class Reader:
 
     def object(self, kind: Any, stored: Mapping[str, Any], where: str) -> Any:
         """A dataclass, whose fields agree on the sizes of their arrays."""
-        hints = get_type_hints(kind, include_extras=True)
+        hints = annotations_of(kind)
         names = [one.name for one in fields(kind)]
         if {*names, "class"} != set(stored):
             raise ValueError(f"{where} has other fields than a {kind.__name__}")
@@ -121,6 +123,10 @@ class Reader:
         allowed = {"U": (str,), "O": _PLAIN}.get(str(dtype), (int,) if is_date else ())
         if not isinstance(entries, list) or any(type(one) not in allowed for one in entries):
             raise ValueError(f"{where} has entries that do not belong there")
+        # An array of text is as wide as its longest entry.
+        too_wide = dtype == "U" and len(entries) * max(map(len, entries), default=0) > _WIDEST
+        if too_wide or (is_date and any(abs(one) >= 2**63 for one in entries)):
+            raise ValueError(f"{where} has entries that no array can hold")
         if is_date:
             return np.array(entries, dtype=np.int64).astype(dtype)
         return np.array(entries, dtype=object if dtype == "O" else None)
@@ -135,6 +141,12 @@ class Reader:
                 f"{where} is of shape {array.shape} and {array.dtype}; it must be finite floats of "
                 f"shape ({', '.join(axes)}) = {shape}"
             )
+
+
+@cache
+def annotations_of(kind: Any) -> dict[str, Any]:
+    """Annotation of each field of a class."""
+    return get_type_hints(kind, include_extras=True)
 
 
 def _may_be(annotation: Any, stored: Any) -> bool:
