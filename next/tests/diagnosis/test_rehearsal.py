@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
@@ -14,6 +15,7 @@ from held_out_problems import TASKS, made
 from skdare import DAREClassifier, DAREClassifierCV, DARERegressor, ERMClassifier, load
 from skdare.diagnosis import rehearsal as rehearsals
 from skdare.errors import DataNote, InputError
+from skdare.heads import adaptable
 from skdare.whitening import prior
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdare.errors.DataNote")
@@ -191,6 +193,33 @@ def test_a_domain_without_which_one_class_is_left_is_not_rehearsed():
     head = DAREClassifier().fit(two.X, two.domains, two.domains)
     with pytest.raises(InputError, match="no training domain can be held out"):
         head.rehearse(two.X, two.domains, two.domains)
+
+
+@pytest.mark.parametrize("kind", ["csr", "float32", "torch"])
+def test_rows_of_any_kind_are_rehearsed_alike(kind):
+    table = made(E=4)
+    X = sparse.csr_array(table.X) if kind == "csr" else table.X.astype(np.float32)
+    if kind == "torch":
+        X = pytest.importorskip("torch", reason="torch is not installed").asarray(table.X)
+    rehearsed, expected = (
+        plain(table).fit(rows, *table.rows[1:]).rehearse(rows, *table.rows[1:])
+        for rows in (X, table.X)
+    )
+    for first, second in zip(rehearsed.domains, expected.domains, strict=True):
+        assert first.unadapted == pytest.approx(second.unadapted, abs=1.1 / 60)
+        assert first.adapted_by_all == pytest.approx(second.adapted_by_all, abs=1.1 / 60)
+
+
+def test_of_too_many_rows_every_domain_is_rehearsed_with_the_same_share(monkeypatch):
+    table = made(E=4)
+    head = plain(table).fit(*table.rows)
+    monkeypatch.setattr(adaptable, "_CELLS", table.X.size // 3)
+    scores = head.rehearse(*table.rows).domains
+    assert [each.rows for each in scores] == [20] * 4
+    some = [rows[::3] for rows in table.without(2)]
+    without = plain(table).fit(*some)
+    X, y = (rows[::3] for rows in table.of(2))
+    assert scores[2].unadapted == pytest.approx(without.score(X, y), abs=1e-9)
 
 
 def test_numbers_of_rows_and_labels_grow_to_all_rows_and_half_of_them():

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdare.arrays import length, take, to_numpy, work_dtype
+from skdare.arrays import take, to_numpy, work_dtype
 from skdare.choosing.batched import Batch
 from skdare.choosing.rule import mean_scores
 from skdare.choosing.strategies import STRATEGIES, Candidate, candidates_of
@@ -215,20 +215,18 @@ def _alike(others: Sequence[Sequence[int]], moments: Sequence[Moments]) -> list[
 def _in_memory(problem: Problem, most: int) -> Problem:
     """The problem itself if its rows are in memory and few enough, else one of some rows.
 
-    Rows that are on disk, on a GPU or sparse are brought here; of too many, every domain keeps the
-    same share of its rows, evenly spread.
+    Rows that are on disk, on a GPU or sparse are brought here.
     """
+    thinned = problem.thinned(most)
     X = problem.X
-    rows = sum(length(index) for index in problem.index)
-    step = -(-rows * X.shape[1] // most)
-    if type(X) is np.ndarray and X.dtype == work_dtype(X) and step == 1:
+    if type(X) is np.ndarray and X.dtype == work_dtype(X) and thinned is problem:
         return problem
     everyone = np.arange(X.shape[0])
-    kept = [everyone[index][::step] for index in problem.index]
-    parts = [take(X, part) for part in kept]
+    rows = [everyone[index] for index in thinned.index]
+    parts = [take(X, part) for part in rows]
     host = [part.toarray() if sparse.issparse(part) else to_numpy(part) for part in parts]
-    order = np.concatenate(kept)
-    bounds = np.cumsum([0, *map(len, kept)]).tolist()
+    order = np.concatenate(rows)
+    bounds = np.cumsum([0, *map(len, rows)]).tolist()
     return replace(
         problem,
         X=np.concatenate(host).astype(work_dtype(host[0]), copy=False),

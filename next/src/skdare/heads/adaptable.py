@@ -32,6 +32,9 @@ from skdare.progress import tracked
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments, mean_variance
 
+# Numbers of the rows that are rehearsed with.
+_CELLS = 1 << 26
+
 
 class AdaptableHead(Head):
     @property
@@ -248,14 +251,16 @@ class AdaptableHead(Head):
     ) -> Iterator[tuple[HeldOut, AdaptableHead]]:
         """Each domain held out, and this head fitted without it, to rows as they are prepared."""
         assert state.fit is not None
-        changes = problem.preparation is not None or is_foreign(problem.X)
-        known = None if changes else state.fit.moments  # on the host, of rows as given
-        for e in tracked(range(len(problem.index)), "rehearsing"):
-            held = hold_out(problem, [e])
+        some = problem.thinned(_CELLS)
+        for e in tracked(range(len(some.index)), "rehearsing"):
+            held = hold_out(some, [e])
             if not held.can_be_learnt:
                 continue
             rest = held.rest
-            moments = moments_by_domain(rest) if known is None else held.among_others(known)
+            if some is problem and held.problem.X is problem.X and not is_foreign(problem.X):
+                moments = held.among_others(state.fit.moments)  # on the host
+            else:
+                moments = moments_by_domain(rest)
             if not mean_variance(moments) > 0:
                 continue
             formulations, declined = self._formulations_without(e, rest, state.choice)
