@@ -6,7 +6,6 @@ import json
 import os
 import signal
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,7 +38,6 @@ from small_networks import (  # noqa: E402
     poisoned,
     same_weights,
     trainer,
-    two_processes,
     weights,
 )
 
@@ -82,34 +80,6 @@ trainer({str(tmp_path / "killed")!r})([Job("a", 0)])
     assert TrainingFolder(tmp_path / "killed").state(WITHOUT_A)["step"] > 0
     trainer(tmp_path / "killed")([WITHOUT_A])
     assert same_weights(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("micro", "network"), [(3, "None"), (None, "with_idle_parameter()")])
-def test_two_processes_have_the_losses_of_one(tmp_path, micro, network):
-    script = tmp_path / "worker.py"
-    script.write_text(
-        f"""
-import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-from dataclasses import replace
-from small_networks import FAST, trainer, with_idle_parameter
-from skdare.features.training.recipe import Job
-recipe = replace(FAST, micro_batch={micro})
-trainer({str(tmp_path / "two")!r}, recipe=recipe, network={network})([Job("a", 0)])
-import torch.distributed as dist
-assert dist.get_world_size() == 2
-dist.destroy_process_group()
-""",
-        encoding="utf-8",
-    )
-    ran = two_processes(script)
-    assert ran.returncode == 0, ran.stderr
-    (two,) = TrainingFolder(tmp_path / "two").records()
-    (one,) = trainer(tmp_path / "one")([WITHOUT_A])
-    assert two.made["processes"] == 2
-    got = [check["loss"] for check in two.checks]
-    np.testing.assert_allclose(got, [check["loss"] for check in one.checks], rtol=1e-4)
-    assert [c["accuracy"] for c in two.checks] == [c["accuracy"] for c in one.checks]
 
 
 @pytest.mark.parametrize("micro_batch", [1, 3, 8])
@@ -174,19 +144,6 @@ def test_draws_depend_on_seed_and_step_alone():
         np.testing.assert_array_equal(getattr(whole, name)[4:6], getattr(part, name))
     other = replace(sampler, seed=[1, 3]).draws(0, 9)
     assert not np.array_equal(whole.rows, other.rows)
-
-
-@pytest.mark.parametrize("count", [2, 3, 5])
-def test_processes_share_a_batch_without_rest(count):
-    sampler = Sampler([np.arange(50), np.arange(50, 80)], 4, [1], Augmentation(), 0.5, 6)
-    whole = sampler.draws(3, 5)
-    parts = [replace(sampler, rank=rank, processes=count) for rank in range(count)]
-    assert sum(part.share for part in parts) == sampler.total
-    for rank, part in enumerate(parts):
-        drawn = part.draws(3, 5)
-        for name in ("rows", "views", "dropout_masks"):
-            expected = getattr(whole, name)[:, rank::count]
-            np.testing.assert_array_equal(getattr(drawn, name), expected)
 
 
 @pytest.mark.parametrize("trial", [0, 1, 2])

@@ -1,8 +1,7 @@
 """Which rows a network trains on, and everything random in its steps.
 
 What a step draws depends on (seed, step) alone. No generator has a state that would have to be
-saved: a training that is resumed at any step draws what it would have drawn, and two processes
-draw the same batch and take their shares.
+saved: a training that is resumed at any step draws what it would have drawn.
 """
 
 from __future__ import annotations
@@ -104,8 +103,6 @@ class Sampler:
     dropout : float
     dim : int
         Number of features.
-    rank, processes : int
-        Number of this process, and of all; each takes every ``processes``-th row of the batch.
     """
 
     domains: Sequence[np.ndarray]
@@ -114,18 +111,11 @@ class Sampler:
     augmentation: Augmentation | None = None
     dropout: float = 0.0
     dim: int = 0
-    rank: int = 0
-    processes: int = 1
 
     @property
     def total(self) -> int:
-        """Rows in the batch of all processes."""
+        """Rows in a batch."""
         return self.batch * len(self.domains)
-
-    @property
-    def share(self) -> int:
-        """Rows in this process's share of the batch."""
-        return len(range(self.rank, self.total, self.processes))
 
     def draws(self, start: int, stop: int) -> StepDraws:
         """Draws of steps ``start`` to ``stop``."""
@@ -139,11 +129,10 @@ class Sampler:
 
     def _step(self, step: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         rng = np.random.default_rng([*self.seed, step])
-        share = slice(self.rank, None, self.processes)
         chosen = [rows[rng.integers(len(rows), size=self.batch)] for rows in self.domains]
         views = mask = None
         if self.augmentation is not None:
-            views = self.augmentation.draw(rng, self.total)[share]
+            views = self.augmentation.draw(rng, self.total)
         if self.dropout > 0:
-            mask = (rng.random((self.total, self.dim), dtype=np.float32) >= self.dropout)[share]
-        return np.concatenate(chosen)[share], views, mask
+            mask = rng.random((self.total, self.dim), dtype=np.float32) >= self.dropout
+        return np.concatenate(chosen), views, mask
