@@ -81,11 +81,11 @@ def frame(
 ) -> None:
     """Linear classifiers and regressors that adapt to a new domain from unlabelled data.
 
-    A domain is where rows came from: a hospital, a camera, a batch, a person. A head is the linear
-    classifier or regressor on top of the features.
+    A domain is a group of rows with a common origin: a hospital, a camera, a batch, a person. A
+    head is a linear classifier or regressor on fixed features.
 
     Answers go to stdout, notes and progress to stderr. The exit code is 0 if all went well, 2 for a
-    mistake in the arguments or files, and 1 if something failed.
+    mistake in the arguments or files, and 1 for a failure.
 
     Begin with `skdare demo`, or with a table of your own:
 

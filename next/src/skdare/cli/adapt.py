@@ -49,16 +49,16 @@ def adapt(
     out
         File to write  [default: NAME.adapted.safetensors]
     state
-        File that keeps what is needed of the rows seen so far: the next call goes on from there.
+        State file of a stream of rows: resumed if it exists, then updated.
     labels
         CSV file with labels of some rows: the target's column, and one that names the rows. Or
         FILE itself, if it has the target.
     id
         Column that names rows in both tables  [default: the one that both have, else row]
     prior_rows
-        Rows that the training domains' average counts as  [default: by how much domains differ]
+        Weight of the average adjustment, in rows  [default: by how much domains differ]
     half_life
-        Rows after which a row counts half, for a domain that drifts  [default: never]
+        Number of rows after which a row has half its weight, for drift  [default: never]
     force
         Adapt even if the safety check fails.
     """
@@ -129,7 +129,7 @@ def diagnose(
 ) -> Answer:
     """Recommend what to do on a new domain, with the score to expect there.
 
-    From unlabelled rows of it, and from what happened when training domains were held out.
+    Uses unlabelled rows of the new domain, and scores on held-out training domains.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def diagnose(
     file
         Table with rows of the new domain.
     labels
-        CSV file with labels of rows drawn at random, as for adapt: then scores are measured, and
+        CSV file with labels of rows drawn at random, as for adapt. Measured scores come first, and
         decide.
     id
         Column that names rows in both tables  [default: the one that both have, else row]
@@ -164,16 +164,18 @@ def diagnose(
     fields = diagnosis.to_dict()
     if given is None or labels is None:
         text = f"{diagnosis}\nIn brackets: the range of four out of five new domains."
-        doing = "adapt" if diagnosis.use == "adapted" else "predict"
-        return Answer(text, fields, [command(doing, head, file)])
+        following = command("adapt" if diagnosis.use == "adapted" else "predict", head, file)
+        if diagnosis.forecast.expected <= diagnosis.rehearsal.metric.guessing:
+            following = command("diagnose", head, file, "--labels", "LABELS.csv")
+        return Answer(text, fields, [following])
     measured = _measured(saved.model, X, y)
     use = measured.use or diagnosis.use
     fields |= {"use": use, "measured": measured.fields}
     adapting = command("adapt", head, file, "--labels", labels, *(["--id", id] if id else []))
-    following = [adapting] if use == "adapted" else [command("predict", head, file)]
+    commands = [adapting] if use == "adapted" else [command("predict", head, file)]
     if use == "unadapted" and given.count >= _ENOUGH_LABELS:
-        following.append(adapting)
-    return Answer(_in_words(diagnosis, measured, use), fields, following)
+        commands.append(adapting)
+    return Answer(_in_words(diagnosis, measured, use), fields, commands)
 
 
 def _together(parts: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What a command returns: an answer for people, the same for programs, and what to type next."""
+"""The answer of a command: for people, for programs, and the next command."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def command(*words: object) -> str:
 
 
 def facts(pairs: Mapping[str, str]) -> list[str]:
-    """Lines of a name and what there is to say of it, wrapped beside the names."""
+    """Lines of a name and a text, which is wrapped to the right of the names."""
     width = max(map(len, pairs)) + 2
     lines = []
     for name, text in pairs.items():

@@ -1,4 +1,4 @@
-"""`skdare bench`, `skdare report` and `skdare demo`: which head is better, and how sure that is."""
+"""`skdare bench`, `skdare report` and `skdare demo`: heads compared on held-out domains."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def bench(
     metric
         Metric, such as balanced_accuracy or roc_auc  [default: accuracy, or r2]
     repeats
-        How often each domain is held out; from 2 on, each time with other 80 % of the rows.
+        Times to hold out each domain; from 2 on, each time with another 80 % of the rows.
     task
-        What the target is  [default: guessed]
+        Kind of target  [default: guessed]
     preparation
         As in fit: auto, standardize or none.
     """
@@ -143,7 +143,7 @@ def demo(*, out: Path = Path("skdare-demo")) -> Answer:
     Parameters
     ----------
     out
-        Folder of the runs.
+        Folder of the two benches.
     """
     from skdare.demo import Demo
 

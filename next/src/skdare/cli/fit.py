@@ -34,7 +34,7 @@ else:
 
 
 def check(file: Path, /, *, columns: Columns = Columns(), task: Task | None = None) -> Answer:
-    """List what is odd about a table, the gravest first.
+    """List problems and oddities of a table, the worst first.
 
     The exit code is 1 if there is a problem.
 
@@ -43,7 +43,7 @@ def check(file: Path, /, *, columns: Columns = Columns(), task: Task | None = No
     file
         CSV, TSV, Parquet, Feather or npz, or a feature store.
     task
-        What the target is  [default: guessed]
+        Kind of target  [default: guessed]
     """
     from skdare.checking import check as check_table
 
@@ -78,19 +78,19 @@ def fit(
 ) -> Answer:
     """Fit a head to a table, and save it.
 
-    The default head chooses how to treat domains by holding training domains out.
+    The default head chooses its strategy by leave-one-domain-out cross-validation.
 
     Parameters
     ----------
     file
         CSV, TSV, Parquet, Feather or npz, or a feature store.
     head
-        dare-cv chooses how to treat domains; by-hand standardises each domain; dare whitens each,
-        as in the paper; erm is one model on all rows.
+        dare-cv chooses a strategy; by-hand standardises each domain; dare whitens each domain, as
+        in the paper; erm is one model on all rows.
     out
         File to write  [default: NAME.safetensors]
     task
-        What the target is  [default: guessed]
+        Kind of target  [default: guessed]
     metric
         Metric to choose by, such as balanced_accuracy  [default: accuracy, or r2]
     preparation
@@ -100,9 +100,9 @@ def fit(
         Parameter of the head, such as shrinkage=0.5, l2=0.01 or strategies=center,standardize; may
         be repeated.
     rehearse
-        Hold every domain out once more, to forecast the score on a new one.
+        Hold each domain out once more, to forecast the score on a new one.
     adaptable
-        Keep what adapt and diagnose need, or predict only: a much smaller file.
+        Keep the data that adapt and diagnose need; without it the file is much smaller.
     """
     from skdare.bench.run import without_single_rows
     from skdare.bench.settings import PREPARATIONS

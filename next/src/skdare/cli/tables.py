@@ -39,18 +39,17 @@ class Columns:
     Parameters
     ----------
     target
-        Column of what is to be predicted  [default: one called y, target, label or class]
+        Column to predict  [default: one called y, target, label or class]
     domains
-        Column that says where each row came from  [default: one with a usual name, such as domain,
-        site or batch]
+        Column of domains  [default: one with a usual name, such as domain, site or batch]
     groups
         Column of patients, songs or specimens: rows of one are never on both sides of a split.
     drop
-        Columns that are no features; `pca_*` stands for all that begin so.
+        Columns to leave out of the features; `pca_*` stands for all that begin with pca_.
     keep
-        Columns to keep as features though they look like row numbers or repeat the domain.
+        Columns to keep as features even if they look like row numbers or repeat the domain.
     missing
-        What to do with rows without a target or a domain.
+        Rows without a target or a domain: refuse the table, or drop them.
     """
 
     target: str | None = None

@@ -1,4 +1,4 @@
-"""What to do, in at most three sentences."""
+"""The recommendation, in at most three sentences."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from skdare.report.summary import Summary
 
 # Holm's p-value from which on a gain is put down to more than chance.
 _EVIDENCE = 0.05
+_ROUNDING = 1e-9  # of means of the same scores
 # Share of the most frequent class from which on accuracy says little.
 _UNEVEN = 0.8
 
@@ -47,7 +48,7 @@ class Advice:
 
 @lru_cache(maxsize=1)  # the screen, the next commands and the page give one advice
 def advise(summary: Summary) -> Advice:
-    """Say which head to fit, what to expect, and who loses.
+    """Recommend a head, with the score to expect and the domains that lose.
 
     Size decides, and p-values only comment: a head is preferred to a simpler one if it is better by
     more than a step of the metric and by more than one standard error over held-out domains.
@@ -100,7 +101,7 @@ def _no_better_than_guessing(summary: Summary, head: str) -> str:
     mean = summary.scores[head].mean()
     of_majority = summary.metric == "accuracy"
     floor = _majority(summary) if of_majority else scale.useless
-    if floor is None or floor != floor or mean > floor:
+    if floor is None or floor != floor or mean > floor + _ROUNDING:
         return ""
     guess = "always naming the most frequent class" if of_majority else "guessing"
     words = (

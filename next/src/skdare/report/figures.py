@@ -1,4 +1,4 @@
-"""Pictures of a bench by matplotlib: drawn twice, for light and for dark pages."""
+"""Figures of a bench by matplotlib: drawn twice, for light and for dark pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MANY = 40
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture for a page: an address for each theme, and what it shows in words."""
+    """A picture for a page: an address for each theme, and a caption."""
 
     light: str
     dark: str
@@ -48,7 +48,7 @@ def figures(summary: Summary) -> list[Figure]:
             lambda ax, theme: plot_gains(summary, ax, theme),
             _ROW * (len(summary.lines) - 1),
             f"Difference from {base} on each held-out domain, {unit}: each dot is a domain, each "
-            "bar the mean. Right of the line is better; what is worse is orange.",
+            "bar the mean. Right of the line is better; losses are orange.",
         )
     ]
     head = advise(summary).head

@@ -51,7 +51,7 @@ def page(summary: Summary) -> str:
 
 
 def _facts(summary: Summary) -> list[str]:
-    """How the numbers were made."""
+    """Facts about the run."""
     frame = summary.frame
     trials = counted(len(frame), "fit")
     repeats = int(frame["trial"].nunique())

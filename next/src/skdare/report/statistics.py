@@ -1,4 +1,4 @@
-"""How sure a difference is: tests over held-out domains, by scipy."""
+"""Tests and intervals of differences over held-out domains, by scipy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records as one frame, and what is read from it."""
+"""Records of a bench as one frame, and the numbers of a report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from skdare.report.statistics import Gain, holm
 
 @dataclass(frozen=True)
 class Line:
-    """What a head is called in a report, and what can be said of it."""
+    """Name and description of a head in a report."""
 
     label: str
     adapts: bool
@@ -81,7 +81,7 @@ class Summary:
 
     @property
     def baseline(self) -> str:
-        """What the others are compared with: ERM, where it is there."""
+        """The head that the others are compared with: ERM, if it is there."""
         return next(iter(self.lines))
 
     @property
@@ -201,7 +201,7 @@ class Summary:
 
 
 def frame_of(records: Iterable[Record]) -> pd.DataFrame:
-    """Records with what a report is made of as columns."""
+    """Records as rows of a data frame."""
     rows = []
     for record in records:
         values = record.values

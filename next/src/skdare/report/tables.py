@@ -113,7 +113,7 @@ def score_table(summary: Summary, *, brief: bool = False) -> Table:
 
 
 def gain_table(summary: Summary) -> Table:
-    """How far each head is above the baseline, and how sure that is."""
+    """Gain of each head over the baseline, with interval and p-value."""
     scale = summary.scale
     rows = []
     for head, p in summary.p_values.items():
@@ -134,13 +134,13 @@ def gain_table(summary: Summary) -> Table:
 
 
 def meanings(summary: Summary) -> list[tuple[str, str]]:
-    """What the labels of the columns mean, each once."""
+    """The meaning of each label of a column, once."""
     said = {line.label: line.means for line in summary.lines.values() if line.means}
     return list(said.items())
 
 
 def chosen(summary: Summary) -> list[str]:
-    """What heads that choose chose, a sentence each; the same choices are said once."""
+    """Choices of the choosing heads, a sentence each; the same choices are named once."""
     sentences: dict[str, str] = {}
     for head, line in summary.lines.items():
         counts = summary.choices(head)
@@ -160,13 +160,13 @@ def chosen(summary: Summary) -> list[str]:
 
 
 def remarks(summary: Summary) -> list[str]:
-    """What to know of the scores, below them."""
+    """Notes below the scores."""
     least = summary.scale.value(summary.scale.floor) if summary.is_cut else ""
     return [f"An R² below {least} counts as {least}, here, in means and in tests."] if least else []
 
 
 def screen(summary: Summary) -> str:
-    """What a terminal shows at the end of a bench."""
+    """The text that a terminal shows at the end of a bench."""
     parts = [
         summary.title,
         filled(str(advise(summary))),
