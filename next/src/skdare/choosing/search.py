@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, groupby, pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from skdare.whitening.prior import PriorRows
 
 # Numbers of the rows that are held, those of all folds together.
 _CELLS = 1 << 26
-_TRUSTED = PriorRows(0.0, 0.0)
+_TRUSTED = PriorRows(0.0, 0.0)  # the training domains' average counts as no row
 # Variance compared with the usual one, below which a fold is searched alone: at 1e-6 its scores
 # were off by 0.1 to 0.2 when it was not.
 _SMALL = 0.1
@@ -44,7 +44,7 @@ _SMALL = 0.1
 
 @dataclass(frozen=True)
 class Grid:
-    """What a search tries, and how."""
+    """Candidates of a search, and how they are scored."""
 
     strategies: Sequence[str]
     shrinkage: Sequence[float]
@@ -117,24 +117,24 @@ def search(problem: Problem, grid: Grid) -> Trials:
     """
     names = [STRATEGIES[name].base or name for name in grid.strategies]
     candidates = list(candidates_of(names, grid.shrinkage, grid.l2))
-    on_the_same_rows = [list(group) for _, group in groupby(candidates, key=_rows_key)]
+    numbers = range(len(candidates))
+    same_rows = [list(cs) for _, cs in groupby(numbers, lambda c: _rows_key(candidates[c]))]
     chosen = folds_of(problem, grid.cv)
-    steps = len(chosen) * len(on_the_same_rows)
+    steps = len(chosen) * len(same_rows)
+    done = 0
     folds: list[HeldOut] = []
     fits: list[list[FoldFit]] = [[] for _ in candidates]
     for together in _folds_on_the_same_rows(problem, chosen):
-        added = []
-        for g, group in enumerate(on_the_same_rows):
-            done = len(folds) * len(on_the_same_rows) + g * len(together)
+        folds += together
+        for cs in same_rows:
             reached("searching", done, steps)
+            done += len(together)
+            group = [candidates[c] for c in cs]
             # Scales of all rows would know those that are held out.
             each_alone = not group[0].whitening.adjusts and group[0].whitening.target == "diagonal"
-            batches = [[fold] for fold in together] if each_alone else [together]
-            parts = [_fitted(group, batch, grid) for batch in batches]
-            added += [list(chain.from_iterable(by_batch)) for by_batch in zip(*parts, strict=True)]
-        for fits_of_one, more in zip(fits, added, strict=True):
-            fits_of_one += more
-        folds += together
+            for batch in [[held] for held in together] if each_alone else [together]:
+                for c, by_fold in zip(cs, _fitted(group, batch, grid), strict=True):
+                    fits[c] += by_fold
     reached("searching", steps, steps)
 
     def scored(c: int, measure: Callable[[Problem, int, Weights], float]) -> np.ndarray:
@@ -147,10 +147,10 @@ def search(problem: Problem, grid: Grid) -> Trials:
         return result
 
     measure = partial(score, scoring=grid.scoring)
-    scores = [scored(c, measure) for c in range(len(candidates))]
+    scores = [scored(c, measure) for c in numbers]
     log_errors = None
     if isinstance(problem.targets, Numbers):  # without mixtures
-        log_errors = np.stack([scored(c, log_error) for c in range(len(candidates))])
+        log_errors = np.stack([scored(c, log_error) for c in numbers])
     sums_by_domain: dict[int, list[ClassSums]] = {}
     for name in grid.strategies:
         strategy = STRATEGIES[name]

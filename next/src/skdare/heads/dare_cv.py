@@ -72,8 +72,8 @@ class DARECV(AdaptableHead):
             The patient, song or specimen that each row is of. Domains that share one are held out
             together, so that its rows are never fitted to and scored in one trial.
         rehearse : bool, default=False
-            Also keep what the held-out domains showed, which `diagnose` needs; this takes less
-            time than the search. `rehearse` does it later.
+            Also keep the scores on held-out domains, which `diagnose` needs; this takes about as
+            long as the search. `rehearse` does it later.
 
         Returns
         -------
