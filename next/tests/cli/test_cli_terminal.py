@@ -259,7 +259,8 @@ def test_a_terminal_of_few_signs_gets_question_marks_and_no_traceback(folder, mo
     monkeypatch.chdir(folder)
     handler = signal.getsignal(signal.SIGTERM)
     try:
-        main()
+        with pytest.raises(SystemExit, match="0"):
+            main()
     finally:
         signal.signal(signal.SIGTERM, handler)
     screen.flush()
