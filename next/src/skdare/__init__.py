@@ -1,8 +1,8 @@
 """Domain-adjusted linear models: the folders are the equation, and imports go down only.
 
-    cli -> displays | demo -> report -> bench -> checking -> data -> heads -> diagnosis
-        -> choosing | export -> adapting -> fitting -> cluster -> objective | solvers -> whitening
-        -> saving -> checks | files -> arrays | errors | progress
+    cli -> paper -> displays | demo | features -> report -> bench -> checking -> data -> heads
+        -> diagnosis -> choosing | export -> adapting -> fitting -> cluster -> objective | solvers
+        -> whitening -> saving -> checks | files -> arrays | errors | progress
 
 Five objects carry a fit, and everything else is a function of them:
 

@@ -1,4 +1,4 @@
-"""JSON that somebody else may have written, checked to have the shape it should.
+"""JSON from any source, checked to have the shape that it should.
 
 A shape is a type (``str``, ``int``, ``float``, ``bool``, ``list``, ``dict``) or a union of types;
 ``[shape]`` is a list of such values, ``{"key": shape}`` an object with at least these keys, and

@@ -1,4 +1,4 @@
-"""Means and variances of batch norms, measured anew on the rows of a domain without their labels.
+"""Means and variances of batch norms, measured on the rows of a domain without their labels.
 
 A batch norm divides what a layer puts out by the scale that it had on the images of pretraining.
 Images of another kind have another mean and scale there, and their own are known without labels.

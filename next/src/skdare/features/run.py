@@ -32,7 +32,7 @@ _SOURCE_SHAPE = {"path": str, "backbone": str, "options": dict}
 
 
 def counting(what: str, total: int) -> Callable[[int], None]:
-    """A function that is called with amounts as they are done, and records how far that is."""
+    """A function to be called with each amount that is done; it records progress."""
     done = 0
 
     def count(amount: int) -> None:

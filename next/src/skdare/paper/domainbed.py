@@ -1,4 +1,4 @@
-"""Scores of networks from a DomainBed sweep, to stand beside those of a study."""
+"""Scores of networks from a DomainBed sweep, to be compared with those of a study."""
 
 from __future__ import annotations
 

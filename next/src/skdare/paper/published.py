@@ -1,4 +1,4 @@
-"""Figures that were published for a study, to stand beside those of a run."""
+"""Figures that were published for a study, to be compared with those of a run."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Published:
 
     @classmethod
     def read(cls, run_folder: str | Path) -> Published | None:
-        """Figures that lie beside the records of a run; None without them."""
+        """Figures that were kept with the records of a run; None without them."""
         path = Path(run_folder) / _FILE
         if not path.exists():
             return None
@@ -98,7 +98,7 @@ class Published:
             raise InputError(f"{path} {what}", remedy) from error
 
     def keep(self, run_folder: str | Path) -> None:
-        """Write the figures beside the records of a run."""
+        """Keep the figures with the records of a run."""
         with whole_file(Path(run_folder) / _FILE) as file:
             file.write(json.dumps(asdict(self), ensure_ascii=False, indent=1).encode())
 

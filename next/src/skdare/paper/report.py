@@ -1,4 +1,4 @@
-"""What a study found: the paper's tables with the published figures beside ours, and its page."""
+"""What a study found: the paper's tables, with the published figures in brackets, and its page."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Reproduction:
         self._note_figures_alone()
 
     def _note_figures_alone(self) -> None:
-        """Say which published figures will stand beside nothing."""
+        """Say if published figures will be compared with nothing."""
         published = self.study.published
         if published is None:
             return
@@ -147,7 +147,7 @@ class Reproduction:
         return Study.read(self.records.folder)
 
     def _record_networks(self) -> None:
-        """Write the scores of the networks themselves beside those of heads."""
+        """Write the scores of the networks themselves, too."""
         records = TrainingFolder(self.run.folder).records()
         best = [record for record in best_draws(records) if record.held_out is not None]
         networks = {(str(r.held_out), r.trial): r.accuracy["reserved"] for r in best}

@@ -1,4 +1,4 @@
-"""Theorem 2 and the steps it rests on, beside explicit domains, searches and the zero predictor."""
+"""Theorem 2 and its steps, compared with explicit domains, searches and the zero predictor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches for the worst new domain, which know nothing of the closed forms beside them.
+"""Searches for the worst new domain, which use none of the closed forms.
 
 Notation: A = L Lᵀ (d, d) symmetric, W (d, d) the guess, β (d,) the truth, w (d,) what the error of
 the guess does to Πβ, b (d,) the latent mean, Π a projection.

@@ -38,7 +38,7 @@ VISIBLE = 0.01
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of the paper beside its measurement.
+    """One statement of the paper and its measurement.
 
     Parameters
     ----------

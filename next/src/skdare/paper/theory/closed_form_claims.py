@@ -1,4 +1,4 @@
-"""Theorem 1, its lemma and its assumption, beside fitted heads and large samples."""
+"""Theorem 1, its lemma and its assumption, compared with fitted heads and large samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Theorem 3 beside measurements: domains whose means vary, and a new one that is wider there.
+"""Theorem 3 compared with measurements: domains whose means vary, and a new one that is wider there.
 
 Notation: R features along which latent means vary, E domains, w the new domain's width,
 S (d, d) covariance of the latent means, B (d, E) their draws, Π̂ the projection onto what no mean
@@ -268,7 +268,7 @@ def _new_mean_claim(setting: WiderDomain) -> Measurement:
     return Measurement(
         "That leaves out the new domain's mean: E[vvᵀ] has I + b'b'ᵀ in the middle. With one Δ, "
         f"R = {setting.rank}, E = {E} and b' across β*, the risk above that of Πβ* at ‖b'‖ = 0, "
-        f"10, 100 is {listed(gaps)}, beside a bracket of {bracket:.3g} throughout: the constant "
+        f"10, 100 is {listed(gaps)}, against a bracket of {bracket:.3g} throughout: the constant "
         "grows with 1 + ‖b'‖².",
         gaps[0] < gaps[1] < gaps[2] / 10.0 and bracket < gaps[2],
     )

@@ -1,4 +1,4 @@
-"""Theorem 4 beside measurements: rows to adapt by, units, condition numbers, and when to adapt."""
+"""Theorem 4 compared with measurements: rows to adapt by, units, condition numbers, and when to adapt."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _dimension_claim(simulation: Simulation) -> Measurement:
     room = sizes**2 / n / risk
     return Measurement(
         "True with room: it is linear in d. At Σ = I, Σ̂^{-1/2} ≈ I - H/2 and E‖Hβ‖²/4 = "
-        f"(d + 1)/(4 n). At n = {n} and d = 8, 16, 32, 64 the risk is {listed(risk)}, beside "
+        f"(d + 1)/(4 n). At n = {n} and d = 8, 16, 32, 64 the risk is {listed(risk)}, against "
         f"{listed(first)}; slope {power:.3g}. d²/n is {listed(room)} times as large, about 4 d.",
         near(risk, first, SCATTER) and abs(power - 1.0) < RATE and near(room, 4.0 * sizes, SCATTER),
     )
@@ -182,7 +182,7 @@ def _hadamard_claim(d: int, simulation: Simulation) -> Measurement:
         shares.append(np.linalg.norm(K * (E + E.T), 2) / np.linalg.norm(E + E.T, 2) / K.max())
     norm = np.linalg.norm(np.full((d, d), 0.5), 2)
     return Measurement(
-        f"At Σ = I its norm is d/2: {norm:.3g}, beside {np.sqrt(d):.3g} for d = {d}. But it is "
+        f"At Σ = I its norm is d/2: {norm:.3g}, against {np.sqrt(d):.3g} for d = {d}. But it is "
         "positive semi-definite, and the entrywise product with such a matrix multiplies a norm by "
         f"its largest entry at most (by {max(shares):.3g} of it in {simulation.repeats} draws): "
         "with m = κ² the lemma survives, and d/n can stand for its d²/n.",

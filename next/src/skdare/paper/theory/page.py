@@ -29,7 +29,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def chapter_text(chapter: Chapter, width: int = 100) -> str:
-    """Statements of the paper beside what was measured, column by column."""
+    """Statements of the paper and what was measured, in columns."""
     lines = [chapter.title, ""]
     for claim in chapter.claims:
         lines += [*_rows(claim, max(width, _NARROW)), ""]
