@@ -1,4 +1,4 @@
-"""Theorem 3 compared with measurements: domains whose means vary, and a new one that is wider there.
+"""Theorem 3 compared with measurements: domains whose means vary, and a wider new one.
 
 Notation: R features along which latent means vary, E domains, w the new domain's width,
 S (d, d) covariance of the latent means, B (d, E) their draws, Π̂ the projection onto what no mean

@@ -1,4 +1,4 @@
-"""Theorem 4 compared with measurements: rows to adapt by, units, condition numbers, and when to adapt."""
+"""Theorem 4 compared with measurements: rows to adapt by, units, and when to adapt."""
 
 from __future__ import annotations
 
