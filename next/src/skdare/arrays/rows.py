@@ -52,18 +52,17 @@ _MOST_GROUPS = 1024
 class Rows:
     """Rows stored outside memory: in files, a feature store, a Dask array, an Arrow table.
 
-    Wherever features are taken, they may stand for an array of their shape and dtype; a chunk at a
-    time is brought into memory.
+    They can be passed wherever an array of features can; one chunk at a time is in memory.
 
     Parameters
     ----------
     shape : (int, int)
     dtype : numpy.dtype
     read : function
-        From a slice without a step, or ascending row numbers, to an array. If it can be pickled and
-        gives the same rows in other processes, so that the workers of a cluster may read for
-        themselves, then ``is_portable``.
+        From a slice without a step, or ascending row numbers, to an array.
     is_portable : bool
+        Whether ``read`` can be pickled and gives the same rows in other processes, so that the
+        workers of a cluster can read for themselves.
 
     Examples
     --------
@@ -84,7 +83,7 @@ class Rows:
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        """Some rows, as of a NumPy array: by a number, a slice, a mask, or numbers in any order."""
+        """Some rows, as from a NumPy array: by number, slice, mask, or numbers in any order."""
         if isinstance(index, slice) and index.step in (None, 1):
             return self.read(slice(*index.indices(len(self))[:2]))
         numbers = np.arange(len(self))[index]
@@ -99,7 +98,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class MappedFile:
-    """Reads rows of numbers that lie in a file as they are, as `numpy.memmap` does."""
+    """Reads rows of a file that holds the array itself, as `numpy.memmap` does."""
 
     path: str
     dtype: np.dtype
@@ -112,7 +111,7 @@ class MappedFile:
 
 @dataclass(eq=False)
 class BlockReader:
-    """Reads rows that lie in blocks, such as shards; the last block is kept, if it is wanted again.
+    """Reads rows stored in blocks, such as shards; the last block is kept for the next read.
 
     Parameters
     ----------

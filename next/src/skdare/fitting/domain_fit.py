@@ -48,7 +48,7 @@ _PASS_BYTES = 1 << 30
 
 @dataclass(frozen=True, eq=False)
 class Formulations:
-    """The problems that a head solves: for unseen domains, and for new ones whose rows are seen."""
+    """The problems that a head solves: for unseen domains, and for ones with unlabelled rows."""
 
     unseen: Formulation
     adapting: Formulation | None
@@ -144,10 +144,10 @@ def solve(
 
 
 def minimise(objective: Objective, theta: Array, formulation: Formulation) -> Solution:
-    """At once, for a quadratic of few parameters; else by L-BFGS."""
+    """Directly, for a quadratic of few parameters; else by L-BFGS."""
     if objective.loss.is_quadratic and theta.shape[0] <= _DIRECT_SIZE:
         return direct(objective, objective.hessian(0.0 * theta), tol=formulation.tol)
-    # On a GPU, products that keep three digits lead until these are reached.
+    # On a GPU, products with three digits come first, until these are reached.
     is_quicker = has_coarse_products(objective.blocks[0].X)
     coarse = replace(objective, coarse=True) if is_quicker else None
     tol = formulation.tol
@@ -155,7 +155,7 @@ def minimise(objective: Objective, theta: Array, formulation: Formulation) -> So
 
 
 def moments_by_domain(problem: Problem) -> list[Moments]:
-    """Moments of each domain, as many domains in a pass as a worker can add up at once."""
+    """Moments of each domain; one pass takes as many domains as a worker can hold."""
     weights = [problem.weight[index] for index in problem.index]
     parts = [
         Part(problem.X, index, () if np.all(weight == 1.0) else (weight,))
@@ -206,17 +206,18 @@ class CanonicalFit:
 
 @dataclass(frozen=True, eq=False)
 class Adaptation:
-    """A fit for domains whose rows will be seen."""
+    """A fit for new domains with unlabelled rows."""
 
     fit: CanonicalFit
-    prior_rows: PriorRows  # that the average domain is worth, by how much domains differ
-    mixture: Mixture | None = None  # how classes may move besides
-    places: ClassPlaces | None = None  # where they lay in training
+    prior_rows: PriorRows  # that the average domain counts as, by how much domains differ
+    mixture: Mixture | None = None  # how classes may move as well
+    places: ClassPlaces | None = None  # of the classes in training
 
     def trust(self, n: float, prior_rows: float | None = None) -> Trust:
-        """What n rows of a new domain count beside the averages, or beside that many rows."""
-        given = self.prior_rows if prior_rows is None else PriorRows(prior_rows, prior_rows)
-        return given.trust(n)
+        """Weight of n rows of a new domain relative to the averages, or to that many rows."""
+        if prior_rows is not None:
+            return PriorRows(prior_rows, prior_rows).trust(n)
+        return self.prior_rows.trust(n)
 
     def adapted(
         self, n: float, own: Adjustment, trust: Trust, sample: Sample | None = None
@@ -237,7 +238,7 @@ class Adaptation:
 
 @dataclass(frozen=True, eq=False)
 class DomainFit:
-    """What is known of the training domains, and the fits to them."""
+    """What a head keeps of its training domains, and the fits to them."""
 
     labels: list[Label]
     moments: list[Moments]

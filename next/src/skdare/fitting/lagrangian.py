@@ -4,9 +4,9 @@ Equation (1), for classes:
 
     1/|E| Σ_e [ 1/n_e Σ_i ℓ(Bᵀ W_e x_i, y_i) + λ ℓ(Bᵀ W_e μ_e, 1/k) ]
 
-Equation (3), for numbers, has x_i - μ_e in place of x_i, the squared error, and asks for zero at
+Equation (3), for numbers, has x_i - μ_e in place of x_i, the squared error, and a target of zero at
 the means. The constraint on the means is this penalty, one more row for each domain; or, with
-λ = "exact", it holds as such: the solver's steps along the means are zero.
+λ = "exact", it holds exactly: the solver's steps along the means are zero.
 
 Notation: B (d, k) canonical weights, W (d, d) adjustment, μ (d,) mean, M (E, d) adjusted means.
 """
@@ -46,7 +46,7 @@ PLAIN = Whitening(adjusts=False, centered=True, shrinkage=0.0, target="scaled")
 
 @dataclass(frozen=True)
 class Formulation:
-    """Which problem is solved, and how far."""
+    """Which problem is solved, and to which precision."""
 
     whitening: Whitening
     mean_penalty: Penalty  # the paper's λ
@@ -152,9 +152,9 @@ def mean_directions(
     curvature of about one. On features with large means, L-BFGS needed 94 iterations with these
     gains and had not converged after 1,000 without.
 
-    Gains of zero are the constraint Bᵀ W_e μ_e = 0, as far as the means stand out from the noise of
-    sampling them: what is below is a random direction, and giving that up would cost as much at
-    any number of rows (an error of 0.38 at 500 rows, and of 0.37 at 32,000).
+    Gains of zero are the constraint Bᵀ W_e μ_e = 0, as far as the means stand out from their
+    sampling noise: a direction below it is random, and giving it up would cost as much at any
+    number of rows (an error of 0.38 at 500 rows, and of 0.37 at 32,000).
     """
     E, d = M.shape
     nothing = np.empty((d, 0)), np.empty(0)

@@ -1,10 +1,10 @@
-"""The rows of a new domain as a mixture of one Gaussian a class, anchored to a head.
+"""The rows of a new domain as a mixture of one Gaussian per class, anchored to a head.
 
-In a new domain each class may have moved by itself, and unlabelled rows say where to. A row is
-taken to belong to class c with probability R ∝ exp(F + G): F are the scores of the head, and G
-those of Gaussians, one a class, with a common covariance. Rounds of expectation and maximisation,
-from R = softmax(F) on, find their means and covariance. F + G is linear in the row, so that the
-result is a head like any other. Without F, classes would change places.
+In a new domain each class may have moved by itself, and unlabelled rows show where to. A row
+belongs to class c with probability R ∝ exp(F + G): F are the scores of the head, and G those of
+Gaussians, one per class, with a common covariance. Rounds of expectation and maximisation, from
+R = softmax(F) on, find their means and covariance. F + G is linear in the row, so the result is a
+head like any other. Without F, classes could change places.
 
 Notation, in canonical coordinates: Z (m, d) rows about their mean, R (m, c) shares of the classes
 in each row, N (c,) and S (d, c) rows and sums of each class, M (d, c) class means, C (d, d)
@@ -40,8 +40,8 @@ from skdare.whitening.moments import Moments
 
 # Above this many features, a covariance within classes would be a matrix too large to factor.
 MOST_FEATURES = 4096
-# A class needs its mean: of this many rows, means are known far better than domains resemble
-# each other.
+# Only class means are estimated: from this many rows they are known far better than domains
+# resemble each other.
 MOST_ROWS = 8192
 # How far the covariance is shrunk towards a multiple of the identity.
 SHRINKAGE = 0.2
@@ -197,8 +197,8 @@ class ClassFinder:
     def weights(self, B: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Canonical weights and intercept for the new domain, from those of the head.
 
-        Their scores have the size of the head's own on these rows: the Gaussians say where classes
-        lie, and would be far too sure of themselves in many dimensions.
+        Their scores have the size of the head's own on these rows: the Gaussians show where classes
+        lie, and are far too confident in many dimensions.
         """
         rows = self.rows
         F = rows.Z @ B.astype(rows.Z.dtype) + (rows.mean @ B + b)

@@ -20,7 +20,7 @@ from skdare.errors import InputError
 from skdare.fitting.preparation import Preparation
 from skdare.objective.losses import Logistic, Loss, Softmax, Squared
 
-# Squares of targets beyond these are no numbers, and their sum is no variance.
+# Squares of targets beyond these overflow or underflow.
 _TARGETS = (1e-100, 1e100)
 
 
@@ -88,7 +88,7 @@ class Numbers:
         largest = float(np.abs(y).max())
         if largest > 0 and not _TARGETS[0] <= largest <= _TARGETS[1]:
             raise InputError(
-                f"y reaches {largest:.1e}, and its squares are beyond what numbers can hold",
+                f"y reaches {largest:.1e}, and its squares overflow or underflow",
                 "multiply or divide y by a constant",
             )
         by_domain = [np.average(y[i], weights=weight[i]) for i in index]
@@ -159,8 +159,8 @@ class Problem:
     def loss_weight(self) -> np.ndarray:
         """Weights of all rows in the loss of a fit to these domains.
 
-        A class weight is about the cost of errors. Means and covariances go by the rows as they
-        are: those of a new domain come without classes, and nobody can weigh them.
+        A class weight is about the cost of errors. Means and covariances ignore it: rows of a new
+        domain come without classes, and cannot be weighted by them.
         """
         if self.class_weight is None:
             return self.weight
@@ -185,7 +185,7 @@ class Problem:
 def class_factors(
     class_weight: ClassWeight, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """What the rows of each class count, as in scikit-learn; one that is not named counts 1."""
+    """The weight of each class, as in scikit-learn; a class that is not named weighs 1."""
     if isinstance(class_weight, Mapping):
         return np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
     counts = np.bincount(codes, weight, len(classes))

@@ -43,7 +43,7 @@ class Softmax:
         return value, P
 
     def uninformative(self, k: int) -> float:
-        """The target that says nothing, which the constraint asks of every domain mean."""
+        """Uninformative target, 1/k: what the constraint asks of every domain mean."""
         return 1.0 / k
 
 

@@ -1,9 +1,9 @@
 """Limited-memory BFGS, safe in float32, wherever the parameters lie, for one function or for many.
 
-Not SciPy's bounded variant: with 100,000 parameters its bookkeeping for bounds cost a third of a
+Not SciPy's bounded variant: with 100,000 parameters its bookkeeping for bounds took a third of a
 fit, and its small factorisations make BLAS threads wait for each other.
 
-The method is a generator that yields points and is sent their values. So the same lines serve one
+The method is a generator that yields points and is sent their values. The same lines thus serve one
 function, and many in lockstep, whose points are evaluated together.
 
 Notation: s steps, y changes of the gradient.
@@ -69,12 +69,12 @@ _FAR = 1e3
 
 
 class _Precision(NamedTuple):
-    """How far the values of a function can be believed."""
+    """Numerical precision of an objective."""
 
     noise: float  # relative rounding of a value
     visible: float  # relative change of a value that counts as progress
-    patience: int  # iterations without progress
-    evaluations: int  # of one line search
+    patience: int  # iterations without progress before giving up
+    evaluations: int  # most in one line search
 
 
 _EXACT = _Precision(noise=1e-7, visible=1e-15, patience=MEMORY, evaluations=30)  # of float32 rows
@@ -97,8 +97,8 @@ def lbfgs(
 ) -> Solution:
     """Minimise a smooth function, down to a largest entry of the gradient of ``tol``.
 
-    A quicker, ``coarse`` form of it with three digits leads, if there is one, until that shows; the
-    exact one goes on with the curvature that was learnt, to the same tolerance.
+    If there is a faster, ``coarse`` form of it with three digits, it is minimised first, as far as
+    its precision allows; the exact one goes on with the curvature learnt, to the same tolerance.
     """
     history = _History(start)
     if coarse is None:

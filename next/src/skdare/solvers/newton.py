@@ -7,10 +7,10 @@ from skdare.solvers.lbfgs import Function, Solution, Status, largest
 
 
 def direct(function: Function, hessian: Array, *, tol: float) -> Solution:
-    """By eigendecomposition of the Hessian.
+    """Minimise a quadratic at once, by eigendecomposition of its Hessian.
 
-    Directions in which the quadratic is flat keep the value zero, as in the minimum-norm
-    solution: collinear features need no ridge.
+    Directions in which it is flat keep the value zero, as in the minimum-norm solution: collinear
+    features need no ridge.
     """
     xp = namespace(hessian)
     _, gradient = function(0.0 * hessian[0, :])

@@ -27,11 +27,11 @@ from skdare.whitening.adjustment import Adjustment
 
 # The largest ratio of an eigenvalue to the ridge for a decomposition in float32.
 _FLAT = 1e4
-# Features from which the largest eigenvalues are taken out, by so large a Krylov space.
+# Features from which the largest eigenvalues are removed first, and the size of the Krylov space.
 _DEFLATED = 256
 _BLOCK = 8
 _BLOCKS = 10
-# Relative error of a polynomial in place of the root.
+# Relative error that a polynomial may have in place of the root.
 _CLOSE = 1e-4
 # Features from which an accelerator iterates: on an H200 a decomposition of 2,048 takes 27 ms in
 # float64 and 31 in float32, and the iteration 10 to 15, to twelve digits.
@@ -41,10 +41,10 @@ _POWERS = 10
 
 
 def root_of_matrix(S: Array, shrinkage: float, ridge: float, dtype: object) -> Adjustment:
-    """For products in ``dtype``; in float32, to three or four digits more than these have.
+    """((1 - ρ) S + r I)^{-1/2} for products in ``dtype``; in float32, to three or four digits.
 
     Without a ridge, directions within the rounding of S map to zero: a rank-deficient domain is
-    projected, never blown up.
+    projected, and its noise is not amplified.
     """
     xp = namespace(S)
     d = S.shape[0]
@@ -64,26 +64,26 @@ def root_of_matrix(S: Array, shrinkage: float, ridge: float, dtype: object) -> A
 
 
 def _root_by_eigen(S: Array, keep: float, floor: float, eps: float = 0.0) -> Array:
-    """(keep S + floor I)^{-1/2} in the dtype of S; zero along what is within d eps of nothing."""
+    """(keep S + floor I)^{-1/2} in the dtype of S; zero where an eigenvalue is only rounding."""
     xp = namespace(S)
     values, V = symmetric_eigen(S)
     values = keep * xp.clip(as_float64(values), 0.0, None) + floor
     present = values > S.shape[0] * float(eps) * float(xp.max(values))
     roots = xp.where(present, xp.where(present, values, 1.0) ** -0.5, 0.0)
-    # V diag(f) Vᵀ as A Aᵀ: a symmetric product has half the price.
+    # V diag(f) Vᵀ as A Aᵀ: a symmetric product costs half as much.
     A = V * xp.astype(roots**0.5, V.dtype)
     return A @ A.T
 
 
 def _deflated_root(S: Array, keep: float, floor: float, dtype: object) -> Array:
-    """(keep S + floor I)^{-1/2} in ``dtype``, from the few largest eigenvalues and the rest apart.
+    """(keep S + floor I)^{-1/2} in ``dtype``: the few largest eigenvalues apart from the rest.
 
     In float32 a decomposition knows eigenvalues to 1e-7 of the largest, and the largest by far of a
-    raw second moment is that along the mean. With the largest taken out in float64, the error of W
-    on PACS at ρ = 0.1 fell from 3e-3 to 3e-4. At ρ = 0.9 what is left is so flat that a polynomial
-    of one or two products takes the place of a decomposition, at a third of its price. Where too
-    much is left, the decomposition is in float64: on twin_gas in its raw units one in float32 left
-    3 % of error in the weights.
+    raw second moment is that along the mean. With the largest removed in float64, the error of W
+    on PACS at ρ = 0.1 fell from 3e-3 to 3e-4. At ρ = 0.9 the rest is so flat that a polynomial of
+    one or two products replaces a decomposition, at a third of its cost. If the rest is still large
+    the decomposition is in float64: on twin_gas in its raw units one in float32 left an error of
+    3 % in the weights.
     """
     xp = namespace(S)
 
@@ -138,7 +138,7 @@ def _leading_pairs(S: Array, floor: float) -> tuple[Array, Array, float]:
 def _polynomial_root(S: Array, root: Callable[[Array], Array], top: float) -> Array | None:
     """root(S) for eigenvalues up to ``top``, by a polynomial of degree two or four; or None.
 
-    Both are made of squares of symmetric matrices, at half the price of products: a quartic is
+    Both consist of squares of symmetric matrices, which cost half of other products: a quartic is
     c (S² + a S + b I)² and a line.
     """
     grid = np.linspace(0.0, top, 200)
@@ -197,7 +197,7 @@ def _iterated_root(S: Array, ridge: float) -> Array | None:
 
 
 def root_of_rows(R: Array, n: float, shrinkage: float, ridge: float) -> Adjustment:
-    """Of S = RᵀR / n with fewer rows than features: s I + Rᵀ C R, at m² d in place of d³.
+    """The root for S = RᵀR / n of fewer rows than features: s I + Rᵀ C R, in m² d instead of d³.
 
     With K = R Rᵀ / n = Q diag(λ) Qᵀ and a root f on the eigenvalues, C = Q diag(g) Qᵀ / n where
     g = (f(λ) - f(0)) / λ. Directions that the rows do not span have f(0) = r^{-1/2}.
@@ -222,7 +222,7 @@ def root_of_rows(R: Array, n: float, shrinkage: float, ridge: float) -> Adjustme
 
 
 def inverse_scales(variances: Array) -> Array:
-    """D^{-1/2} of feature variances D; a feature that never varies has no scale, and no say."""
+    """D^{-1/2} of feature variances D; a feature that never varies has weight zero."""
     xp = namespace(variances)
     present = variances > 0
     return xp.where(present, xp.where(present, variances, 1.0) ** -0.5, 0.0)

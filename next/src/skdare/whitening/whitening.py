@@ -36,7 +36,7 @@ class Whitening:
     shift: Shift = "none"
 
     def usual(self, moments: Sequence[Moments]) -> Array:
-        """Squares of the features of a domain as training has them on average: see `root`."""
+        """Mean squares of the features in an average training domain: see `root`."""
         return sum([self._squares(m) for m in moments]) / len(moments)
 
     def _squares(self, moments: Moments) -> Array:
@@ -48,9 +48,9 @@ class Whitening:
         if self.target == "diagonal":
             # D^{-1/2} ((1 - ρ) R + ρ I)^{-1/2} with the correlations R: unlike the symmetric root
             # of (1 - ρ) S + ρ D, it commutes with a change of the features' units. What is usual
-            # counts as one row, so that a feature that is all but constant here is not blown up
-            # to noise. A floor by the other features, as there was, goes by their units: on music
-            # in its raw ones standardising gained 31 points without it.
+            # counts as one row, so that the noise of a feature that is all but constant here is not
+            # amplified. A floor by the other features would depend on their units: on music in its
+            # raw ones standardising gained 31 points without one.
             c = inverse_scales((moments.n * self._squares(moments) + usual) / (moments.n + 1.0))
             if rho == 1.0:
                 return Adjustment(c)
@@ -82,7 +82,7 @@ class Whitening:
             return self.shifted([overall] * len(moments), moments)
         moments = cast("Sequence[Moments]", moments)
         usual = self.usual(moments)
-        # Rows that are all the same say nothing of their scale: take that of all domains.
+        # Rows that are all the same have no scale of their own: take that of all domains.
         roots = [self.root(m, usual, dtype) if self.can_adjust(m) else overall for m in moments]
         return self.shifted(roots, moments)
 
