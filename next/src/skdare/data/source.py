@@ -6,7 +6,7 @@ import bz2
 import gzip
 import lzma
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +24,7 @@ from skdare.data.row_block import (
     split,
 )
 from skdare.data.store import MANIFEST, Store
-from skdare.errors import InputError, counted, listed, quoted
+from skdare.errors import InputError, listed, quoted
 
 STDIN = "-"
 FORMATS = (".csv", ".tsv", ".parquet", ".feather", ".npz")
@@ -229,27 +229,50 @@ def _arrays(path: Path) -> dict[str, Any]:
     arrays = {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
     if not {"format", "shape", "data"} <= set(arrays):
         return arrays
-    rows, columns = (int(size) for size in arrays["shape"])
-    # Before scipy makes an array of as many entries: a damaged shape can claim any size.
-    if rows < 0 or rows + columns > _MOST_FEATURES + 64 * arrays["data"].size:
-        raise InputError(
-            f"{quoted(path.name)} holds a sparse matrix of {rows:,} × {columns:,} with "
-            f"{counted(arrays['data'].size, 'entry', 'entries')}",
-            "write it again",
-        )
-    places = [arrays[name] for name in ("indices", "indptr", "row", "col") if name in arrays]
-    if any(array.dtype.kind not in "iu" for array in places):
-        raise InputError(f"{quoted(path.name)} has indices that are no integers", "write it again")
-    X = scipy.sparse.load_npz(path)
-    if X.format in ("csr", "csc", "bsr"):
-        X.check_format(full_check=True)  # products with wrong indices crash the process
-    elif X.format != "coo":  # which checks itself
-        raise InputError(
-            f"{quoted(path.name)} holds a sparse matrix in the format {X.format}", "save it as csr"
-        )
     of_the_matrix = {"format", "shape", "data", "indices", "indptr", "row", "col", "_is_array"}
     labels = {name: array for name, array in arrays.items() if name not in of_the_matrix}
-    return labels | {"X": scipy.sparse.csr_array(X)}
+    return labels | {"X": _sparse(arrays)}
+
+
+def _sparse(arrays: Mapping[str, np.ndarray]) -> Any:
+    """The matrix that scipy saved. Its products do not check indices: wrong ones end the process.
+
+    `check_format` lets through some that do, so all is checked here, before scipy sees it.
+    """
+    layout, data = arrays["format"].item(), arrays["data"]
+    layout = layout.decode() if isinstance(layout, bytes) else layout
+    shape = tuple(int(size) for size in arrays["shape"])
+    # An array of as many entries is made, and a damaged shape can claim any size.
+    if len(shape) != 2 or min(shape) < 0 or sum(shape) > _MOST_FEATURES + 64 * data.size:
+        raise ValueError(f"a sparse matrix of shape {shape} has {data.size:,} entries")
+    if layout not in ("csr", "csc", "coo"):
+        raise ValueError(f"it holds a sparse matrix as {layout}, and csr is needed")
+    names = ("row", "col") if layout == "coo" else ("indices", "indptr")
+    first, second = (arrays[name] for name in names)
+    if any(array.ndim != 1 for array in (data, first, second)) or data.dtype.kind not in "biuf":
+        raise ValueError("its sparse matrix has entries or indices of another shape or type")
+    if first.dtype.kind not in "iu" or second.dtype.kind not in "iu":
+        raise ValueError("its sparse matrix has indices that are no integers")
+    if layout == "coo":
+        within = _within(first, shape[0]) and _within(second, shape[1])
+        sizes = len(first) == len(second) == len(data)
+    else:
+        major, minor = shape if layout == "csr" else shape[::-1]
+        within = _within(first, minor) and _within(second, len(data) + 1)
+        sizes = len(first) == len(data) and len(second) == major + 1
+        within = within and not second[:1].any() and bool((second[1:] >= second[:-1]).all())
+        sizes = sizes and int(second[-1]) == len(data)
+    if not within or not sizes:
+        raise ValueError("its sparse matrix has indices that are out of bounds or in disorder")
+    first, second = first.astype(np.int64), second.astype(np.int64)
+    if layout == "coo":
+        return scipy.sparse.coo_array((data, (first, second)), shape=shape).tocsr()
+    kind = scipy.sparse.csr_array if layout == "csr" else scipy.sparse.csc_array
+    return kind((data, first, second), shape=shape).tocsr()
+
+
+def _within(places: np.ndarray, size: int) -> bool:
+    return not len(places) or 0 <= int(places.min()) <= int(places.max()) < size
 
 
 class StoreSource:
