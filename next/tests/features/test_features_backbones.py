@@ -14,7 +14,6 @@ from torch import nn  # noqa: E402
 
 from skdare.features import Examples, backbone  # noqa: E402
 from skdare.features.backbones.backbone import weights_hash  # noqa: E402
-from skdare.features.backbones.by_name import recorded_name  # noqa: E402
 
 VISION = ("resnet", "convnext", "vit", "dinov2", "clip")
 SENTENCES = [
@@ -137,14 +136,6 @@ def test_a_seed_gives_the_same_tiny_network_and_leaves_the_global_generator_alon
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-def test_features_of_the_tiny_network_do_not_depend_on_the_batch():
-    network = backbone("tiny", size=8, dim=5)
-    together, alone = all_features(network, pixels(3, 12))
-    assert together.shape == (3, network.dim)
-    assert together.dtype == torch.float32
-    same(together, alone)
-
-
 @pytest.mark.parametrize("kind", VISION)
 def test_features_of_images_do_not_depend_on_the_batch_and_have_the_stated_number(folder, kind):
     network = backbone(f"hf:{folder(kind)}")
@@ -172,15 +163,6 @@ def test_features_of_images_are_those_of_the_network_that_was_saved(transformers
         same(network.features(x), expected)
 
 
-def test_the_mean_over_patches_leaves_the_class_token_out(transformers, folder):
-    path = folder("dinov2")
-    network = backbone(f"hf:{path}", pooling="mean")
-    x = network.views(pixels(2, 32), torch.arange(2))
-    with torch.no_grad():
-        hidden = transformers.Dinov2Model.from_pretrained(path)(pixel_values=x).last_hidden_state
-        same(network.features(x), hidden[:, 1:].mean(dim=1))
-
-
 def test_a_pooling_that_a_network_does_not_have_is_an_error(folder):
     with pytest.raises(ValueError, match="it has no tokens; pass pooling='mean'"):
         backbone(f"hf:{folder('resnet')}", pooling="cls")
@@ -194,16 +176,6 @@ def test_weights_that_are_not_in_the_folder_are_an_error_and_never_random(folder
         backbone(f"hf:{path}", pooling="pooler")
     hashes = {weights_hash(backbone(f"hf:{path}").module) for _ in range(2)}
     assert len(hashes) == 1
-
-
-@pytest.mark.parametrize("kind", ["resnet", "vit", "dinov2", "clip"])
-def test_images_may_have_another_size_than_the_pretrained_one(folder, kind):
-    path = folder(kind)
-    network = backbone(f"hf:{path}", size=48)
-    assert network.size == 48
-    together, alone = all_features(network, pixels(2, 48))
-    assert together.shape[1] == backbone(f"hf:{path}").dim
-    same(together, alone)
 
 
 @pytest.mark.parametrize(
@@ -226,30 +198,6 @@ def test_pixels_are_normalised_as_the_processor_says(folder, processor):
         expected = (expected - mean) / deviation
     found = network.views(images, torch.arange(2)).double()
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("processor", "pixels"),
-    [
-        ({"size": 40}, 40),
-        ({"size": {"shortest_edge": 40}}, 40),
-        ({"size": {"shortest_edge": 64}, "crop_size": {"height": 40, "width": 40}}, 40),
-        ({"size": 64, "crop_size": 40, "do_center_crop": True}, 40),
-        ({"size": 40, "crop_size": 32, "do_center_crop": False}, 40),
-    ],
-)
-def test_the_size_of_images_is_what_the_processor_gives(folder, processor, pixels):
-    assert backbone(f"hf:{folder('resnet', **processor)}").size == pixels
-
-
-def test_a_processor_of_images_and_text_is_read_for_its_images(folder):
-    path = folder("clip")
-    written = path / "preprocessor_config.json"
-    both = {"image_processor": json.loads(written.read_text()), "processor_class": "CLIPProcessor"}
-    before = backbone(f"hf:{path}").transform
-    written.unlink()
-    (path / "processor_config.json").write_text(json.dumps(both))
-    assert backbone(f"hf:{path}").transform == before
 
 
 def test_features_of_texts_depend_neither_on_padding_nor_on_the_batch(transformers, folder):
@@ -308,54 +256,6 @@ def test_a_sentence_encoder_pools_and_scales_as_its_files_say(folder, mode, pool
     assert "unit length" not in plain.transform
 
 
-def test_a_sentence_encoder_with_other_parts_is_an_error(folder):
-    path = folder("bert")
-    sentence_transformers_files(path, "max")
-    with pytest.raises(ValueError, match="pools by pooling_mode_max, which is not offered"):
-        backbone(f"hf:{path}")
-    sentence_transformers_files(path, "mean_tokens", ("Transformer", "Pooling", "Dense"))
-    with pytest.raises(ValueError, match="Dense"):
-        backbone(f"hf:{path}")
-
-
-@pytest.mark.parametrize("kind", ["vit", "dinov2", "clip", "convnext", "bert"])
-def test_gradients_flow_in_evaluation_mode(folder, kind):
-    network = backbone(f"hf:{folder(kind)}")
-    assert not network.module.training
-    inputs = torch.from_numpy(network.encode(texts(SENTENCES))) if kind == "bert" else pixels(2, 32)
-    batch = network.views(inputs, torch.arange(len(inputs)))
-    network.features(batch).square().sum().backward()
-    shares = [value.grad is not None for value in network.module.parameters()]
-    assert sum(shares) > 0.8 * len(shares)
-
-
-@pytest.mark.parametrize("kind", [*VISION, "bert"])
-def test_a_bottleneck_is_a_product_with_the_features_of_any_network(folder, kind):
-    name = f"hf:{folder(kind)}"
-    wide = backbone(name)
-    narrow = backbone(name, bottleneck=3)
-    inputs = torch.from_numpy(wide.encode(texts(SENTENCES))) if kind == "bert" else pixels(2, 40)
-    features, _ = all_features(wide, inputs)
-    fewer, _ = all_features(narrow, inputs)
-    assert fewer.shape == (len(inputs), narrow.dim) == (len(inputs), 3)
-    same(fewer, features @ narrow.module.projection.detach().T)
-
-
-@pytest.mark.parametrize("kind", ["resnet", "bert"])
-def test_records_do_not_say_where_the_folder_of_a_network_lies(folder, monkeypatch, kind):
-    path = folder(kind)
-    monkeypatch.chdir(path.parent)
-    names = {backbone(f"hf:{place}").name for place in (path, kind, f"./{kind}")}
-    assert names == {recorded_name(f"hf:{path}")} == {f"hf:{kind}"}
-    path.rename(path.parent / "elsewhere")
-    assert recorded_name(f"hf:{path}") == f"hf:{kind}"
-
-
-@pytest.mark.parametrize("name", ["tiny", "hf:facebook/dinov2-small", "timm:resnet50.tv_in1k"])
-def test_records_have_other_names_of_networks_as_they_were_given(name):
-    assert recorded_name(name) == name
-
-
 def test_many_texts_that_are_cut_are_a_warning(folder):
     network = backbone(f"hf:{folder('bert')}", size=8)
     with pytest.warns(UserWarning, match="1 of 4 texts have more than 8 tokens"):
@@ -391,20 +291,6 @@ def test_a_folder_without_a_file_is_an_error_that_names_it(folder, kind, lost):
         (path / name).unlink()
     with pytest.raises(OSError, match=lost[0]):
         backbone(f"hf:{path}")
-
-
-def test_loading_leaves_generators_and_the_reports_of_transformers_alone(transformers, folder):
-    path = folder("bert")
-    logging = transformers.utils.logging
-    logging.set_verbosity_info()
-    before = torch.random.get_rng_state()
-    try:
-        backbone(f"hf:{path}")
-        assert logging.get_verbosity() == logging.INFO
-    finally:
-        logging.set_verbosity_warning()
-    assert logging.is_progress_bar_enabled()
-    assert torch.equal(torch.random.get_rng_state(), before)
 
 
 @pytest.mark.parametrize("family", ["timm", "torchvision"])

@@ -78,12 +78,3 @@ def test_folding_leaves_weights_their_names_and_the_backbone_as_it_was():
     assert not any(isinstance(part, IdleBatchNorm2d) for part in module.modules())
     # A copy folds the norms that it has itself.
     assert net.module.stem.norm[0] is net.module.stem_norm
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"), [({"peek": True}, []), ({"twice": True}, ["stem_norm"])]
-)
-def test_a_convolution_whose_output_has_other_uses_keeps_its_norm_apart(options, expected):
-    module, net = network(**options)
-    assert folded(net) == expected
-    torch.testing.assert_close(features_and_gradients(net.module), features_and_gradients(module))

@@ -17,11 +17,9 @@ from skdare.features import (  # noqa: E402
     backbone,
     jobs,
     norm_statistics,
-    reader,
 )
-from skdare.features import extractor as extractor_module  # noqa: E402
 from skdare.features.backbones.backbone import weights_hash  # noqa: E402
-from skdare.features.norm_statistics import ChannelMoments, spread_batches  # noqa: E402
+from skdare.features.norm_statistics import ChannelMoments  # noqa: E402
 from skdare.features.training.folder import TrainingFolder  # noqa: E402
 from skdare.features.training.recipe import Job  # noqa: E402
 from small_networks import FAST, images, normed, trainer  # noqa: E402
@@ -67,18 +65,6 @@ def test_moments_of_a_concatenation_equal_the_sum_of_moments():
     variance, mean = torch.var_mean(values.double(), (0, 2, 3))
     near(total.mean, mean)
     near(total.scatter / (total.n - 1), variance)
-
-
-@pytest.mark.parametrize("most", [10, 2**62])
-@pytest.mark.parametrize("n", [2, 64, 65, 200])
-def test_batches_are_spread_over_all_rows(n, most):
-    rows = np.arange(n) + 1000
-    batches = list(spread_batches(rows, most))
-    np.testing.assert_array_equal(np.sort(np.concatenate(batches)), rows)
-    sizes = [len(batch) for batch in batches]
-    assert max(sizes) - min(sizes) <= 1
-    assert 2 <= min(sizes) <= max(sizes) <= min(most, norm_statistics.BATCH)
-    assert all(batch[-1] - batch[0] > n - 2 * len(batches) for batch in batches)
 
 
 @pytest.mark.parametrize("batch", [64, 7])
@@ -170,43 +156,6 @@ def test_fine_tuned_networks_measure_with_their_own_weights(tmp_path):
             near(table.X[examples.domains == domain], by_hand(network, examples, domain), rtol=1e-2)
 
 
-@pytest.mark.parametrize("first", ["network", "domain"])
-def test_a_finished_store_is_not_taken_for_one_with_other_statistics(tmp_path, first):
-    (second,) = {"network", "domain"} - {first}
-    extractor(norm_stats=first).pretrained(tmp_path / "store")
-    with pytest.raises(ValueError, match="made in another way"):
-        extractor(norm_stats=second).pretrained(tmp_path / "store")
-
-
-def stop_in_the_middle(extractor: Extractor, store) -> None:
-    """Break an extraction off after its first shard."""
-
-    def progress(rows: int) -> None:
-        if (store / "manifest.json").exists() and Store.open(store, unfinished=True).rows:
-            raise KeyboardInterrupt
-
-    extractor.progress = progress
-    with pytest.raises(KeyboardInterrupt):
-        extractor.pretrained(store)
-
-
-@pytest.fixture
-def small_shards(monkeypatch):
-    monkeypatch.setitem(extractor_module._ROWS_PER_SHARD, "cpu", 24)
-    monkeypatch.setitem(reader.CHUNK, "cpu", 3)
-
-
-@pytest.mark.usefixtures("small_shards")
-@pytest.mark.parametrize("first", ["network", "domain"])
-def test_a_broken_extraction_does_not_go_on_with_other_statistics(tmp_path, first):
-    (second,) = {"network", "domain"} - {first}
-    store = tmp_path / "store"
-    stop_in_the_middle(extractor(norm_stats=first), store)
-    assert 0 < Store.open(store, unfinished=True).rows < 90
-    with pytest.raises(ValueError, match="begun with another made"):
-        extractor(norm_stats=second).pretrained(store)
-
-
 def test_a_backbone_without_batch_norm_is_refused():
     with pytest.raises(ValueError, match="'domain', but tiny has no batch norm; use norm_stats="):
         extractor(network=backbone("tiny"))
@@ -217,8 +166,3 @@ def test_a_domain_of_one_row_is_refused():
     with pytest.raises(ValueError, match="domain 'c' has 1 row, and a variance needs 2; leave"):
         extractor(one)
     extractor(one, norm_stats="network")
-
-
-def test_unknown_statistics_are_refused():
-    with pytest.raises(ValueError, match="norm_stats is 'batch'; use one of 'network', 'domain'"):
-        extractor(norm_stats="batch")

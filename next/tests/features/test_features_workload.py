@@ -67,24 +67,6 @@ def test_statistics_of_domains_take_one_more_pass_for_each_store(tmp_path):
     assert work.passes == sum(read) == 2 * 90
 
 
-@pytest.mark.parametrize(
-    ("name", "measured"),
-    [
-        ("torchvision:resnet50", True),
-        ("timm:hf-hub:timm/resnet50.a1_in1k", True),
-        ("hf:models/resnet50", True),
-        ("timm:tf_efficientnet_lite0", True),
-        ("timm:wide_resnet50_2.tv_in1k", False),
-        ("timm:cspresnet50.ra_in1k", False),
-        ("timm:resnet50d", False),
-        ("hf:resnet50/vit", False),
-    ],
-)
-def test_hours_of_a_network_are_not_those_of_one_whose_name_is_part_of_its_own(name, measured):
-    work = reckoned([], network=replace(backbone("tiny"), name=name))
-    assert (work.hours is not None) == measured
-
-
 def test_images_that_do_not_fit_memory_are_refused(tmp_path, monkeypatch):
     work = Workload(1, 0, 0, 0, 100, None)
     memory = "skdare.features.training.workload._memory"
