@@ -1,43 +1,27 @@
-"""Seconds to read, check and write tables, as ratios to pandas; another copy of skdare beside it.
+"""Seconds to read, check and write tables, compared with pandas.
 
-    python benchmarks/tables.py [--beside FOLDER] [--cases wide middle long]
+    python benchmarks/tables.py [--cases wide middle long] [--beside OTHER/src]
 
-Each row is one table in one format. Numbers above 1 are slower than pandas, which reads without
-looking for labels, ids or damage. ``--beside src`` also reads with the package in that folder.
+pandas looks for no labels, ids or damage. Of another source tree only reading is compared. Seconds
+of CPU, one BLAS thread; above one: skdare, or this tree, is quicker.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
 import warnings
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-
-os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-warnings.simplefilter("ignore")
 
 import numpy as np
 import pandas as pd
 
-CASES = {"wide": (500, 10_000), "middle": (10_000, 512), "long": (200_000, 8), "tiny": (100, 3)}
+from houses import arguments, best, measured, ratio, table
+
+# rows, features
+CASES = {"tiny": (200, 4), "wide": (500, 10_000), "middle": (10_000, 512), "long": (200_000, 8)}
 FORMATS = ("csv", "parquet", "npz")
-TIMES = 3
-
-
-def seconds(action: Callable[[], object]) -> float:
-    """CPU time of the quickest run, in all threads."""
-    taken = []
-    for _ in range(TIMES):
-        start = time.process_time()
-        action()
-        taken.append(time.process_time() - start)
-    return min(taken)
 
 
 def write_case(folder: Path, n: int, d: int) -> None:
@@ -47,80 +31,70 @@ def write_case(folder: Path, n: int, d: int) -> None:
     frame = pd.concat([labels, X], axis=1)
     frame.to_csv(folder / "table.csv", index=False)
     frame.to_parquet(folder / "table.parquet", index=False)
-    held = {name: labels[name].to_numpy() for name in labels}
-    np.savez(folder / "table.npz", X=X.to_numpy(), **held)
+    np.savez(folder / "table.npz", X=X, y=labels["y"], site=labels["site"])
 
 
-def with_pandas(folder: Path) -> dict[str, float]:
-    frame = pd.read_parquet(folder / "table.parquet")
-    names = [name for name in frame if name not in ("y", "site")]
-
-    def split(frame: pd.DataFrame) -> np.ndarray:
-        return frame[names].to_numpy()
-
-    def from_npz() -> dict[str, np.ndarray]:
-        with np.load(folder / "table.npz") as file:
-            return {name: file[name] for name in file.files}
-
-    return {
-        "read csv": seconds(lambda: split(pd.read_csv(folder / "table.csv"))),
-        "read parquet": seconds(lambda: split(pd.read_parquet(folder / "table.parquet"))),
-        "read npz": seconds(from_npz),
-        "check": seconds(lambda: frame[names].describe()),
-        "write csv": seconds(lambda: frame.to_csv(folder / "out.csv", index=False)),
-        "write parquet": seconds(lambda: frame.to_parquet(folder / "out.parquet", index=False)),
-    }
+def with_pandas(path: Path) -> object:
+    """The features and the labels, as arrays."""
+    if path.suffix == ".npz":
+        with np.load(path) as file:
+            return [file[name] for name in file.files]
+    frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+    return frame.drop(columns=["y", "site"]).to_numpy(), frame["y"].to_numpy()
 
 
-def with_skdare(folder: Path) -> dict[str, float]:
+def child(folder: Path, runs: int) -> dict[str, float]:
+    warnings.simplefilter("ignore")
+    try:
+        from skdare.data import read
+    except ImportError:
+        from skdare.datasets import read
+    paths = {kind: folder / f"table.{kind}" for kind in FORMATS}
+    seconds = {f"read {kind}": best(partial(read, path), runs)[0] for kind, path in paths.items()}
+    for kind, path in paths.items():
+        seconds[f"pandas read {kind}"] = best(partial(with_pandas, path), runs)[0]
     try:
         from skdare.checking import check
-        from skdare.data import read, write
-    except ImportError:  # of a copy with other names only reading is compared
-        from skdare.datasets import read
-
-        return {f"read {kind}": seconds(lambda k=kind: read(folder / f"table.{k}"))
-                for kind in FORMATS}  # fmt: skip
-    data = read(folder / "table.npz")
-    return {f"read {kind}": seconds(lambda k=kind: read(folder / f"table.{k}"))
-            for kind in FORMATS} | {
-        "check": seconds(lambda: check(data)),
-        "write csv": seconds(lambda: write(data, folder / "out.csv")),
-        "write parquet": seconds(lambda: write(data, folder / "out.parquet")),
-    }  # fmt: skip
-
-
-def elsewhere(package: str, folder: Path) -> dict[str, float]:
-    """The same in a process of its own, with the package of a folder."""
-    command = [sys.executable, __file__, "--child", str(folder)]
-    environment = os.environ | {"PYTHONPATH": str(Path(package).resolve())}
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
+        from skdare.data import write
+    except ImportError:
+        return seconds
+    data, frame = read(paths["npz"]), pd.read_parquet(paths["parquet"])
+    out = {kind: folder / f"out.{kind}" for kind in ("csv", "parquet")}
+    seconds["check"] = best(lambda: check(data), runs)[0]
+    seconds["pandas check"] = best(frame.describe, runs)[0]
+    for kind, path in out.items():
+        seconds[f"write {kind}"] = best(partial(write, data, path), runs)[0]
+    seconds["pandas write csv"] = best(partial(frame.to_csv, out["csv"], index=False), runs)[0]
+    plain = partial(frame.to_parquet, out["parquet"], index=False)
+    seconds["pandas write parquet"] = best(plain, runs)[0]
+    return seconds
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--beside", help="folder of another copy of the package")
+    parser = arguments(__doc__)
     parser.add_argument("--cases", nargs="*", default=["wide", "middle", "long"], choices=CASES)
-    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        print(json.dumps(with_skdare(given.child)))
+    options = parser.parse_args()
+    if options.child:
+        print(json.dumps(child(Path(options.child), options.runs)))
         return
-    print("| rows × features | what | pandas, s | skdare / pandas | the other / skdare |")
-    print("|---|---|---:|---:|---:|")
-    for name in given.cases:
+    lines = []
+    for name in options.cases:
         n, d = CASES[name]
         with tempfile.TemporaryDirectory() as folder:
             write_case(Path(folder), n, d)
-            theirs, ours = with_pandas(Path(folder)), with_skdare(Path(folder))
-            other = elsewhere(given.beside, Path(folder)) if given.beside else {}
-        for what, taken in ours.items():
-            ratio = f"{other[what] / taken:.2f}" if what in other else ""
-            ours_to_theirs = taken / max(theirs[what], 1e-9)
-            print(
-                f"| {n:,} × {d:,} | {what} | {theirs[what]:.2f} | {ours_to_theirs:.2f} | {ratio} |"
-            )
+            ours, *others = measured(__file__, folder, options)
+        for what in (what for what in ours if not what.startswith("pandas ")):
+            line = [f"{n:,} × {d:,}, {what}", f"{ours[what]:.3f}"]
+            line.append(ratio(ours[f"pandas {what}"], ours[what]))
+            line += [ratio(other.get(what), ours[what]) for other in others]
+            lines.append(line)
+    header = [
+        "table",
+        "seconds",
+        "than pandas",
+        *(["than the other tree"] if options.beside else []),
+    ]
+    print(table(header, lines))
 
 
 if __name__ == "__main__":

@@ -82,11 +82,10 @@ def split(
 
     if not len(frame):
         raise InputError(f"{quoted(name)} has no rows")
-    kinds = frame.dtypes
+    kinds = dict(zip(frame.columns, frame.dtypes, strict=True))
+    is_numeric = {kind: pd.api.types.is_numeric_dtype(kind) for kind in set(kinds.values())}
     numeric = [
-        column
-        for column, kind in zip(frame.columns, kinds, strict=True)
-        if column not in labels and pd.api.types.is_numeric_dtype(kind)
+        column for column, kind in kinds.items() if is_numeric[kind] and column not in labels
     ]
     wanted = set(features or ())
     for column in frame.columns.difference([*numeric, *labels], sort=False):
@@ -100,7 +99,7 @@ def split(
             f"it has {listed(frame.columns)}; encode text as numbers",
         )
     block = frame if len(numeric) == frame.shape[1] else frame[numeric]
-    single = bool(numeric) and {str(kinds[column]) for column in numeric} <= {"float32"}
+    single = bool(numeric) and set(map(str, {kinds[column] for column in numeric})) == {"float32"}
     X = block.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
     refuse_infinity(X, numeric, start)
     others = frame.columns.difference(numeric, sort=False)
