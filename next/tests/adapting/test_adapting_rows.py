@@ -313,7 +313,7 @@ def test_other_class_proportions_are_warned_of():
     problem = make_problem("binary")
     head = problem.fit(DAREClassifier())
     predicted = head.predict(problem.X)
-    with pytest.warns(LabelShiftWarning, match="compare with the unadapted head"):
+    with pytest.warns(LabelShiftWarning, match="label a few rows to check"):
         head.adapt(problem.X[predicted == 1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

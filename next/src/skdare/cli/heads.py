@@ -76,17 +76,15 @@ class SavedHead:
         import scipy.sparse
 
         from skdare.data import stream
-        from skdare.export.linear_map import Fill, LinearMap
-
         names = self.about["feature_names"] or [f"x{j}" for j in range(self.about["features"])]
-        fills = any(isinstance(step, Fill) for step in LinearMap.of(self.model).steps)
+        fills = not {"AutoPreparation", "SimpleImputer"}.isdisjoint(self.about["steps"])
         before = 0
         for rows in stream(str(file), features=names):
             if not fills and not scipy.sparse.issparse(rows.X) and np.isnan(rows.X.sum()):
                 row, column = np.argwhere(np.isnan(rows.X))[0]
                 raise InputError(
                     f"'{names[column]}' is empty in row {before + row + 1} of '{file}', and the "
-                    "head does not fill it, as no training row lacked a value",
+                    "head does not fill it",
                     "fill it, or leave such rows out",
                 )
             before += rows.X.shape[0]

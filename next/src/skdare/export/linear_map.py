@@ -1,4 +1,4 @@
-"""What every exported head is: one matrix, one intercept, and what rows go through before.
+"""The form of every exported head: one matrix, one intercept, and the steps before them.
 
 Notation: X (n, d) rows as they come, coef (m, d) weights.
 """
@@ -32,10 +32,10 @@ class Clip:
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """Scores ``X coefᵀ + intercept``, and what they are scores of.
+    """Scores ``X coefᵀ + intercept``, with their classes.
 
-    Scaling is part of the weights. What no matrix can hold comes before it, in the units of the
-    rows as they come.
+    Scaling is part of the weights. Steps that no matrix can hold come before it, in the units of
+    the raw rows. A preparation "auto" fills only if training rows had empty cells.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class LinearMap:
                 mean = mean + scale * step.mean
                 scale = scale * step.scale
             elif isinstance(step, Automatic):
-                if step.fill is not None:
+                if step.fill is not None and step.has_filled:
                     steps.append(Fill(mean + scale * step.fill))
                 if step.centre is not None and step.scale is not None:
                     mean = mean + scale * step.centre

@@ -1,7 +1,7 @@
-"""What is done to rows before a head sees them, fitted to the rows that it is trained on alone.
+"""Preparation of rows before a head, fitted only to the rows that the head is trained on.
 
-A scaler that was fitted to all domains has seen the one that is held out: where that domain alone
-has large scales, it hides the very shift that is to be rehearsed.
+A scaler that was fitted to all domains has seen the one that is held out: if only that domain has
+large scales, it hides the very shift that is to be measured.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from skdare.arrays import Array, Index, is_foreign
 from skdare.errors import InputError
 
-# From the usual standard deviation of a feature to the largest: above this, l2 would treat most
-# features as small beside one.
+# Ratio of the largest standard deviation of a feature to the median one above which l2 would
+# treat most features as small.
 _UNEVEN = 100.0
-# Numbers of the rows that medians and scales are known well enough from.
+# Numbers of the rows that scales are known well enough from; and medians, if nothing is missing.
 _CELLS = 1 << 26
+_MEDIAN_CELLS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,24 +71,30 @@ class Preparation:
 
 
 class AutoPreparation(TransformerMixin, BaseEstimator):
-    """Fill missing values by medians, and standardise where scales are very different.
+    """Fill missing values by medians, and standardise if scales are very different.
 
-    Rows that need neither are passed on as they are, not copied: also sparse ones, and those of
-    other array libraries.
+    Medians are learnt even if nothing is missing, as new rows may have empty cells where no
+    training row has any. Rows that need neither are passed on unchanged, not copied, and so are
+    sparse ones and those of other array libraries.
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
         self.fill_ = self.centre_ = self.scale_ = None
+        self.has_filled_ = False
         self.n_features_in_ = np.shape(X)[1] if np.ndim(X) == 2 else 0
         if sparse.issparse(X) or (is_foreign(X) and not hasattr(X, "columns")):
             return self
         floats = [np.float64, np.float32, np.float16]
         X = check_array(X, dtype=floats, ensure_all_finite="allow-nan")
         missing = np.isnan(X)
-        if missing.any():
+        self.has_filled_ = bool(missing.any())
+        if self.has_filled_:
             empty = missing.all(axis=0)
             self.fill_ = np.where(empty, 0.0, np.nanmedian(np.where(empty, 0.0, X), axis=0))
             X = np.where(missing, self.fill_, X)
+        else:
+            some = X[:: 1 + X.size // _MEDIAN_CELLS]
+            self.fill_ = np.median(some, axis=0).astype(np.float64)
         scales = X.std(axis=0, dtype=np.float64)
         varying = scales > np.finfo(X.dtype).eps * np.abs(X).max(axis=0)
         if varying.any() and scales.max() > _UNEVEN * np.median(scales[varying]):
@@ -99,7 +106,7 @@ class AutoPreparation(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "n_features_in_")
         if hasattr(X, "columns"):
             X = X.to_numpy()
-        if self.fill_ is None and self.centre_ is None:
+        if self.centre_ is None and not (self.fill_ is not None and _has_missing(X)):
             return X
         X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
         if X.shape[1] != self.n_features_in_:
@@ -112,6 +119,13 @@ class AutoPreparation(TransformerMixin, BaseEstimator):
         if self.centre_ is not None:
             X = ((X - self.centre_) / self.scale_).astype(X.dtype)
         return X
+
+
+def _has_missing(X: Any) -> bool:
+    """Whether there is a NaN, found without a copy; rows outside memory are not filled."""
+    if not isinstance(X, np.ndarray):
+        return isinstance(X, list | tuple)
+    return X.dtype.kind == "O" or (X.dtype.kind == "f" and X.size and bool(np.isnan(X.min())))
 
 
 def check_preparation(preparation: Any) -> None:
@@ -133,7 +147,7 @@ def check_preparation(preparation: Any) -> None:
             raise InputError(
                 f"preparation has a {type(step).__name__}, which looks at y, and rows of a new "
                 "domain have none",
-                "use steps that look at X alone, or do this one beforehand",
+                "use steps that only look at X, or do this one beforehand",
             )
 
 

@@ -1,4 +1,4 @@
-"""What a preparation does to rows, as far as files and graphs can hold it: fill, scale, clip."""
+"""Steps of a preparation that files and graphs can hold: fill, scale, clip."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Filled:
             values = np.nan_to_num(values)
         if np.isnan(values).any():
             raise InputError(
-                "the SimpleImputer of this head does more than to fill NaN by means or medians, or "
+                "the SimpleImputer of this head does more than fill NaN by means or medians, or "
                 "drops features without values",
                 "use keep_empty_features=True, or do that step beforehand",
             )
@@ -110,6 +110,7 @@ class Automatic:
     """Filled and scaled as far as the rows needed it: preparation="auto"."""
 
     features: int
+    has_filled: bool  # whether a training row had an empty cell
     fill: Annotated[np.ndarray, "d"] | None
     centre: Annotated[np.ndarray, "d"] | None
     scale: Annotated[np.ndarray, "d"] | None
@@ -120,11 +121,12 @@ class Automatic:
             None if part is None else np.asarray(part, np.float64)
             for part in (step.fill_, step.centre_, step.scale_)
         )
-        return cls(int(step.n_features_in_), fill, centre, scale)
+        return cls(int(step.n_features_in_), step.has_filled_, fill, centre, scale)
 
     def transformer(self) -> AutoPreparation:
         step = AutoPreparation()
         step.n_features_in_ = self.features
+        step.has_filled_ = self.has_filled
         step.fill_ = self.fill
         step.centre_ = self.centre
         step.scale_ = self.scale

@@ -29,7 +29,7 @@ from skdare.checks import (
 )
 from skdare.cluster import placed
 from skdare.errors import note
-from skdare.fitting.preparation import Preparation, check_preparation
+from skdare.fitting.preparation import AutoPreparation, Preparation, check_preparation
 from skdare.fitting.problem import Classes, ClassWeight, Label, Numbers, Problem, Targets
 from skdare.heads.head_state import HeadState, Names
 from skdare.solvers.lbfgs import Solution
@@ -134,7 +134,7 @@ class Head(BaseEstimator, ABC):
         if self.preparation is not None:
             preparation = Preparation.of(self.preparation, X)
             prepared, X = preparation.fitted_to([slice(0, preparation.rows.shape[0])])
-            names = None
+            names = names if isinstance(prepared, AutoPreparation) else None
         X = check_rows(X, type(self).__name__, least=2, feature_names=names)
         n = X.shape[0]
         weight = check_weights(sample_weight, n)
@@ -246,7 +246,7 @@ class Head(BaseEstimator, ABC):
         names = self.state_.names.features
         if self.state_.preparation is not None:
             X = self.state_.preparation.transform(X)
-            names = None
+            names = names if isinstance(self.state_.preparation, AutoPreparation) else None
         d = len(self.state_.V)
         return check_rows(X, type(self).__name__, features=d, feature_names=names)
 

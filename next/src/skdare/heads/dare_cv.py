@@ -45,7 +45,7 @@ class DARECV(AdaptableHead):
     scoring: Scoring = None
     standard_errors: float = 1.0
     cv: Any = 8
-    preparation: Any = "auto"
+    preparation: Any = None
     fit_intercept: bool = True
     tol: float = 1e-4
     max_iter: int = 1000

@@ -52,7 +52,7 @@ class HeadKind:
 
 
 HEADS = {
-    "dare-cv": HeadKind("dare_cv", "DAREClassifierCV", "DARERegressorCV", {}),
+    "dare-cv": HeadKind("dare_cv", "DAREClassifierCV", "DARERegressorCV"),
     "by-hand": HeadKind("dare", "DAREClassifier", "DARERegressor", _AUTO | _BY_HAND),
     "dare": HeadKind("dare", "DAREClassifier", "DARERegressor", _AUTO | {"mean_penalty": 1.0}),
     "erm": HeadKind("baselines", "ERMClassifier", "ERMRegressor"),
