@@ -76,6 +76,7 @@ class SavedHead:
         import scipy.sparse
 
         from skdare.data import stream
+
         names = self.about["feature_names"] or [f"x{j}" for j in range(self.about["features"])]
         fills = not {"AutoPreparation", "SimpleImputer"}.isdisjoint(self.about["steps"])
         before = 0
