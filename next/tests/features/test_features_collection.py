@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
@@ -233,13 +232,6 @@ def test_folders_that_are_no_domains_and_classes_are_refused_in_words(names, mes
             read_collection(zipped)
 
 
-def test_an_image_in_two_zips_is_refused(files, tmp_path):
-    root = in_zips(tmp_path, files)
-    shutil.copy(root / "élan.zip", root / "copy.zip")
-    with pytest.raises(ValueError, match=r"set has 2 rows called élan/.*; keep one"):
-        read_collection(root)
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -419,28 +411,8 @@ def test_the_number_of_threads_changes_nothing(workers, tmp_path, monkeypatch):
     np.testing.assert_array_equal(examples.inputs, expected)
 
 
-def test_texts_are_not_decoded_and_images_are_no_texts(files, tmp_path):
-    images = read_collection(in_a_folder(tmp_path, files))
-    texts = read_collection(text_table(tmp_path, [("t", "l", "d")]))
-    with pytest.raises(ValueError, match=r"reviews\.csv holds texts; take them with text_examples"):
-        decode(texts, SIZE)
-    with pytest.raises(ValueError, match="set holds images; decode them"):
-        text_examples(images)
-
-
 # ---------------------------------------------------------------------------------------------
 # Fingerprints
-
-
-def test_the_size_and_every_name_label_and_domain_enter_the_fingerprint(tmp_path):
-    files = {f"{d}/{c}/1.png": picture(0) for d in "ab" for c in "xy"}
-    base = decode(read_collection(write(tmp_path / "0", files)), SIZE)
-    prints = {base.fingerprint, decode(read_collection(tmp_path / "0"), SIZE + 1).fingerprint}
-    for old, new in [("a/x/1.png", "a/x/2.png"), ("a/x/1.png", "c/x/1.png"), ("b/y/1", "b/z/1")]:
-        renamed = {name.replace(old, new): data for name, data in files.items()}
-        root = write(tmp_path / f"{len(prints)}", renamed)
-        prints.add(decode(read_collection(root), SIZE).fingerprint)
-    assert len(prints) == 5
 
 
 # ---------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="features are read with torch")
 from interrupts import ended  # noqa: E402
 from skdare.data import Store  # noqa: E402
-from skdare.features import Extractor, backbone, jobs, reader  # noqa: E402
+from skdare.features import Extractor, backbone, jobs  # noqa: E402
 from skdare.features.network import Network  # noqa: E402
 from skdare.features.split import reserve  # noqa: E402
 from skdare.features.training.folder import TrainingFolder  # noqa: E402
@@ -76,14 +76,6 @@ def test_stores_of_half_the_size_are_near(tmp_path):
     assert Store.open(tmp_path / "store").dtype == "float16"
 
 
-def test_features_do_not_depend_on_how_rows_are_cut(tmp_path, monkeypatch):
-    whole = Store.open(extractor().pretrained(tmp_path / "whole")).X
-    monkeypatch.setitem(reader.CHUNK, "cpu", 7)
-    np.testing.assert_allclose(
-        Store.open(extractor().pretrained(tmp_path / "cut")).X, whole, rtol=1e-5, atol=1e-6
-    )
-
-
 def test_finished_stores_are_left_alone(run, tmp_path):
     extractor().fine_tuned(run, tmp_path)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npy")}
@@ -115,12 +107,6 @@ Extractor(images(), backbone("tiny"), device="cpu").pretrained({str(tmp_path / "
     table = Store.open(tmp_path / "k")
     np.testing.assert_allclose(table.X[:], whole.X[:], rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(table.column("y"), whole.column("y"))
-
-
-def test_a_run_of_other_data_is_refused(run, tmp_path):
-    other = Extractor(images(seed=1), backbone("tiny"), device="cpu")
-    with pytest.raises(ValueError, match="other examples"):
-        other.fine_tuned(run, tmp_path)
 
 
 def test_features_made_otherwise_are_not_taken_for_these(tmp_path):

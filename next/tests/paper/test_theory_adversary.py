@@ -51,15 +51,6 @@ def test_the_excess_risk_is_the_mean_squared_difference_of_predictions(law):
     assert excess_risk(beta, truth, W, domain) == pytest.approx(squares.mean(), abs=error)
 
 
-def test_the_risk_follows_from_the_guess_error():
-    rng = np.random.default_rng(0)
-    A, W = rng.normal(size=(2, 4, 4))
-    beta, truth, b = rng.normal(size=(3, 4))
-    domain = LatentDomain(A, b)
-    v = (np.eye(4) + guess_error(W, domain)) @ beta - truth
-    assert excess_risk(beta, truth, W, domain) == pytest.approx(v @ v + (v @ b) ** 2)
-
-
 @pytest.mark.parametrize(("root", "same"), [(symmetric_root, True), (eigen_root, False)])
 def test_the_printed_difference_is_right_for_symmetric_roots_only(root, same):
     domains = LatentModel.draw(3, 2, random_state=0).domains
@@ -123,11 +114,6 @@ def test_the_printed_supremum_is_exact_for_regression_up_to_one_and_too_large_el
         assert adversary.supremum() == pytest.approx(adversary.printed_supremum())
     else:
         assert adversary.supremum() < 0.99 * adversary.printed_supremum()
-
-
-def test_a_truth_that_is_projected_away_leaves_the_adversary_no_domain():
-    with pytest.raises(ValueError, match="no domain meets assumption 3"):
-        Adversary(np.array([0.0, 1.0]), np.diag([1.0, 0.0]))
 
 
 # -- Minimaxity -----------------------------------------------------------------------------------

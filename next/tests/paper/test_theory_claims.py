@@ -13,7 +13,6 @@ from skdare.paper.theory import closed_form_claims as closed_form_claims
 from skdare.paper.theory import environments_claims as environments_claims
 from skdare.paper.theory import just_in_time_claims as just_in_time_claims
 from skdare.paper.theory.charts import Map
-from skdare.paper.theory.claims import VERDICTS, Measurement, statement
 from skdare.paper.theory.page import chapter_text
 
 
@@ -43,20 +42,6 @@ def test_a_chapter_repeats_itself_and_its_pictures_can_be_drawn(chapter):
             assert np.isfinite(curve.y).all()
             # A logarithmic axis has no place for zero.
             assert "y" not in picture.logarithmic or (curve.y > 0).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("chapter", "holds", "fails"),
-    [
-        ("closed forms", "theorem 1, regression", "assumption 1"),
-        ("worst cases", "theorem 2, minimaxity, B = 0", "theorem 2, minimaxity, B > 0"),
-    ],
-)
-def test_the_verdicts_that_matter_most_are_those_of_the_docs(chapter, holds, fails):
-    verdicts = {claim.where: claim.told for claim in CHAPTERS[chapter](1, True).claims}
-    assert verdicts[holds] == "holds"
-    assert verdicts[fails] == "does not hold as printed"
 
 
 def times(factor, function):
@@ -149,21 +134,3 @@ def test_a_claim_that_is_not_confirmed_is_told_so():
     assert "holds" not in chapter_text(Chapter("A", [claim]), 200)
     assert asdict(claim)["confirmed"] is False
     assert Claim("theorem 0", "1 < 2.", "It is.", True, "holds in part").told == "holds in part"
-
-
-def test_a_statement_says_what_its_docstring_says():
-    @statement("theorem 0", "holds in part", "proof step")
-    def order():
-        """One is less
-        than two.
-        """
-        return Measurement("It is.", True)
-
-    expected = ("theorem 0", "One is less than two.", "It is.", True, "holds in part", "proof step")
-    assert order() == Claim(*expected)
-
-
-def test_a_verdict_is_one_of_three():
-    assert len(VERDICTS) == 3
-    with pytest.raises(ValueError, match="verdict is 'perhaps'; use one of 'holds'"):
-        Claim("theorem 0", "1 < 2.", "It is.", True, "perhaps")
