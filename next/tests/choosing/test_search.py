@@ -137,8 +137,9 @@ def test_units_of_features_do_not_matter_to_strategies_that_standardise(task):
         for X in (table.X, table.X * unit)
     ]
     first, second = (head.choice_.scores for head in scores)
-    # The prior rows of "whiten" are corrected for heavy tails of all features together.
-    np.testing.assert_allclose(first, second, rtol=0, atol=5e-3 if table.is_regression else 0.04)
+    np.testing.assert_allclose(
+        first, second, rtol=0, atol=1e-6 if table.is_regression else 1.1 / 60
+    )
 
 
 @pytest.mark.parametrize("task", TASKS)

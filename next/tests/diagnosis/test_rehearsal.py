@@ -157,6 +157,17 @@ def test_domains_that_share_a_group_are_held_out_together():
         assert scores[e].unadapted == pytest.approx(without.score(*table.of(e)), abs=1e-9)
 
 
+def test_groups_that_fit_had_are_missed_by_a_rehearsal(tmp_path):
+    table = made(E=3)
+    groups = np.arange(len(table.y)) // 2
+    head = table.choosing(strategies=("erm",)).fit(*table.rows, groups=groups)
+    head.save(tmp_path / "head.safetensors")
+    for each in (head, load(tmp_path / "head.safetensors")):
+        with pytest.raises(InputError, match=r"fitted with groups.*; pass the same groups"):
+            each.rehearse(*table.rows)
+    assert head.rehearse(*table.rows, groups=groups) is head.rehearsal_
+
+
 def test_weights_of_rows_count():
     table = made(E=3, n=40)
     weight = np.random.default_rng(0).integers(1, 3, len(table.y))

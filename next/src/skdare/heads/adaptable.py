@@ -214,6 +214,12 @@ class AdaptableHead(Head):
         Rehearsal
         """
         self._check_unadapted()
+        if groups is None and self.state_.grouped:
+            raise InputError(
+                f"this {type(self).__name__} was fitted with groups, and domains that share one "
+                "must be held out together",
+                "pass the same groups",
+            )
         problem, _ = self._problem(X, y, domains, sample_weight, groups)
         if problem.labels != self.domains_:
             raise InputError(

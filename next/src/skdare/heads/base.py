@@ -108,6 +108,7 @@ class Head(BaseEstimator, ABC):
             preparation=prepared,
             names=names,
             domains=list(problem.labels),
+            grouped=groups is not None,
             solution=None if solution is None else replace(solution, theta=np.empty(0)),
         )
         return self

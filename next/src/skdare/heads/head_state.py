@@ -40,3 +40,4 @@ class HeadState:
     domains: list[Label] = field(default_factory=list)
     solution: Solution | None = None  # without its parameters
     domain_weights: list[float] | None = None  # of GroupDRO's worst case
+    grouped: bool = False  # whether domains that share a group were held out together
