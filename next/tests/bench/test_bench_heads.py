@@ -188,8 +188,8 @@ def test_one_search_one_preparation_and_one_fit_serve_all_rows_of_a_comparison(m
 def test_missing_values_are_filled_from_the_training_rows():
     data = table()
     X = data.X.copy()
-    X[data.domains == "b", 0] = np.nan
-    X[::31, 0] = np.nan
+    X[data.domains == "b", 0] = np.nan  # a column that is complete in training
+    X[3, 1] = np.nan
     training, test = held_out(replace(data, X=X))
     filled = training.preparation.transform(test.X)[:, 0]
     expected = AutoPreparation().fit(training.data.X).transform(test.X)[:, 0]

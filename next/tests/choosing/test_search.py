@@ -213,6 +213,20 @@ def test_rows_that_need_no_preparation_are_searched_as_without_one():
     np.testing.assert_array_equal(first.choice_.scores, second.choice_.scores)
 
 
+@pytest.mark.parametrize("task", ["classes", "regression"])
+def test_cells_that_only_one_domain_lacks_are_filled_without_it(task):
+    table = made(task, E=4)
+    table.X[table.domains == 2, 1] = np.nan
+    options = {"strategies": ("erm", "center"), "l2": (0.1,), "preparation": "auto"}
+    head = table.choosing(**options).fit(*table.rows, rehearse=True)
+    filled = table.X.copy()
+    filled[table.domains == 2, 1] = np.median(table.X[table.domains != 2, 1])
+    expected = table.choosing(**options).fit(filled, *table.rows[1:])
+    np.testing.assert_allclose(
+        head.choice_.scores[:, 2], expected.choice_.scores[:, 2], rtol=0, atol=1e-6
+    )
+
+
 # -- Mixtures -------------------------------------------------------------------------------------
 
 
