@@ -1,4 +1,4 @@
-"""Damage: bytes and trees of JSON that are nearly what they were."""
+"""Trees of JSON that are nearly what they were."""
 
 from __future__ import annotations
 
@@ -22,29 +22,6 @@ VALUES: list[Any] = [
     {"entries": [], "dtype": "c"},
     json.loads("[" * 99 + "]" * 99),
 ]
-
-
-def damaged(content: bytes, rng: np.random.Generator) -> bytes:
-    """Bits flipped, bytes replaced, pieces cut out, doubled or moved."""
-    changed, n = bytearray(content), max(1, len(content))
-    a, b = sorted(int(place) for place in rng.integers(0, n, size=2))
-    b = min(b, a + 64)
-    match rng.integers(7):
-        case 0:
-            changed[rng.integers(min(n, 4000))] ^= 1 << int(rng.integers(8))
-        case 1:
-            changed[a:b] = rng.bytes(b - a)
-        case 2:
-            del changed[a:b]
-        case 3:
-            changed[a:a] = changed[a:b]
-        case 4:
-            del changed[a:]
-        case 5:
-            changed[:8] = int(rng.integers(0, 1 << 62)).to_bytes(8, "little")
-        case 6:
-            changed[a] ^= 1 << int(rng.integers(8))
-    return bytes(changed)
 
 
 def forged(tree: Any, rng: np.random.Generator) -> Any:

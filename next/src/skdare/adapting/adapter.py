@@ -14,18 +14,11 @@ from skdare.adapting.labels import Labelled, StartingPoint
 from skdare.adapting.partial_labels import PartialLabels
 from skdare.adapting.stream import Stream
 from skdare.arrays import Array, scores, threads_for
-from skdare.checks import check_choice, check_number
+from skdare.checks import ClassWeight, check_choice, check_number
 from skdare.errors import DataNote, InputError, counted, listed, note
 from skdare.fitting.domain_fit import DomainFit, Weights
 from skdare.fitting.mixture import MOST_ROWS, ClassSums, Sample
-from skdare.fitting.problem import (
-    Classes,
-    ClassWeight,
-    Numbers,
-    Targets,
-    class_factors,
-    predicted_numbers,
-)
+from skdare.fitting.problem import Classes, Numbers, Targets, class_factors, predicted_numbers
 from skdare.fitting.safety_check import class_counts, has_outliers
 from skdare.whitening.adjustment import Adjustment
 

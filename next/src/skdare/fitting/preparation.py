@@ -125,7 +125,7 @@ def _has_missing(X: Any) -> bool:
     """Whether there is a NaN, found without a copy; rows outside memory are not filled."""
     if not isinstance(X, np.ndarray):
         return isinstance(X, list | tuple)
-    return X.dtype.kind == "O" or (X.dtype.kind == "f" and X.size and bool(np.isnan(X.min())))
+    return X.dtype.kind == "O" or bool(X.dtype.kind == "f" and X.size and np.isnan(X.min()))
 
 
 def check_preparation(preparation: Any) -> None:

@@ -16,13 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdare.adapting.adapter import Adapter, NewWeights
 from skdare.arrays import Array, is_foreign, threads_for
+from skdare.checks import Label
 from skdare.choosing.rule import Choice
 from skdare.diagnosis.diagnosis import Diagnosis, diagnose
 from skdare.diagnosis.rehearsal import Rehearsal, for_rehearsal, rehearse
 from skdare.errors import InputError, counted, listed, note
 from skdare.fitting.domain_fit import DomainFit, Formulations, fit_domains, moments_by_domain
 from skdare.fitting.hold_out import HeldOut, hold_out
-from skdare.fitting.problem import Classes, Label, Problem
+from skdare.fitting.problem import Classes, Problem
 from skdare.fitting.safety_check import ClassShares
 from skdare.fitting.score import Metric
 from skdare.heads.base import Head
@@ -60,11 +61,6 @@ class AdaptableHead(Head):
     def adjustment_(self) -> Adjustment:
         """The adjustment in use: the guess for an unseen domain, or that of the one adapted to."""
         return self.state_.adjustment or self.domain_fit_.unseen.adjustment
-
-    @property
-    def canonical_coef_(self) -> np.ndarray:
-        """The weights on adjusted features, before any adapting."""
-        return self.domain_fit_.unseen.B.T
 
     @property
     def adapted_rows_(self) -> int | None:

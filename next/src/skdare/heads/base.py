@@ -15,6 +15,8 @@ from sklearn.utils.validation import _check_feature_names, _get_feature_names, c
 
 from skdare.arrays import Array, Index, namespace, scores, threads_for
 from skdare.checks import (
+    ClassWeight,
+    Label,
     check_choice,
     check_class_weight,
     check_count,
@@ -30,7 +32,7 @@ from skdare.checks import (
 from skdare.cluster import placed
 from skdare.errors import note
 from skdare.fitting.preparation import AutoPreparation, Preparation, check_preparation
-from skdare.fitting.problem import Classes, ClassWeight, Label, Numbers, Problem, Targets
+from skdare.fitting.problem import Classes, Numbers, Problem, Targets
 from skdare.heads.head_state import HeadState, Names
 from skdare.solvers.lbfgs import Solution
 

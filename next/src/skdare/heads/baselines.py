@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from skdare.arrays import Array, Index, beside, to_numpy
-from skdare.checks import check_number
+from skdare.checks import ClassWeight, Label, check_number
 from skdare.fitting.domain_fit import solve
 from skdare.fitting.lagrangian import PLAIN, Formulation, domain_blocks, mean_directions
-from skdare.fitting.problem import ClassWeight, Label, Problem, Targets
+from skdare.fitting.problem import Problem, Targets
 from skdare.heads.base import ClassifierHead, Head, RegressorHead
 from skdare.heads.data_notes import note_odd_features
 from skdare.heads.head_state import HeadState

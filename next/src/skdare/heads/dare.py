@@ -13,7 +13,6 @@ from skdare.fitting.domain_fit import Formulations, fit_domains
 from skdare.fitting.lagrangian import (
     PLAIN,
     Formulation,
-    Guess,
     Penalty,
     training_shift,
 )
@@ -22,6 +21,7 @@ from skdare.fitting.problem import Classes, Problem
 from skdare.heads.adaptable import AdaptableHead
 from skdare.heads.base import ClassifierHead, RegressorHead
 from skdare.heads.head_state import HeadState
+from skdare.whitening.guess import Guess
 from skdare.whitening.whitening import Target, Whitening
 
 # The paper's objective with the numbers of its appendix on the implementation.

@@ -12,7 +12,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils.validation import check_is_fitted
 
 from skdare.arrays import Array
-from skdare.checks import check_choice, check_number
+from skdare.checks import ClassWeight, Label, check_choice, check_number
 from skdare.choosing.rule import Choice, choose
 from skdare.choosing.search import Grid, Trials, search
 from skdare.choosing.strategies import STRATEGIES, applicable
@@ -21,14 +21,7 @@ from skdare.errors import InputError, listed, note, unknown
 from skdare.fitting.domain_fit import Formulations, fit_domains
 from skdare.fitting.hold_out import check_cv
 from skdare.fitting.mixture import MOST_FEATURES, ClassSums
-from skdare.fitting.problem import (
-    Classes,
-    ClassWeight,
-    Label,
-    Numbers,
-    Problem,
-    Targets,
-)
+from skdare.fitting.problem import Classes, Numbers, Problem, Targets
 from skdare.fitting.safety_check import SafetyCheck
 from skdare.fitting.score import Scoring
 from skdare.heads.adaptable import AdaptableHead

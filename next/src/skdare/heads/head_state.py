@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import numpy as np
 
 from skdare.adapting.adapter import Adapted
+from skdare.checks import Label
 from skdare.choosing.rule import Choice
 from skdare.diagnosis.rehearsal import Rehearsal
 from skdare.fitting.domain_fit import DomainFit
-from skdare.fitting.problem import Label, Targets
+from skdare.fitting.problem import Targets
 from skdare.solvers.lbfgs import Solution
 from skdare.whitening.adjustment import Adjustment
 

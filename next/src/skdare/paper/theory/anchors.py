@@ -283,7 +283,7 @@ def _limits_claim(rng: np.random.Generator) -> Measurement:
     anchor = np.abs(means @ _coef(_plain_head(1e8), data) - targets).max()
     head = _dare_head(1e8).fit(data.X, data.y, domains=data.domains)
     dare = max(
-        abs(head.canonical_coef_[0] @ head.adjustments_[e].back(mean[:, None])[:, 0])
+        abs(head.domain_fit_.unseen.B[:, 0] @ head.adjustments_[e].back(mean[:, None])[:, 0])
         for e, mean in enumerate(means)
     )
     return Measurement(
