@@ -266,7 +266,7 @@ def test_a_table_with_text_says_how_to_use_it_and_suggests_the_domains(tmp_path)
     (remedy,) = (
         r for what, r in findings.items() if what.startswith("columns 'cork', 'place' are")
     )
-    assert "encode them as numbers, for example with pandas.get_dummies" in remedy
+    assert "encode it as numbers, for example with pandas.get_dummies" in remedy
     assert "column 'day' has dates, and is not used" in findings
     assert "left out of the features: 'bottle_id' is called like an id" in findings
     data = read(path, domains="place")

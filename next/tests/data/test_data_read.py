@@ -205,6 +205,14 @@ def test_the_quick_reading_of_wide_tables_is_that_of_others(cell, tmp_path, monk
     assert outcome() == usual
 
 
+@pytest.mark.parametrize("wide", [1, 256])
+def test_a_label_that_is_no_text_is_refused_in_wide_and_narrow_tables(wide, tmp_path, monkeypatch):
+    monkeypatch.setattr("skdare.data.csv_source._WIDE", wide)
+    path = text_file(tmp_path, b"a,b,y,site\n1,2,0,n\n1,3,1,\xed\xa0\x80\n")
+    with pytest.raises(InputError, match="is not text in UTF-8: it has the byte 0xed"):
+        read(path)
+
+
 def test_a_wide_table_is_read_in_every_format(tmp_path):
     X = np.random.default_rng(0).normal(size=(6, 2000))
     frame = pd.DataFrame(X, columns=[f"g{j}" for j in range(2000)])
@@ -401,7 +409,7 @@ REFUSED = [
     ("cut.csv.gz", gzip.compress(PATIENTS.encode())[:90], SICK, "end-of-stream"),
     ("mac.csv", "a,y,site\r1,0,x\r", {}, "carriage returns"),
     ("table.xlsx", "x", {}, "cannot read 'table.xlsx'; save it as CSV"),
-    ("X.npy", "x", {}, "cannot read 'X.npy'; save it with numpy.savez"),
+    ("X.npy", "x", {}, "cannot read 'X.npy'; save the arrays X, y and domains"),
     ("table.doc", "x", {}, "its name must end in .csv, .tsv, .parquet, .feather, .npz"),
     ("table.npz.gz", "x", {}, "its name must end in .csv"),
 ]

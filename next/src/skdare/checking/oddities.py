@@ -247,7 +247,7 @@ def text(table: SortedTable) -> Findings:
         yield Finding(
             "note",
             f"{_columns(classes)} {'is' if len(classes) == 1 else 'are'} text, and not used",
-            f"nothing to do if they do not matter; else encode them as numbers, {ENCODING}",
+            f"to use text as a feature, encode it as numbers, {ENCODING}",
         )
     if dates:
         yield Finding(

@@ -218,20 +218,19 @@ class CsvSource:
                     for i in range(rows)
                 ]
         names = [self.columns[j] for j in places]
-        others = (
-            pd.read_csv(
-                io.BytesIO(b"\n".join(label_lines)),
-                sep=self.separator,
-                names=names,
-                header=None,
-                dtype=str,
-                keep_default_na=False,
-                na_values=MISSING,
-                skip_blank_lines=False,
-            )
-            if names
-            else pd.DataFrame()
-        )
+        others = pd.DataFrame()
+        if names:
+            with reading(self.name):
+                others = pd.read_csv(
+                    io.BytesIO(b"\n".join(label_lines)),
+                    sep=self.separator,
+                    names=names,
+                    header=None,
+                    dtype=str,
+                    keep_default_na=False,
+                    na_values=MISSING,
+                    skip_blank_lines=False,
+                )
         features = [name for name in self.columns if name not in set(labels)]
         X = np.concatenate(parts) if parts else np.empty((0, len(features)))
         refuse_infinity(X, features)

@@ -65,7 +65,9 @@ def reading(name: str) -> Iterator[None]:
             first = "its first row has more cells than the header"
         elif "EOF inside string" in first:
             first = "a quotation mark is not closed"
-        raise InputError(f"cannot read {quoted(name)}: {first[:200]}", "correct it") from error
+        raise InputError(
+            f"cannot read {quoted(name)}: {first[:200]}", "correct it, or write it again"
+        ) from error
 
 
 def split(

@@ -35,7 +35,7 @@ _ADVICE = {
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save it as CSV"),
     **dict.fromkeys(
         (".npy", ".pt", ".pth", ".pkl", ".safetensors", ".mat", ".h5"),
-        "save it with numpy.savez('table.npz', X=X, y=y, domains=domains)",
+        "save the arrays X, y and domains as .npz with numpy.savez",
     ),
 }
 # Feature hashing makes 2²⁰, and the names of so many take 300 MB.
@@ -99,7 +99,7 @@ class ArrowSource:
                 self._parquet = None
                 self._table = pyarrow.feather.read_table(path, memory_map=True)
                 schema = self._table.schema
-        self.columns = [name for name in schema.names if not name.startswith("__index_level_")]
+            self.columns = [name for name in schema.names if not name.startswith("__index_level_")]
         refuse_doubles(self.columns, path.name)
         self.candidates = self.columns
 
