@@ -11,6 +11,7 @@ import pytest
 
 from commands import answer, run, snapshot, text
 from skdare.bench.record import RecordFile
+from skdare.cli.outputs import writable
 
 STUDY = """
 backbone = "tiny"
@@ -138,6 +139,7 @@ def test_the_theory_is_printed_and_written_as_a_page(tmp_path):
     }
     page = unescape((tmp_path / "theory.html").read_text())
     assert page.count("<picture>") > 9
+    assert writable(tmp_path / "theory.html", "page").replaces
     assert all(statement["where"] in page for statement in fields["statements"])
 
 
