@@ -91,10 +91,10 @@ def run_bench(
     -------
     RecordFile
     """
-    own = estimators or {}
+    brought = estimators or {}
     data = without_single_rows(data)
-    settings = (settings or Settings()).resolved(data, tuple(own))
-    heads = {name: own.get(name) or HEADS[name] for name in settings.heads}
+    settings = (settings or Settings()).resolved(data, tuple(brought))
+    heads = {name: brought.get(name) or HEADS[name] for name in settings.heads}
     fingerprint = data.fingerprint()
     plan = Plan.of(settings, fingerprint, versions or {})
     file = RecordFile(out)
@@ -117,7 +117,7 @@ def run_bench(
 
 
 def without_single_rows(data: DomainData) -> DomainData:
-    """The table without domains of one row, of which no head can learn, or be scored."""
+    """The table without domains of one row, which no head can learn from or be scored on."""
     if data.domains is None:
         return data
     names, codes, counts = np.unique(data.domains, return_inverse=True, return_counts=True)

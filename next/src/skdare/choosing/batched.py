@@ -62,8 +62,8 @@ class Batch:
         if self.k * R.shape[1] > _CURVED:
             A = each.solve(_TOL)
         else:
-            # Problems of one candidate are nearly the same: roughly solved on the mean of their
-            # rows, it knows the curvature of all of them.
+            # Problems of one candidate are nearly the same: a rough solution on the mean of their
+            # row weights has the curvature of all of them.
             whole = LogisticFits(
                 R,
                 self.T,
@@ -111,7 +111,7 @@ class Batch:
 
 
 class Lengths:
-    """Coordinates in which each parameter of each problem has a length of its own, (p, k m)."""
+    """Coordinates with a length for each parameter of each problem, (p, k m)."""
 
     def __init__(self, lengths: np.ndarray) -> None:
         self.lengths = lengths
@@ -175,7 +175,7 @@ class LogisticFits:
     ) -> np.ndarray:
         """A (p, k, m); by default from zero.
 
-        A fit that stops early on its way from one to all rows would still know the rows that are
+        A fit that started from one to all rows and stopped early would still depend on the rows
         held out. That flattered plain ERM on four boards of gas sensors by five points, and
         changed the choice.
         """

@@ -67,7 +67,7 @@ class Choice:
     predicting: int  # for domains without rows
     adapting: int  # for domains with rows: the same one if adapting is declined
     best_adapting: int  # that was tried; the same as for predicting if none was
-    # For each domain, which two the scores of the others alone would have given.
+    # For each domain, the two that the scores of the other domains would have given.
     predicting_without: list[int]
     adapting_without: list[int]
     declined: Declined | None = None
@@ -149,8 +149,8 @@ def choose(
     taken, and adapts if it scores higher: the loss of an adapted classifier does not grow with the
     size of a shift, that of an unadapted one does. But a squared error has no ceiling: in
     regression, for which ``log_errors`` are given, that gain must be sure as well. Candidates are
-    then judged by these, unless by a scoring that the user named: one domain can decide the mean of
-    R².
+    then judged by these and not by R², of which one domain can decide the mean, unless the user
+    named a scoring.
     """
     judged = scores if log_errors is None or metric != "r2" else -log_errors
     judged = np.where(np.isnan(scores), np.nan, judged)
@@ -193,8 +193,8 @@ def _declined(
     if best_adapting in steady:
         return Declined(Reason.NONE_TRIED, n)
     if log_errors is None:
-        # By the winners' own means: both are flattered, and by cross-fitted ones (`without_each`) a
-        # few domains declined an adaptation that gained three points on sets that nobody tuned to.
+        # By the winners' own means, which flatter both. By cross-fitted ones (`without_each`) a few
+        # domains declined an adaptation that gained three points on sets that were not tuned on.
         means = mean_scores(judged)
         gain = float(means[best_adapting] - means[predicting])
         return None if gain > 0 else Declined(Reason.NO_GAIN, n, gain)
@@ -238,7 +238,7 @@ def _surely_best(
     for c in sorted(among, key=lambda c: -means[c]):
         gains = scores[c] - scores[base]
         error = np.std(gains, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
-        error *= 1.0 + 1e-9  # a gain on one domain alone is its standard error, but for rounding
+        error *= 1.0 + 1e-9  # a gain on a single domain is its standard error, but for rounding
         if gains.mean() > max(errors * error, _LEAST_GAIN * np.abs(scores[base]).mean()):
             return c
     return base

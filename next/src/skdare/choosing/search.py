@@ -68,8 +68,8 @@ class FoldFit:
         moments = held.moments[e]
         trust = self.adaptation.trust(moments.n)
         sample = None if self.adaptation.mixture is None else held.sample(e)
-        own = self.adjustments[e]
-        return self.adaptation.adapted(moments.n, own, trust, sample).raw_weights()
+        adjustment = self.adjustments[e]
+        return self.adaptation.adapted(moments.n, adjustment, trust, sample).raw_weights()
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +103,10 @@ class Trials:
                 codes = predictions(problem.targets, take(problem.X, index), weights)
                 moments = held.moments[e]
                 k = len(sums[e].weight)
-                own = ClassSums.of_rows(
+                adapted = ClassSums.of_rows(
                     problem.X, index, codes, problem.weight[index], moments.mean, k
                 )
-                result.append(log_separation(own, moments, within))
+                result.append(log_separation(adapted, moments, within))
         return np.array(result)
 
 
@@ -130,7 +130,7 @@ def search(problem: Problem, grid: Grid) -> Trials:
             reached("searching", done, steps)
             done += len(together)
             group = [candidates[c] for c in cs]
-            # Scales of all rows would know those that are held out.
+            # Scales of all rows would leak those that are held out.
             each_alone = not group[0].whitening.adjusts and group[0].whitening.target == "diagonal"
             for batch in [[held] for held in together] if each_alone else [together]:
                 for c, by_fold in zip(cs, _fitted(group, batch, grid), strict=True):
@@ -178,7 +178,7 @@ def search(problem: Problem, grid: Grid) -> Trials:
 def _folds_on_the_same_rows(
     problem: Problem, folds: Sequence[Sequence[int]]
 ) -> Iterator[list[HeldOut]]:
-    """Folds that are solved together: each alone where its preparation changes the rows."""
+    """Folds that are solved together; one whose preparation changes the rows is solved alone."""
     shared = []
     for fold in folds:
         held = hold_out(problem, fold)
@@ -199,10 +199,10 @@ def _folds_on_the_same_rows(
 
 
 def _alike(others: Sequence[Sequence[int]], moments: Sequence[Moments]) -> list[list[int]]:
-    """Folds, by number, that can be solved together: what is left without each is of one scale.
+    """Folds, by number, that can be solved together, as the other domains are of one scale.
 
     Without a domain of far larger features the others are small in the unit that all folds share,
-    and a solver that stops at one gradient for all would stop there at once. A fold without which
+    and a solver with one gradient tolerance for all would stop there at once. A fold without which
     no feature varies is left out.
     """
     scales = np.array([mean_variance([moments[e] for e in chosen]) for chosen in others])
@@ -293,8 +293,8 @@ def _fitted(
     b = b - np.einsum("d,fcdk->fck", centre, B)
     fits: list[list[FoldFit]] = [[] for _ in candidates]
     for f, fold in enumerate(folds):
-        own = fold.among_others(adjustments)
-        guess = average(own, [1.0 / len(own)] * len(own))
+        trained_with = fold.among_others(adjustments)
+        guess = average(trained_with, [1.0 / len(trained_with)] * len(trained_with))
         prior_rows = _TRUSTED
         if candidates[0].strategy.adjusts_new:
             prior_rows = PriorRows.of_domains(fold.among_others(moments), whitening)
@@ -306,12 +306,12 @@ def _fitted(
     return fits
 
 
-def _class_sums(held: HeldOut, known: dict[int, list[ClassSums]]) -> list[ClassSums]:
+def _class_sums(held: HeldOut, sums_by_domain: dict[int, list[ClassSums]]) -> list[ClassSums]:
     """Sums by class of all domains; they are kept, as folds share their rows."""
     key = id(held.problem)
-    if key not in known:
-        known[key] = [ClassSums.of(held.problem, e, m) for e, m in enumerate(held.moments)]
-    return known[key]
+    if key not in sums_by_domain:
+        sums_by_domain[key] = [ClassSums.of(held.problem, e, m) for e, m in enumerate(held.moments)]
+    return sums_by_domain[key]
 
 
 def _with_mixture(

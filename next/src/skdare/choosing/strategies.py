@@ -82,7 +82,7 @@ class Candidate:
 
     name: str
     l2: float
-    shrinkage: float | None  # None where the strategy has no choice of it
+    shrinkage: float | None  # None if the strategy has no choice of it
 
     @property
     def strategy(self) -> Strategy:
@@ -114,7 +114,7 @@ def applicable(names: Sequence[str] | None, d: int, *, classes: bool) -> list[st
         obstacle = None
         mixture = STRATEGIES[name].mixture is not None
         if mixture and not classes:
-            obstacle = "numbers have no classes that could move"
+            obstacle = "a regression has no classes that could move"
         elif d > MOST_FEATURES and (mixture or name == "whiten"):
             obstacle = f"with {d} features it needs a matrix of {d} by {d} for each domain"
         if obstacle is None:

@@ -157,7 +157,7 @@ def diagnose(
             "above do not hold."
         )
     if rows < _MANY_ROWS:
-        warnings.append(f"{rows} rows say little about a domain; {_MANY_ROWS} or more say enough.")
+        warnings.append(f"{rows} rows are few to judge a domain by; give {_MANY_ROWS} or more.")
     elif has_outliers(moments):
         warnings.append(
             "One or two rows hold most of the variance: look at them, and drop or clip them."

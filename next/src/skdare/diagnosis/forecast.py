@@ -3,7 +3,7 @@
 The unadapted and the adapted model are compared on the new rows. Where they agree, both are right
 as often as they were on held-out domains where they agreed; where they disagree, each is right as
 often as it was there. So a domain on which they disagree much is expected to be a hard one for the
-unadapted model, and an easy or a hard one for the adapted model by what the rehearsal has shown.
+unadapted model, and an easy or a hard one for the adapted model, as in the rehearsal.
 In regression, the unadapted model loses what adapting gained there for each unit of disagreement.
 Confidence, distances between domains and mixtures of them were tried, and forecast worse.
 """
@@ -33,7 +33,7 @@ _USUAL_MISS = {"accuracy": 0.07, "balanced_accuracy": 0.07, "r2": 0.2}
 _MISSES_KNOWN = 4.0
 _SATURATED_MISS = 2.0
 
-# From some domains and the disagreement on one more, if known, to the expected score there.
+# From some domains, and the disagreement on a further one or None, to the expected score there.
 Rule = Callable[[Sequence[Rehearsed], float | None], float]
 
 

@@ -18,7 +18,7 @@ from skdare.fitting.domain_fit import CanonicalFit, DomainFit
 from skdare.fitting.hold_out import HeldOut
 from skdare.fitting.score import Metric, predictions
 
-# Unlabelled rows to adapt to, besides all that a domain has, and labels to adapt with.
+# Numbers of unlabelled rows to adapt to, next to all rows of a domain, and of labels.
 TRIED_ROWS = (25, 100, 400, 1600)
 TRIED_LABELS = (20, 50, 200)
 # A fit to labels takes as long as dozens of adapted scores. Of more domains some are labelled,
@@ -59,7 +59,7 @@ class Rehearsed:
 
     @property
     def adapted_by_all(self) -> float:
-        """Unadapted, where nothing adapts."""
+        """The unadapted score if nothing adapts."""
         return self.unadapted if self.adapted is None else self.adapted.scores[-1]
 
 

@@ -25,7 +25,7 @@ from skdare.whitening.moments import Moments
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Domains that are new, and the others, to which nothing of them is known."""
+    """Domains that are new, and the others, into which nothing of them goes."""
 
     problem: Problem  # all domains, as the others have prepared and standardised them
     domains: list[int]

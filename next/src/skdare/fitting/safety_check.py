@@ -68,13 +68,13 @@ class ClassShares:
         )
         shares = totals.sum(axis=0) / totals.sum()
         by_domain = totals / totals.sum(axis=1, keepdims=True)
-        reach = max(_distance(one, shares) for one in by_domain)
+        reach = max(_distance(shares_of_one, shares) for shares_of_one in by_domain)
         return cls(shares, reach)
 
     def warning(self, counts: np.ndarray, n: float, classes: Sequence[object]) -> str | None:
-        """What to say of rows predicted as so many of each class, if no domain was as far away.
+        """A warning about rows predicted as so many of each class, if no domain was as far away.
 
-        ``n`` is the number of rows of equal weight that know the shares as well.
+        ``n`` is the number of rows of equal weight that give the shares as precisely.
         """
         shares = counts / counts.sum()
         if _distance(shares, self.shares) <= self.reach + _noise(len(shares), n):
@@ -109,9 +109,9 @@ def _counts_of_part(part: Part, point: tuple[np.ndarray, np.ndarray, int]) -> np
 class SafetyCheck:
     """Objects to adapting if the new rows speak against it."""
 
-    shares: Annotated[np.ndarray, "c"] | None  # in training; None where adapting estimates new ones
+    shares: Annotated[np.ndarray, "c"] | None  # in training; None if adapting estimates new ones
     within: Annotated[np.ndarray, "d d"]  # shrunk covariance within classes in training
-    # Of the classes found in each training domain when it was held out, as logarithms.
+    # Logarithms, for the classes found in each training domain when it was held out.
     separations: Annotated[np.ndarray, "s"]
 
     @classmethod
@@ -154,8 +154,8 @@ def covariance_within(sums: Sequence[ClassSums], moments: Sequence[Moments]) -> 
     """Shrunk covariance within the classes of domains, on raw features."""
     everything = reduce(add, moments)
     pairs = zip(sums, moments, strict=True)
-    S = sum(own.deviations + (m.mean - everything.mean)[:, None] * own.weight for own, m in pairs)
-    N = sum(own.weight for own in sums)
+    S = sum(s.deviations + (m.mean - everything.mean)[:, None] * s.weight for s, m in pairs)
+    N = sum(s.weight for s in sums)
     between = (S / np.where(N > 0, N, 1.0)) @ S.T / everything.n
     within = everything.second_moment(centered=True) - between
     d = len(within)

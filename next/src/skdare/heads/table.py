@@ -1,7 +1,7 @@
-"""The heads by the names that commands take: their classes, and the options that make them so.
+"""One table of the heads: the names in commands, their classes, and their options.
 
-What is public, what a file may name, what ``skdare fit`` and ``skdare bench`` offer is read from
-here. Classes are imported when one is asked for.
+The public names, the classes that a file may name, and the choices of ``skdare fit`` and ``skdare
+bench`` come from here. A class is imported when it is needed.
 """
 
 from __future__ import annotations
