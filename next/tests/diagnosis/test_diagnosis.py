@@ -175,6 +175,19 @@ def test_a_declined_adaptation_is_said_in_one_sentence():
     assert diagnosis.labels
 
 
+@pytest.mark.parametrize(
+    ("scoring", "warned"), [(None, False), ("balanced_accuracy", False), ("neg_log_loss", True)]
+)
+def test_a_head_that_was_chosen_by_another_score_says_so(scoring, warned):
+    table = made(E=4)
+    head = table.choosing(strategies=("erm", "center"), l2=(0.1,), scoring=scoring)
+    diagnosis = head.fit(*table.without(0), rehearse=True).diagnose(table.of(0)[0])
+    said = [w for w in diagnosis.warnings if "was chosen by" in w]
+    assert bool(said) == warned
+    if warned:
+        assert said == ["These scores are of accuracy; the strategy was chosen by neg_log_loss."]
+
+
 # -- Refusals -------------------------------------------------------------------------------------
 
 

@@ -131,6 +131,7 @@ def diagnose(
     fit: DomainFit,
     rehearsal: Rehearsal,
     adapted: NewWeights | None,
+    chosen_by: str | None = None,
 ) -> Diagnosis:
     """From prepared rows of the new domain, and the weights of adapting to them, if it adapts."""
     rows = X.shape[0]
@@ -170,6 +171,10 @@ def diagnose(
         warning = fit.class_shares.warning(counts, rows, targets.classes.tolist())
         if warning is not None:
             warnings.append(f"{warning[0].upper()}{warning[1:]}.")
+    if chosen_by not in (None, rehearsal.metric.name):
+        warnings.append(
+            f"These scores are of {rehearsal.metric.words}; the strategy was chosen by {chosen_by}."
+        )
     guessing = rehearsal.metric.guessing
     # Half way to the end of the range: one domain in four or five scores less than that.
     if not 0.5 * (forecast.low + forecast.expected) > guessing:

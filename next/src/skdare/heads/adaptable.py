@@ -312,7 +312,8 @@ class AdaptableHead(Head):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what they say, the diagnosis says
                 adapted = self.adapter().partial_fit(X).weights()
-        return diagnose(self._prepared(X), self.targets_, fit, rehearsal, adapted)
+        chosen_by = None if self.state_.choice is None else self.state_.choice.metric
+        return diagnose(self._prepared(X), self.targets_, fit, rehearsal, adapted, chosen_by)
 
     def _check_unadapted(self) -> None:
         check_is_fitted(self, "state_")
