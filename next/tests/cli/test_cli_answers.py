@@ -275,6 +275,19 @@ def test_a_stream_goes_on_from_its_state(folder):
     assert np.allclose(streamed.coef_, skdare.load(folder / "new.adapted.safetensors").coef_)
 
 
+def test_a_head_whose_adapting_was_declined_says_so_and_goes_on(folder):
+    roles = ("--target", "score", "--domains", "site")
+    text("fit", "numbers.csv", *roles, "--head", "erm", folder=folder)
+    done = run("adapt", "numbers.safetensors", "new.csv", "--json", folder=folder)
+    said = json.loads(done.out)
+    assert said["declined"]
+    assert "declined" in done.err
+    assert typed(said["next"][0]) == ["predict", "numbers.safetensors", "new.csv"]
+    predicted = answer("predict", said["out"], "new.csv", folder=folder)
+    assert predicted["next"] == []
+    assert run("diagnose", said["out"], "new.csv", folder=folder).code == 2
+
+
 # Diagnosing
 
 

@@ -121,10 +121,13 @@ def _fill(path: Path, app: App, commands: tuple[str, ...], arguments: ArgumentCo
     from cyclopts.config import Dict
 
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if "\\u0000" in text or "\\U00000000" in text:
+            raise ValueError("it has a NUL character")
+        values = tomllib.loads(text)
     except ValueError as error:
-        what = f"config {path} is not TOML: {error}"
-        raise InputError(what, 'write an option as in target = "died"') from error
+        what = f"--config {path} cannot be read: {error}"
+        raise InputError(what, 'write an option as target = "died"') from error
     tables = {name: table for name, table in values.items() if isinstance(table, dict)}
     for name in tables:
         if name not in NAMES:

@@ -109,7 +109,7 @@ def adapt(
         pairs["labels"] = f"{given.count:,}"
     following = [command("predict", out, file)]
     if adapted.declined_ and given is None:
-        pairs["adapted"] = f"no, it predicts as {head} does: {adapted.declined_}"
+        pairs["adapted"] = f"no, it predicts as {head} does"
         following = [command("predict", head, file)]
     elif adapted.adapted_rows_ and hasattr(saved.model, "best_params_"):
         pairs["adapted"] = f"by {STRATEGIES[saved.model.best_params_['strategy']].words}"

@@ -51,6 +51,11 @@ class SavedHead:
         name = self.about["target_name"]
         return None if name is None else str(name)
 
+    @property
+    def is_adapted(self) -> bool:
+        """Whether it comes from `adapt`, even if that was declined."""
+        return bool(self.about["adapted_rows"] or self.about["declined"])
+
     def check_adaptable(self, purpose: str) -> None:
         """Refuse a head that cannot do this, and say which one can."""
         if not hasattr(self.model, "adapt"):
@@ -59,7 +64,7 @@ class SavedHead:
                 f"{purpose}",
                 "fit a head that knows them, such as --head dare-cv",
             )
-        if self.about["adapted_rows"]:
+        if self.is_adapted:
             raise InputError(
                 f"'{self.path}' is adapted to a domain already, and cannot {purpose}",
                 "give the file that skdare fit wrote",

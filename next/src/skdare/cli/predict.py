@@ -93,6 +93,6 @@ def predict(
                 f"{counted(fields['labelled'], 'row')}"
             )
     pairs["wrote"] = output.wrote(some(map(str, columns), 5))
-    diagnosable = about["rehearsed"] and not about["adapted_rows"] and str(file) != "-"
+    diagnosable = about["rehearsed"] and not saved.is_adapted and str(file) != "-"
     following = [command("diagnose", head, file)] if diagnosable else []
     return Answer("\n".join(facts(pairs)), fields, following)

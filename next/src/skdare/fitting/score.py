@@ -168,7 +168,7 @@ class Metric:
 
     def written(self, score: float) -> str:
         """With a no-break space before the percent sign."""
-        return f"{score:.2f}" if self.name == "r2" else f"{100 * score:.0f}\u00a0%"
+        return f"{round(score, 2) + 0.0:.2f}" if self.name == "r2" else f"{100 * score:.0f}\u00a0%"
 
     def differences(self, scores: Iterable[float]) -> str:
         """With their signs, and the unit once."""

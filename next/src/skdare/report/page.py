@@ -55,10 +55,11 @@ def _facts(summary: Summary) -> list[str]:
     frame = summary.frame
     trials = counted(len(frame), "fit")
     repeats = int(frame["trial"].nunique())
+    prepared = _PREPARED.get(str(summary.about.get("preparation")), _PREPARED["auto"])
     facts = [
         "Each domain was held out in turn. Every head was fitted to the rows of the others, and "
         "scored on all rows of the domain that was held out.",
-        f"{_PREPARED[summary.about.get('preparation', 'auto')]}, by the rows that were trained on.",
+        f"{prepared}, by the rows that were trained on.",
         "ERM and DARE share one strength of ridge, chosen for ERM by holding out training domains.",
     ]
     if repeats > 1:

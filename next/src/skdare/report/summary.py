@@ -11,7 +11,7 @@ from typing import Any, Self
 import pandas as pd
 
 from skdare.bench.heads import HEADS
-from skdare.bench.record import NOTHING, Record, RecordFile
+from skdare.bench.record import ABOUT, NOTHING, Record, RecordFile
 from skdare.choosing.strategies import STRATEGIES
 from skdare.errors import InputError, counted, listed
 from skdare.report.scales import Scale, scale_of
@@ -57,11 +57,16 @@ class Summary:
         records = [record for record in file.records() if record.study == "main"]
         if not records:
             raise InputError(f"'{file.folder}' has no records", "run skdare bench first")
+        about = file.about()
+        counts = [about.get(name, 0) for name in ("rows", "features", "classes", "domains")]
+        if not all(type(count) is int for count in counts):
+            what = f"'{file.folder}' has a damaged {ABOUT}"
+            raise InputError(what, "delete that file, and run skdare bench again")
         names = list(dict.fromkeys(record.data for record in records))
         if data not in (names if len(names) > 1 else ["", *names]):
             raise InputError(f"'{file.folder}' has records of {listed(names)}", "name one of them")
         records = [record for record in records if record.data == (data or names[0])]
-        return cls(file.about() | {"data": data or names[0]}, frame_of(records))
+        return cls(about | {"data": data or names[0]}, frame_of(records))
 
     @cached_property
     def lines(self) -> dict[str, Line]:
