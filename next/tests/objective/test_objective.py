@@ -138,6 +138,19 @@ def test_the_invariance_penalty_has_the_gradient_of_finite_differences(task, pen
 
 
 @tasks
+def test_a_ridge_may_draw_towards_other_weights_than_zero(task):
+    plain = objective_of(make_problem(task), penalty=0.0)
+    theta = random_parameters(plain)
+    B, _ = plain.coordinates.unpack(theta)
+    centre = np.linspace(-1, 1, B.size).reshape(B.shape)
+    objective = replace(plain, centre=centre)
+    moved = 0.5 * plain.l2 * (np.sum((B - centre) ** 2) - np.sum(B**2))
+    assert objective(theta)[0] == pytest.approx(plain(theta)[0] + moved)
+    expected = numerical_jacobian(lambda t: objective(t)[0], theta)
+    np.testing.assert_allclose(objective(theta)[1], expected, rtol=1e-6, atol=1e-7)
+
+
+@tasks
 def test_an_objective_is_the_sum_of_its_blocks_and_the_ridge(task):
     objective = objective_of(make_problem(task), penalty=3.0)
     theta = random_parameters(objective)

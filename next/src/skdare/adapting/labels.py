@@ -33,7 +33,8 @@ from skdare.fitting.domain_fit import Adaptation, CanonicalFit, DomainFit, Weigh
 from skdare.fitting.lagrangian import Formulation
 from skdare.fitting.mixture import cholesky
 from skdare.objective.losses import Loss
-from skdare.solvers.lbfgs import Function, lbfgs
+from skdare.objective.objective import Block, Coordinates, Objective
+from skdare.solvers.lbfgs import lbfgs
 from skdare.solvers.newton import direct
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments, mean_variance
@@ -134,22 +135,18 @@ class Before:
         _, expected = loss.value_and_residual(F.T, np.zeros((m, k)))
         T = np.concatenate([T.astype(np.float64), expected.T])
         Z = np.concatenate([labelled.Z, self.rows])
-        A = np.hstack([Z, np.ones((len(Z), 1))]) if limits.intercept else Z
-        theta = (np.vstack([self.B, self.b]) if limits.intercept else self.B).ravel()
-        ridge = np.full((A.shape[1], 1), self.ridge)
-        ridge[d:] = 0.0
+        coordinates = Coordinates.plain(d, intercept=limits.intercept)
+        theta = coordinates.pack(self.B, self.b)
         for prior in priors:
             share = prior / (n + prior)
             weight = np.concatenate([(1 - share) * labelled.weight / n, np.full(m, share / m)])
-            centre = np.vstack([share * self.B, np.zeros((A.shape[1] - d, k))])
-            function = _least_about(centre, A, T, weight, ridge, loss)
+            rows = Block(Z, slice(0, len(Z)), T, weight, Adjustment(1.0))
+            objective = Objective([rows], loss, coordinates, self.ridge, centre=share * self.B)
             if loss.is_quadratic:
-                H = (A.T * weight) @ A + np.diag(ridge[:, 0])
-                theta = direct(function, H, tol=limits.tol).theta
+                theta = direct(objective, objective.hessian(0.0 * theta), tol=limits.tol).theta
             else:
-                theta = lbfgs(function, theta, tol=limits.tol, max_iter=limits.max_iter).theta
-            C = theta.reshape(-1, k)
-            yield C[:d], C[d] if limits.intercept else 0.0 * self.b
+                theta = lbfgs(objective, theta, tol=limits.tol, max_iter=limits.max_iter).theta
+            yield coordinates.unpack(theta)
 
     def shares(self, labelled: Labelled, limits: Limits) -> np.ndarray:
         """What each fit counts: by labels that were held out, and by what was thought before."""
@@ -219,26 +216,6 @@ class Before:
         moved = moved / np.where(sizes > 0, sizes, 1.0)
         own = self.B / (np.linalg.norm(self.B) or 1.0)
         return linalg.orth(np.concatenate([moved, own], axis=1))
-
-
-def _least_about(
-    centre: np.ndarray,
-    A: np.ndarray,
-    T: np.ndarray,
-    weight: np.ndarray,
-    ridge: np.ndarray,
-    loss: Loss,
-) -> Function:
-    """Σ w ℓ(A C, T) + 1/2 ‖C - centre‖², weighed by the ridge, as a function of flat C."""
-
-    def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        C = theta.reshape(centre.shape)
-        values, R = loss.value_and_residual((A @ C).T, T)
-        away = C - centre
-        value = float(weight @ values + 0.5 * np.sum(ridge * away**2))
-        return value, (A.T @ (R * weight).T + ridge * away).ravel()
-
-    return function
 
 
 def _groups(T: np.ndarray, *, classes: bool) -> np.ndarray:

@@ -1,11 +1,12 @@
 """The one objective: a weighted sum of losses over rows, domain by domain.
 
-    L(B, b) = Σ_e Σ_i w_i ℓ((x_i - m_e)ᵀ W_e B + b, t_i) + l2/2 ‖B‖²
+    L(B, b) = Σ_e Σ_i w_i ℓ((x_i - m_e)ᵀ W_e B + b, t_i) + l2/2 ‖B - C‖²
 
 No adjusted copy of the rows exists: X (W B) forwards, Wᵀ (Xᵀ R) backwards.
 
 Notation: X (n, d) rows, W (d, d) and m (d,) adjustment, B (d, k) weights, b (k,) intercept, V
-(d, k) weights on raw features, F (n, k) scores, R (k, n) residuals, G and g gradients in B and b.
+(d, k) weights on raw features, C (d, k) centre, F (n, k) scores, R (k, n) residuals, G and g
+gradients in B and b.
 """
 
 from __future__ import annotations
@@ -121,6 +122,11 @@ class Coordinates:
     span: Array  # (d, r)
     gains: Array  # (r,)
 
+    @classmethod
+    def plain(cls, d: int, *, intercept: bool) -> Coordinates:
+        """The parameters are B and b themselves, in NumPy."""
+        return cls(intercept, np.zeros(d), np.empty((d, 0)), np.empty(0))
+
     def unpack(self, theta: Array) -> tuple[Array, Array]:
         """B and b; of any number of columns, so that all of a Hessian unpack at once."""
         d = self.origin.shape[0]
@@ -162,11 +168,13 @@ class Objective:
     coordinates: Coordinates
     l2: float
     coarse: bool = False  # products with rounded entries, far from the minimum
+    centre: Array | None = None  # C, towards which the ridge draws; None is zero
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """L and its gradient."""
         B, b = self.coordinates.unpack(theta)
-        sums = LossSums(0.5 * self.l2 * namespace(B).sum(B * B), self.l2 * B, 0.0 * b)
+        away = B if self.centre is None else B - self.centre
+        sums = LossSums(0.5 * self.l2 * namespace(B).sum(away * away), self.l2 * away, 0.0 * b)
         for own in self.by_block(B, b):
             sums = sums + own
         return float(sums.value), self.coordinates.gradient(sums.G, sums.g)
