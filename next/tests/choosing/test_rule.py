@@ -183,6 +183,17 @@ def test_a_choice_that_adapts_declines_nothing():
     )
 
 
+def test_a_choice_that_is_luck_says_so():
+    scores = np.array([[0.6, 0.6, 0.6], [0.9, 0.5, 0.5], [0.5, 0.9, 0.5], [0.5, 0.5, 0.81]])
+    choice = choose(candidates("erm", "center", "standardize", "whiten"), scores, "accuracy", 1.0)
+    assert choice.adapts
+    assert choice.expected_adapting == pytest.approx(0.5)
+    assert str(choice).endswith(
+        "With rows it adapts by centring each domain: that did best on held-out domains, but what "
+        "the other domains would have chosen scores 50.0 %, 10.0 points less."
+    )
+
+
 def test_where_every_strategy_adapts_there_is_nothing_to_decline():
     choice = choose(candidates("center", "whiten"), np.array([[0.7], [0.8]]), "accuracy", 1.0)
     assert choice.declined is None

@@ -129,8 +129,12 @@ class Choice:
                 end = f" (the best, {best.words}: {score})"
             return f"{start} With rows it does the same: {self.declined}{end}."
         size = f"{100 * abs(gain):.1f} points" if self.metric in _IN_PERCENT else f"{abs(gain):.3f}"
-        more = "more" if gain >= 0 else "less"  # in regression, errors may shrink and R² fall
-        return f"{start} With rows it adapts by {best.words}: {score}, {size} {more}."
+        if gain < 0:  # the decision is not cross-fitted; and errors may shrink where R² falls
+            return (
+                f"{start} With rows it adapts by {best.words}: that did best on held-out domains, "
+                f"but what the other domains would have chosen scores {score}, {size} less."
+            )
+        return f"{start} With rows it adapts by {best.words}: {score}, {size} more."
 
     def _written(self, score: float) -> str:
         return f"{100 * score:.1f} %" if self.metric in _IN_PERCENT else f"{score:.3f}"
