@@ -100,7 +100,7 @@ def whole_folder(path: str | PathLike[str]) -> Iterator[Path]:
 
 
 def _partial(target: Path) -> Path:
-    # A name that nobody can foresee: a link with that name would be followed.
+    # An unpredictable name, because an existing link of that name would be followed.
     return target.with_name(f"{target.name}.{uuid4().hex}.partial")
 
 

@@ -14,7 +14,7 @@ from skdare.data.roles import ENCODING, is_classes, may_be_domains
 from skdare.errors import counted, listed, quoted
 
 LEVELS = ("problem", "caution", "note")
-"""The results will be wrong; they may mislead; good to know."""
+"""Results will be wrong; results may mislead; good to know."""
 
 # Fewer rows of a domain give a poor mean, and no covariance.
 _FEW_ROWS = 10
@@ -285,10 +285,10 @@ def codes_of_missing(table: SortedTable) -> Findings:
 
 
 def constant_in_a_domain(table: SortedTable) -> Findings:
-    """One whole number in all of a domain that lies apart from the values elsewhere."""
+    """One whole number in all rows of a domain, far from the values elsewhere."""
     fixed = (table.low == table.high) & (table.low == np.floor(table.low)) & table.usual
     fixed &= (table.seen >= _FEW_ROWS)[:, None] & (table.missing < table.seen[:, None])
-    found: list[tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
     for j in np.flatnonzero(fixed.any(axis=0)).tolist():
         e = int(np.flatnonzero(fixed[:, j])[0])
         values = table.X[:, j]
@@ -299,11 +299,11 @@ def constant_in_a_domain(table: SortedTable) -> Findings:
         # Outside Tukey's fences: a cholesterol of 0 is, a blank pixel is not.
         q1, q3 = np.quantile(others, (0.25, 0.75))
         if q3 > q1 and not q1 - 1.5 * (q3 - q1) <= table.low[e, j] <= q3 + 1.5 * (q3 - q1):
-            found.append((e, j))
-    if found:
-        e, j = found[0]
-        more = f", and {counted(len(found) - 1, 'other column')} so in some domain"
-        more = more if len(found) > 1 else ""
+            places.append((e, j))
+    if places:
+        e, j = places[0]
+        more = f", and {counted(len(places) - 1, 'other column')} with one value in some domain"
+        more = more if len(places) > 1 else ""
         yield Finding(
             "caution",
             f"{_columns(table.names([j]))} is {table.low[e, j]:g} in every row of domain "

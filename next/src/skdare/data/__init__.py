@@ -1,4 +1,4 @@
-"""Tables: what they hold, how they are read, kept and written, and data to try things on."""
+"""Tables: readers, writers, the feature store, and data to try things on."""
 
 from skdare.data.domain_data import DomainData
 from skdare.data.embedded import load_diabetes_domains, load_digit_domains, load_penguin_domains

@@ -147,7 +147,7 @@ class CsvSource:
             yield file
 
     def text(self) -> pd.DataFrame:
-        """All cells as they are written."""
+        """All cells as text."""
         import pandas as pd
 
         with self._rows() as file, reading(self.name):

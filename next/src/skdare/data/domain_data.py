@@ -37,9 +37,9 @@ class DomainData:
         The patient, song or specimen that a row belongs to.
     feature_names : array of shape (d,)
     ids : mapping from name to array of shape (n,)
-        Columns that are no features. They are written beside predictions.
+        Columns that are not features. They are written next to predictions.
     left_out : mapping from name to str
-        Columns that could have been features, and why they are none.
+        Columns of numbers or text that are not used as features, with the reason.
     columns : mapping from role to str
         What the columns of "target", "domains" and "groups" are called.
     name : str
@@ -88,8 +88,8 @@ class DomainData:
     @property
     def labels(self) -> dict[str, Any]:
         """Those of y, domains and groups that there are."""
-        given = {name: getattr(self, name) for name in ROLES.values()}
-        return {name: values for name, values in given.items() if values is not None}
+        labels = {name: getattr(self, name) for name in ROLES.values()}
+        return {name: values for name, values in labels.items() if values is not None}
 
     def rows(self, chosen: np.ndarray | slice) -> Self:
         """The data of some rows."""

@@ -15,11 +15,10 @@ _AGE_GROUPS = ("19 to 34", "35 to 44", "45 to 54", "55 to 64", "65 to 79")
 
 
 def load_digit_domains(*, n_classes: int = 10, random_state: int = 0) -> DomainData:
-    """scikit-learn's 1,797 digits, as eight scanners would give them: each image by one of them.
+    """scikit-learn's 1,797 digits from eight simulated scanners, each image from one of them.
 
-    Each has its own contrast and brightness, light that is uneven across the page, a blur, and
-    lays pages down a little crooked. An unseen scanner hurts a head, some of them badly, and its
-    own rows tell most of what it does.
+    Each scanner has its own contrast, brightness, uneven light, blur and rotation. An unseen
+    scanner costs a head accuracy, some of them much, and its own rows show most of its effect.
 
     Parameters
     ----------
@@ -68,8 +67,8 @@ def load_digit_domains(*, n_classes: int = 10, random_state: int = 0) -> DomainD
 def load_penguin_domains(domains: str = "species") -> DomainData:
     """333 penguins of three species: the target is the sex, the features four measurements.
 
-    Males are larger than females, and species differ by more: that makes a species not seen in
-    training hard. The 11 birds of unknown sex are left out.
+    Males are larger than females, and species differ by more, so an unseen species is hard. The 11
+    birds of unknown sex are left out.
 
     Parameters
     ----------

@@ -78,12 +78,12 @@ def read(
     source = open_source(path)
     if groups is None and isinstance(source, NpzSource | StoreSource):
         groups = "groups" if "groups" in source.candidates else None
-    given = {"target": target, "domains": domains, "groups": groups}
-    chosen = roles.choose(source.candidates, given, needed=["target"])
+    named = {"target": target, "domains": domains, "groups": groups}
+    chosen = roles.choose(source.candidates, named, needed=["target"])
     dropped = roles.matching(drop, source.columns)
-    kept = roles.matching(keep, source.columns)
-    if dropped & kept:
-        raise InputError(f"{listed(dropped & kept)} is to be dropped and kept", "choose one")
+    keeping = roles.matching(keep, source.columns)
+    if dropped & keeping:
+        raise InputError(f"{listed(dropped & keeping)} is to be dropped and kept", "choose one")
     (block,) = source.blocks(list(chosen.values()), None, None)
     if not block.X.shape[0]:
         raise InputError(f"{quoted(path)} has no rows")
@@ -91,7 +91,7 @@ def read(
     _note_left_out(block.X.shape[0] - data.X.shape[0])
     if not data.X.shape[0]:
         raise InputError("no row has all of its labels", "name other columns")
-    return _features_only(data, dropped, kept, is_table=source.candidates is source.columns)
+    return _features_only(data, dropped, keeping, is_table=source.candidates is source.columns)
 
 
 def stream(
@@ -122,9 +122,9 @@ def stream(
         Its ``ids`` are all other columns.
     """
     source = open_source(path)
-    given = {"target": target, "domains": domains}
-    needed = [role for role, name in given.items() if name is None and role == "target"]
-    chosen = roles.choose(source.candidates, given, needed)
+    named = {"target": target, "domains": domains}
+    needed = [role for role, name in named.items() if name is None and role == "target"]
+    chosen = roles.choose(source.candidates, named, needed)
     wanted = list(features)
     if not isinstance(source, NpzSource | StoreSource):
         _refuse_absent(wanted, source, str(path))
@@ -168,8 +168,8 @@ def to_store(
     if str(path) == STDIN:
         raise InputError("the standard input cannot be converted to a store", "give a file")
     source = open_source(path)
-    given = {"target": target, "domains": domains, "groups": groups}
-    chosen = roles.choose(source.candidates, given, needed=["target"])
+    named = {"target": target, "domains": domains, "groups": groups}
+    chosen = roles.choose(source.candidates, named, needed=["target"])
     dropped = roles.matching(drop, source.columns) | set(roles.second_labels(source.columns))
     labels = list(chosen.values())
     block = next(iter(source.blocks(labels, None, rows)), None)
@@ -177,12 +177,12 @@ def to_store(
         raise InputError(f"{quoted(path)} has no rows")
     first = _labelled_rows(_assembled(block, chosen, ""), missing)
     names = first.feature_names.tolist()
-    found = {}
+    no_measurements = {}
     if isinstance(first.X, np.ndarray) and len(first.X):
-        found = roles.no_features(first.X, names, first.domains)
-    if found:
-        note(f"not used as features: {_said(found)}")
-    features = [name for name in names if name not in dropped and name not in found]
+        no_measurements = roles.no_features(first.X, names, first.domains)
+    if no_measurements:
+        note(f"not used as features: {_said(no_measurements)}")
+    features = [name for name in names if name not in dropped and name not in no_measurements]
     start = seen = 0
     with StoreWriter(folder, features, dtype=dtype, made={"file": str(path)}) as writer:
         done = writer.rows  # by a call that was stopped
@@ -199,7 +199,7 @@ def to_store(
 
 
 def read_text(path: str | Path) -> pd.DataFrame:
-    """All cells of a CSV file, as they are written."""
+    """All cells of a CSV file as text."""
     source = open_source(path)
     if not isinstance(source, CsvSource):
         raise InputError(f"{quoted(path)} is not CSV", "save it as CSV")
@@ -282,13 +282,13 @@ def _features_only(
 ) -> DomainData:
     """The data without columns that are no features; a note names these."""
     names = data.feature_names.tolist()
-    # In a table whatever is no feature yet is text; arrays have names that say what they are.
+    # In a table all columns but numbers are text; arrays may be numbers for another purpose.
     kinds = {name: values.dtype.kind for name, values in data.ids.items() if name not in drop}
     text = [name for name, kind in kinds.items() if is_table or kind not in "iuf"]
     reasons = roles.second_labels(name for name in names if is_table and name not in drop)
     if isinstance(data.X, np.ndarray):
-        found = roles.no_features(data.X, names, data.domains)
-        reasons = {name: why for name, why in found.items() if name not in drop} | reasons
+        no_measurements = roles.no_features(data.X, names, data.domains)
+        reasons = {name: why for name, why in no_measurements.items() if name not in drop} | reasons
     reasons = {name: why for name, why in reasons.items() if name not in keep}
     if keep & set(data.ids):
         raise InputError(

@@ -30,7 +30,7 @@ _ALIKE = 0.05
 
 
 def choose(
-    columns: Sequence[str], given: Mapping[str, str | None], needed: Iterable[str]
+    columns: Sequence[str], named: Mapping[str, str | None], needed: Iterable[str]
 ) -> dict[str, str]:
     """The column of each role: the one that was named, else the one with a usual name.
 
@@ -38,14 +38,14 @@ def choose(
     """
     chosen: dict[str, str] = {}
     absent: list[str] = []
-    for role, name in given.items():
+    for role, name in named.items():
         if name:
             if name not in columns:
                 raise unknown("column", name, columns)
             chosen[role] = name
         elif name is None:
             usual = [c for c in columns if c.lower() in USUAL_NAMES[role]]
-            usual = [c for c in usual if c not in given.values()]
+            usual = [c for c in usual if c not in named.values()]
             if len(usual) == 1:
                 chosen[role] = usual[0]
             elif len(usual) > 1:
@@ -78,13 +78,13 @@ def second_labels(names: Iterable[str]) -> dict[str, str]:
 
 def matching(patterns: Iterable[str], columns: Sequence[str]) -> set[str]:
     """Columns that match one of these names, where `pca_*` stands for all that begin so."""
-    found: set[str] = set()
+    matches: set[str] = set()
     for pattern in patterns:
         match = {pattern} & set(columns) or {c for c in columns if fnmatchcase(c, pattern)}
         if not match:
             raise unknown("column", pattern, columns)
-        found |= match
-    return found
+        matches |= match
+    return matches
 
 
 def no_features(X: np.ndarray, names: Sequence[str], domains: np.ndarray | None) -> dict[str, str]:
@@ -119,7 +119,7 @@ def is_classes(text: np.ndarray) -> bool:
 
 
 def may_be_domains(others: Mapping[str, np.ndarray]) -> list[str]:
-    """Columns that are no features and take few values: one may say where rows came from."""
+    """Columns that may hold domains: no features, with few values, the fewest first."""
     distinct = {name: len(set(values.tolist())) for name, values in others.items()}
     few = [name for name, count in distinct.items() if 1 < count <= len(others[name]) / 9]
     return sorted(few, key=distinct.__getitem__)

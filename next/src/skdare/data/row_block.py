@@ -59,8 +59,8 @@ def reading(name: str) -> Iterator[None]:
     except Exception as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         if cells := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", first):
-            header, row, found = cells.groups()
-            first = f"row {row} has {found} cells, and the header {header}"
+            header, row, count = cells.groups()
+            first = f"row {row} has {count} cells, and the header {header}"
         elif "Length of header or names" in first:
             first = "its first row has more cells than the header"
         elif "EOF inside string" in first:

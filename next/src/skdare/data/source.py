@@ -154,11 +154,11 @@ class ArrowSource:
             if pa.types.is_decimal(field.type) or pa.types.is_null(field.type):
                 table = table.set_column(place, field.name, table[field.name].cast(pa.float64()))
         frame = table.to_pandas(types_mapper={pa.bool_(): pd.BooleanDtype()}.get)
-        given = None
+        others = None
         if features is not None:
             wide = {f"{name}_{j}" for name, part in lists.items() for j in range(part.shape[1])}
-            given = [name for name in features if name not in wide]
-        block = split(frame, labels, given, self.name, start, may_lack_numbers=bool(lists))
+            others = [name for name in features if name not in wide]
+        block = split(frame, labels, others, self.name, start, may_lack_numbers=bool(lists))
         names = [f"{name}_{j}" for name, part in lists.items() for j in range(part.shape[1])]
         parts = [*lists.values()] if not block.names else [block.X, *lists.values()]
         X = np.hstack(parts) if len(parts) > 1 else parts[0]

@@ -92,11 +92,11 @@ class Store:
             raise InputError(f"{quoted(folder)} is no feature store", f"it has no {MANIFEST}")
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            found = content.pop("format"), content.pop("version")
+            version = content.pop("format"), content.pop("version")
             shards = [Shard(**shard) for shard in content.pop("shards")]
             store = cls(folder, shards=shards, **content)
-            if found != (_FORMAT, _VERSION) or store.dtype not in DTYPES:
-                raise ValueError(f"format {found}, {store.dtype}")
+            if version != (_FORMAT, _VERSION) or store.dtype not in DTYPES:
+                raise ValueError(f"format {version}, {store.dtype}")
             store._check_types()
             store._check_files()
         except InputError:
@@ -323,7 +323,7 @@ class StoreWriter:
             if rows[name].dtype.kind not in LABEL_KINDS + "O":
                 raise InputError(f"{name} has dtype {rows[name].dtype}", "use numbers or text")
         with np.errstate(over="ignore"):
-            X = rows["X"].astype(self.store.dtype, order="C")  # a row lies together on disk
+            X = rows["X"].astype(self.store.dtype, order="C")  # rows are contiguous on disk
         if np.isinf(X).any():
             largest = float(np.nanmax(np.abs(rows["X"])))
             if np.isinf(largest):

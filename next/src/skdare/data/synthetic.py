@@ -11,7 +11,7 @@ import numpy as np
 from skdare.data.domain_data import DomainData
 
 # Scales of a direction without a moving mean are within a factor √2 of one: then a guess that
-# averages training domains errs by less than 1 on it, as the paper's assumption 3 asks.
+# averages training domains errs by less than 1 on it, as in the paper's assumption 3.
 _STEADY = 0.5 * np.log(2.0)
 # Standard deviation of the latent means along each of their directions, at a shift of one.
 _MEAN_SHIFT = 1.5
