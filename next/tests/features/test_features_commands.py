@@ -198,3 +198,26 @@ main()
     assert len(networks(here / "killed.run")) == 1
     text("train", "pictures", *SMALL, "--out", "killed.run", folder=here)
     assert networks(here / "killed.run") == networks(here / "pictures.run")
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("name", ["run.json", "record.json", "network.pt"])
+def test_a_damaged_file_of_a_run_is_a_mistake_and_never_a_crash(here, name):
+    file = here / "pictures.run" / ("" if name == "run.json" else "without-art-0-0") / name
+    whole = file.read_bytes()
+    rng = np.random.default_rng(0)
+    for case in range(25):
+        content = bytearray(whole)
+        if case % 2:
+            for place in rng.integers(len(whole), size=1 + case // 8):
+                content[place] = rng.integers(256)
+        else:
+            del content[rng.integers(len(whole)) :]
+        file.write_bytes(content)
+        shutil.rmtree(here / "pictures.run/features", ignore_errors=True)
+        done = run("extract", "pictures.run", folder=here)
+        assert done.code in (0, 2), done.err
+        if name == "network.pt" and done.code == 0:  # what was damaged was no weight
+            store = Store.open(here / "pictures.run/features/without-art-0")
+            assert store.made["network"] == networks(here / "pictures.run")["without-art-0-0"]
+        assert len(done.errors) == (done.code == 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -122,8 +123,13 @@ def count_features(name: str, module: nn.Module, size: int) -> int:
 
 def weights_hash(module: nn.Module) -> str:
     """Short name for the weights: 16 hexadecimal digits of a SHA-256."""
+    return state_hash(module.state_dict())
+
+
+def state_hash(state: Mapping[str, Tensor]) -> str:
+    """The same for weights by name."""
     digest = hashlib.sha256()
-    for name, value in module.state_dict().items():
+    for name, value in state.items():
         digest.update(f"{name} {tuple(value.shape)}".encode())
         exact = value.float() if value.dtype == torch.bfloat16 else value  # which NumPy lacks
         digest.update(exact.detach().cpu().contiguous().numpy().tobytes())

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from skdare.errors import InputError
+from skdare.features.backbones.backbone import state_hash
 from skdare.features.examples.listing import RUN_SETTINGS
 from skdare.features.json_file import read_json
 from skdare.features.training.recipe import Job
@@ -223,8 +224,13 @@ class TrainingFolder:
         return chosen
 
     def weights(self, job: Job) -> dict[str, Tensor]:
-        """Kept weights of a network."""
-        return _load(self._place(job) / _WEIGHTS)
+        """Kept weights of a network, checked against its record."""
+        path = self._place(job) / _WEIGHTS
+        weights = _load(path)
+        record = self.record(job)
+        if record is not None and state_hash(weights) != record.network:
+            raise InputError(f"'{path}' is damaged", "remove its folder, and train it again")
+        return weights
 
     def _place(self, job: Job) -> Path:
         return self.folder / job.name
