@@ -15,7 +15,7 @@ from skdare import DAREClassifier, DAREClassifierCV, ERMClassifier, ERMRegressor
 from skdare.data import load_digit_domains
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::skdare.adapting.adapter.LabelShiftWarning"),
+    pytest.mark.filterwarnings("ignore::skdare.adapting.new_domain.LabelShiftWarning"),
     pytest.mark.filterwarnings("ignore:the features vary little"),
 ]
 TASKS = ["classification", "regression"]
@@ -34,10 +34,10 @@ def known(classes, y, **options):
     head = DAREClassifier(max_iter=1, tol=1e9)  # how well it is fitted does not matter
     head.fit(X, np.asarray(classes)[codes], domains=domains)
     adapter = head.adapter(**options).partial_fit(new_rows()[0][: len(y)], y)
-    labels = adapter.stream.labels
+    labels = adapter.new_domain.stream.labels
     if labels is None:
         return []
-    names = adapter.stream.classes[labels.T.astype(int)].tolist()
+    names = adapter.new_domain.stream.classes[labels.T.astype(int)].tolist()
     return list(zip(labels.numbers.astype(int).tolist(), names, strict=True))
 
 
@@ -118,7 +118,7 @@ def test_labels_of_a_regressor_are_numbers(y, message):
 def test_minus_one_is_a_number_to_a_regressor():
     adapter = fitted("regression").adapter()
     adapter.partial_fit(new_rows("regression")[0][:3], [1.5, None, -1.0])
-    np.testing.assert_array_equal(adapter.stream.labels.T, [1.5, -1.0])
+    np.testing.assert_array_equal(adapter.new_domain.stream.labels.T, [1.5, -1.0])
 
 
 # -- What labels teach ---------------------------------------------------------------------------
@@ -412,7 +412,7 @@ def test_a_new_class_is_of_the_type_of_the_others(names, label):
 
 
 def test_a_regressor_has_no_new_classes():
-    with pytest.raises(ValueError, match="new_classes is set, and a DARERegressor has no classes"):
+    with pytest.raises(ValueError, match="new_classes is set, and a regressor has no classes"):
         fitted("regression").adapter(new_classes=True)
 
 

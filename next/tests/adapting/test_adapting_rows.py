@@ -27,10 +27,10 @@ from new_domains import (
     training,
 )
 from skdare import DAREClassifier, DAREClassifierCV, DARERegressor, ERMClassifier
-from skdare.adapting.adapter import LabelShiftWarning
+from skdare.adapting.new_domain import LabelShiftWarning
 from skdare.data import make_latent_domains
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdare.adapting.adapter.LabelShiftWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::skdare.adapting.new_domain.LabelShiftWarning")
 HEADS = [
     *(("classification", adaptation) for adaptation in ADAPTATIONS),
     *(("regression", adaptation) for adaptation in ADAPTATIONS[:3]),

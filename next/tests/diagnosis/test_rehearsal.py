@@ -105,7 +105,7 @@ def test_rows_of_the_held_out_domain_change_nothing_but_its_own_scores(task):
         problem, _ = head._problem(*t.rows, None)
         for held, without in head._without_each(problem, head.state_):
             if held.domains == [2]:
-                heads.append((*without.domain_fit_.unseen.raw_weights(),))
+                heads.append((*without.unseen.raw_weights(),))
     for a, b in zip(*heads, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
 

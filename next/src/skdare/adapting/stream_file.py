@@ -4,34 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import fields
 from os import PathLike
-from typing import Any
 
 import numpy as np
 
-from skdare.adapting.adapter import Adapter, Options
+from skdare.adapting.new_domain import NewDomain, Options
 from skdare.adapting.stream import Stream
+from skdare.checks import ClassWeight
 from skdare.errors import InputError
 from skdare.fitting.domain_fit import DomainFit
+from skdare.fitting.problem import Targets
 from skdare.saving.saved_file import SavedFile, unreadable
 from skdare.saving.state import Reader, Writer
 
 
-def save_stream(adapter: Adapter[Any], path: str | PathLike[str]) -> None:
+def save_stream(new_domain: NewDomain, path: str | PathLike[str]) -> None:
     """Write the state of a stream to a file; see `Adapter.save`."""
     writer = Writer()
     header = {
-        "head": fit_digest(adapter.domain_fit),
-        "options": writer.write(adapter.options),
-        "stream": writer.write(adapter.stream.compact()),
+        "head": fit_digest(new_domain.fit),
+        "options": writer.write(new_domain.options),
+        "stream": writer.write(new_domain.stream.compact()),
     }
     SavedFile("stream", header, writer.arrays).write(path)
 
 
-def load_stream(head: Any, path: str | PathLike[str]) -> Adapter[Any]:
-    """The adapter that `save_stream` wrote, for the head that it was made with."""
-    fit = head.domain_fit_
+def load_stream(
+    fit: DomainFit, targets: Targets, class_weight: ClassWeight, path: str | PathLike[str]
+) -> NewDomain:
+    """The new domain that `save_stream` wrote, for the head that it was made with."""
     file = SavedFile.read(path, "stream")
     if file.header.get("head") != fit_digest(fit):
         raise InputError(
@@ -41,13 +42,13 @@ def load_stream(head: Any, path: str | PathLike[str]) -> Adapter[Any]:
     reader = Reader(file.arrays, {"d": len(fit.unseen.B)})
     try:
         options = reader.read(Options, file.header.get("options"), "options")
-        adapter = Adapter(head, **{one.name: getattr(options, one.name) for one in fields(options)})
+        new_domain = NewDomain(fit, targets, class_weight, **vars(options))
         stream = reader.read(Stream, file.header.get("stream"), "stream")
-        _check_stream(stream, adapter.stream)
+        _check_stream(stream, new_domain.stream)
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise unreadable(path, error) from error
-    adapter.stream = stream
-    return adapter
+    new_domain.stream = stream
+    return new_domain
 
 
 def _check_stream(stream: Stream, new: Stream) -> None:
@@ -76,7 +77,7 @@ def _check_stream(stream: Stream, new: Stream) -> None:
 
 
 def fit_digest(fit: DomainFit) -> str:
-    """A checksum of all that adapting goes by."""
+    """A checksum of all that adapting uses."""
     writer = Writer()
     digest = hashlib.sha256(json.dumps(writer.write(fit)).encode())
     for array in writer.arrays.values():

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skdare.adapting.adapter import NewWeights
+from skdare.adapting.new_domain import NewWeights
 from skdare.arrays import Array
 from skdare.diagnosis.forecast import Forecast, outlook
 from skdare.diagnosis.rehearsal import Rehearsal

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skdare.adapting.adapter import Adaptable, Adapter
+from skdare.adapting.new_domain import NewDomain
 from skdare.arrays import Array, length, take
 from skdare.checks import Label
 from skdare.errors import InputError, counted
@@ -91,17 +91,17 @@ class Rehearsal:
         return "\n".join(lines)
 
 
-def rehearse(heads: Iterable[tuple[HeldOut, Adaptable]], metric: Metric) -> Rehearsal:
-    """Score, on each held-out domain, a head that was fitted without it, unadapted and adapted."""
+def rehearse(fits: Iterable[tuple[HeldOut, DomainFit]], metric: Metric) -> Rehearsal:
+    """Score, on each held-out domain, a fit to the others, unadapted and adapted."""
     rehearsed: dict[int, Rehearsed] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what the scores will show
-        for held, head in heads:
+        for held, fit in fits:
             index = held.problem.index
             large = [e for e, rows in enumerate(index) if length(rows) >= 2 * TRIED_LABELS[0]]
             labelled = large[:: -(-len(large) // _MOST_LABELLED) or 1]
             for e in held.domains:
-                rehearsed[e] = _rehearsed(held, e, head, metric, labels=e in labelled)
+                rehearsed[e] = _rehearsed(held, e, fit, metric, labels=e in labelled)
     if not rehearsed:
         raise InputError(
             "no training domain can be held out: without it the others have a single class, or "
@@ -111,20 +111,18 @@ def rehearse(heads: Iterable[tuple[HeldOut, Adaptable]], metric: Metric) -> Rehe
     return Rehearsal(metric, [rehearsed[e] for e in sorted(rehearsed)])
 
 
-def _rehearsed(
-    held: HeldOut, e: int, head: Adaptable, metric: Metric, *, labels: bool
-) -> Rehearsed:
+def _rehearsed(held: HeldOut, e: int, fit: DomainFit, metric: Metric, *, labels: bool) -> Rehearsed:
     problem = held.problem
     targets = problem.targets
     X = take(problem.X, problem.index[e])
     T = problem.T[problem.index[e]]
     n = len(T)
-    fit = head.domain_fit_
     order = np.random.default_rng(0).permutation(n)
 
     def adapted_to(rows: Array, y: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        new = Adapter(head, prior_labels=_PRIOR_LABELS).partial_fit(rows, y).weights()
-        return new.V, new.b
+        new = NewDomain(fit, targets, problem.class_weight, prior_labels=_PRIOR_LABELS)
+        weights = new.add(rows, y).weights()
+        return weights.V, weights.b
 
     unadapted = predictions(targets, X, fit.unseen.raw_weights())
     result = Rehearsed(problem.labels[e], n, metric.score(T, unadapted))

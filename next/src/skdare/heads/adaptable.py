@@ -14,7 +14,8 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from skdare.adapting.adapter import Adapter, NewWeights
+from skdare.adapting.new_domain import NewDomain, NewWeights
+from skdare.adapting.stream_file import load_stream
 from skdare.arrays import Array, is_foreign, threads_for
 from skdare.checks import Label
 from skdare.choosing.rule import Choice
@@ -26,6 +27,7 @@ from skdare.fitting.hold_out import HeldOut, hold_out
 from skdare.fitting.problem import Classes, Problem
 from skdare.fitting.safety_check import ClassShares
 from skdare.fitting.score import Metric
+from skdare.heads.adapter import Adapter
 from skdare.heads.base import Head
 from skdare.heads.data_notes import note_odd_features, note_odd_moments
 from skdare.heads.head_state import HeadState
@@ -151,13 +153,18 @@ class AdaptableHead(Head):
 
     def adapter(self, **options: Any) -> Adapter[Self]:
         """Incremental adapter for a new domain; see `Adapter` for the options."""
-        assert self.domain_fit_ is not None  # refuses a head that only predicts
+        fit = self.domain_fit_
+        if fit.adaptation is None and fit.declined is None:
+            raise InputError(
+                f"this {type(self).__name__} cannot adapt, as it was fitted with adaptation=None",
+                "set adaptation='raw' or 'centered' and fit again",
+            )
         if self.labelled_rows_ is not None:
             note(
                 f"this head was adapted with {counted(self.labelled_rows_, 'label')}, which "
-                "adapting it again does not take; pass them too, with the rows that they are of"
+                "adapting it again does not use; pass them too, with the rows that they are of"
             )
-        return Adapter(self, **options)
+        return Adapter(self, NewDomain(fit, self.targets_, self.class_weight, **options))
 
     def resume(self, path: str | PathLike[str]) -> Adapter[Self]:
         """The adapter that ``save`` wrote to a file, to go on from there.
@@ -171,9 +178,8 @@ class AdaptableHead(Head):
         -------
         Adapter
         """
-        from skdare.adapting.stream_file import load_stream
-
-        return load_stream(self, path)
+        fit = self.domain_fit_
+        return Adapter(self, load_stream(fit, self.targets_, self.class_weight, path))
 
     @property
     def rehearsal_(self) -> Rehearsal | None:
@@ -250,7 +256,7 @@ class AdaptableHead(Head):
 
     def _without_each(
         self, problem: Problem, state: HeadState
-    ) -> Iterator[tuple[HeldOut, AdaptableHead]]:
+    ) -> Iterator[tuple[HeldOut, DomainFit]]:
         """Each domain held out, and this head fitted without it, to rows as they are prepared."""
         assert state.fit is not None
         some = problem.thinned(_CELLS)
@@ -268,11 +274,7 @@ class AdaptableHead(Head):
             formulations, declined = self._formulations_without(e, rest, state.choice)
             # From zero: a start at the weights of all domains would know the one held out.
             fit = for_rehearsal(fit_domains(rest, formulations, moments))
-            fit = replace(fit, declined=declined)
-            head = copy.copy(self)
-            V, b = fit.unseen.raw_weights()
-            head.state_ = HeadState(rest.targets, V, b, fit, domains=fit.labels)
-            yield held, head
+            yield held, replace(fit, declined=declined)
 
     def diagnose(self, X: Array) -> Diagnosis:
         """What to expect of this head on the domain that these rows come from.
@@ -311,7 +313,7 @@ class AdaptableHead(Head):
         if fit.adaptation is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what they say, the diagnosis says
-                adapted = self.adapter().partial_fit(X).weights()
+                adapted = self.adapter().partial_fit(X).new_domain.weights()
         chosen_by = None if self.state_.choice is None else self.state_.choice.metric
         return diagnose(self._prepared(X), self.targets_, fit, rehearsal, adapted, chosen_by)
 

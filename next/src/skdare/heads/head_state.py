@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from skdare.adapting.adapter import Adapted
+from skdare.adapting.new_domain import Adapted
 from skdare.checks import Label
 from skdare.choosing.rule import Choice
 from skdare.diagnosis.rehearsal import Rehearsal

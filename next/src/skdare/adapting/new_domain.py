@@ -1,12 +1,10 @@
-"""The rows of one new domain, in any chunks, some perhaps labelled, and the head that they make."""
+"""Rows of one new domain, in any chunks, some perhaps labelled, and the weights that they give."""
 
 from __future__ import annotations
 
-import copy
 import hashlib
-from dataclasses import dataclass, field
-from os import PathLike
-from typing import Any, Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,17 +14,19 @@ from skdare.adapting.stream import Stream
 from skdare.arrays import Array, scores, threads_for
 from skdare.checks import ClassWeight, check_choice, check_number
 from skdare.errors import DataNote, InputError, counted, listed, note
-from skdare.fitting.domain_fit import DomainFit, Weights
+from skdare.fitting.domain_fit import Adaptation, DomainFit, Weights
 from skdare.fitting.mixture import MOST_ROWS, ClassSums, Sample
 from skdare.fitting.problem import Classes, Numbers, Targets, class_factors, predicted_numbers
 from skdare.fitting.safety_check import class_counts, has_outliers
 from skdare.whitening.adjustment import Adjustment
+from skdare.whitening.moments import Moments
 
 # Thresholds of the safety check are far wider than what these many rows leave open.
 _MOST_CHECKED = 1024
-# If the adapted head counts less than this beside the unadapted one, little can go wrong.
+# If the adapted weights count less than this in the blend with the unadapted ones, little can go
+# wrong.
 _CHECKED = 0.8
-# If it counts more than this, the unadapted one needs no labels.
+# If they count more than this, the unadapted ones need no labels.
 _ALL_BUT_ADAPTED = 0.99
 # Numbers this many standard deviations away are in another unit, or mistyped.
 _FAR = 20.0
@@ -42,8 +42,8 @@ class Adapted:
 
     rows: int
     labelled_rows: int = 0
-    declined: str | None = None  # why it does not go by the rows
-    # Of the labelled rows, so that nobody measures the head by them.
+    declined: str | None = None  # why it was not adapted
+    # Of the labelled rows, so that the head is not measured by them.
     digests: list[str] = field(default_factory=list)
 
 
@@ -74,113 +74,30 @@ class Options:
             check_choice(name, getattr(self, name), (True, False))
 
 
-class Adaptable(Protocol):
-    """What an adapter sees of a head."""
+class NewDomain:
+    """Rows of one new domain, prepared, in any chunks, and the weights that they give."""
 
-    class_weight: ClassWeight
-
-    @property
-    def domain_fit_(self) -> DomainFit: ...
-
-    @property
-    def targets_(self) -> Targets: ...
-
-    def _prepared(self, X: Array) -> Array: ...
-
-    def _with_weights(self, new: NewWeights) -> Self: ...
-
-
-H = TypeVar("H", bound=Adaptable)
-
-
-class Adapter(Generic[H]):
-    """Takes the rows of a new domain, in any chunks, and gives the adapted head.
-
-    Rows need no labels; some may have one.
-
-    Parameters
-    ----------
-    head : fitted head
-        Never modified.
-    prior_rows : float, optional
-        The training domains' average counts as this many rows of the new domain; 0 is a hard
-        switch. Default: what it is worth by how much domains differ; fewer than about 20 rows are
-        then also blended with the unadapted head.
-    half_life : float, optional
-        Rows after which a row counts half, for a domain that drifts. Default: never.
-    force : bool
-        Adapt even if the safety check objects, and take labels that contradict each other or are
-        all of one class.
-    prior_labels : float, optional
-        What the training domains count as beside labels of the new one, in labels; 0 is a fit to
-        these alone. Default: by how well labels predict each other.
-    new_classes : bool
-        Whether labels may name classes that the head was not fitted to. The head they make predicts
-        these, too, and only predicts: to go on, give this adapter more rows.
-
-    Attributes
-    ----------
-    n_seen_ : int
-    head_ : head of the same class, made from all rows so far
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdare import DARERegressor
-    >>> from skdare.data import make_latent_domains
-    >>> data = make_latent_domains(task="regression", random_state=0)
-    >>> train, new = data.domains != 3, data.X[data.domains == 3]
-    >>> head = DARERegressor().fit(data.X[train], data.y[train], domains=data.domains[train])
-    >>> adapter = head.adapter()
-    >>> for chunk in np.array_split(new, 5):
-    ...     adapter = adapter.partial_fit(chunk)
-    >>> bool(np.allclose(adapter.head_.coef_, head.adapt(new).coef_))
-    True
-    """
-
-    def __init__(self, head: H, **options: Any) -> None:
-        self.head = copy.copy(head)  # as it is now: fitting the head again changes no stream
+    def __init__(
+        self, fit: DomainFit, targets: Targets, class_weight: ClassWeight = None, **options: Any
+    ) -> None:
+        self.fit = fit
+        self.targets = targets
+        self.class_weight = class_weight
         self.options = Options(**options)
         self.options.check()
-        self.domain_fit = fit = head.domain_fit_
-        if fit.adaptation is None and fit.declined is None:
-            raise InputError(
-                f"this {type(head).__name__} cannot adapt, as it was fitted with adaptation=None",
-                "set adaptation='raw' or 'centered' and fit again",
-            )
-        targets = head.targets_
         self._classes = targets.classes if isinstance(targets, Classes) else None
         if self.options.new_classes and self._classes is None:
-            raise InputError(
-                f"new_classes is set, and a {type(head).__name__} has no classes", "leave it out"
-            )
+            raise InputError("new_classes is set, and a regressor has no classes", "leave it out")
         most = 0
         if fit.adaptation is not None and fit.adaptation.mixture is not None:
             most = MOST_ROWS
         elif fit.safety_check is not None:
             most = _MOST_CHECKED
-        half_life = self.options.half_life
-        self.stream = Stream(len(fit.unseen.B), half_life, most, self._classes)
+        self.stream = Stream(len(fit.unseen.B), self.options.half_life, most, self._classes)
         self._unadapted = fit.unseen.raw_weights()
 
-    @property
-    def n_seen_(self) -> int:
-        return self.stream.n_seen
-
-    def partial_fit(self, X: Array, y: Any = None) -> Self:
-        """Take more rows of the new domain.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-        y : sequence of m labels, optional
-            None, NaN or, where there are classes, -1 for a row without label.
-
-        Returns
-        -------
-        self
-        """
-        X = self.head._prepared(X)
+    def add(self, X: Array, y: Any = None) -> Self:
+        """Take more rows, some perhaps labelled."""
         m = X.shape[0]
         stream = self.stream
         labels = None
@@ -189,7 +106,7 @@ class Adapter(Generic[H]):
             labels = PartialLabels.of(y, m, stream.classes, takes_new=takes_new)
         with threads_for(X):
             counts = None
-            if self._classes is not None and self.domain_fit.class_shares is not None:
+            if self._classes is not None and self.fit.class_shares is not None:
                 weight = stream.weights(m)
                 everyone = slice(0, m)
                 counts = class_counts(X, everyone, weight, *self._unadapted, len(self._classes))
@@ -197,28 +114,50 @@ class Adapter(Generic[H]):
         stream.forget_labels()
         return self
 
-    @property
-    def head_(self) -> H:
-        with threads_for(self._unadapted[0]):
-            return self.head._with_weights(self.weights())
-
     def weights(self) -> NewWeights:
         """Weights for the new domain, by all rows so far."""
-        stream = self.stream
-        fit = self.domain_fit
-        if stream.n_seen < 2:
+        if self.stream.n_seen < 2:
             raise InputError(
                 "adapting needs at least 2 rows of the new domain, and there "
-                f"{'is' if stream.n_seen == 1 else 'are'} {stream.n_seen}",
+                f"{'is' if self.stream.n_seen == 1 else 'are'} {self.stream.n_seen}",
                 "give more rows",
             )
         self._note_unused_labels()
-        adaptation = fit.adaptation
-        if adaptation is None:
-            assert fit.declined is not None
-            hint = "fit with strategies=('standardize',) to adapt all the same"
-            return self._not_adapted(fit.declined, hint)
-        moments = stream.sum_up()
+        with threads_for(self._unadapted[0]):
+            if self.fit.adaptation is None:
+                assert self.fit.declined is not None
+                hint = "fit with strategies=('standardize',) to adapt all the same"
+                return self._not_adapted(self.fit.declined, hint)
+            return self._adapted(self.fit.adaptation)
+
+    def _adapted(self, adaptation: Adaptation) -> NewWeights:
+        moments = self._moments(adaptation)
+        trust = adaptation.trust(moments.n, self.options.prior_rows)
+        sample = self.stream.sample()
+        if sample is not None and self._takes_labels and self._classes is not None:
+            codes = self.stream.codes_of_sample(len(self._classes))
+            sample = replace(sample, codes=codes)
+        adapted = self.fit.adapted(moments, trust, sample)
+        V, b = adapted.raw_weights()
+        if not self.options.force and trust.head >= _CHECKED:
+            objection = self._objection(sample, V, b)
+            if objection is not None:
+                return self._not_adapted(objection, "set force=True to adapt all the same")
+        rest = self._unadapted
+        if self._takes_labels:
+            V, b = self._with_labels(StartingPoint.adapted(self.fit, adaptation, adapted))
+            if trust.head < _ALL_BUT_ADAPTED or self._has_new_classes:
+                rest = self._with_labels(StartingPoint.unadapted(self.fit))
+        elif self._classes is not None:
+            self._warn_of_shift(self._classes)
+        if trust.head < 1.0:
+            V = trust.head * V + (1.0 - trust.head) * rest[0]
+            b = trust.head * b + (1.0 - trust.head) * rest[1]
+        return self._new_weights(V, b, adapted.adjustment)
+
+    def _moments(self, adaptation: Adaptation) -> Moments:
+        """Of all rows so far, if they can be adapted to."""
+        moments = self.stream.sum_up()
         assert moments is not None
         whitening = adaptation.fit.formulation.whitening
         if not moments.trace > 0 or not whitening.can_adjust(moments):
@@ -231,34 +170,11 @@ class Adapter(Generic[H]):
                 "one or two of the new rows hold most of their variance, and decide how the others "
                 "are adjusted; look for outliers, or clip the features"
             )
-        trust = adaptation.trust(moments.n, self.options.prior_rows)
-        sample = stream.sample()
-        if sample is not None and self._takes_labels and self._classes is not None:
-            codes = stream.codes_of_sample(len(self._classes))
-            sample = Sample(sample.X, sample.weight, sample.moments, codes)
-        adapted = fit.adapted(moments, trust, sample)
-        V, b = adapted.raw_weights()
-        if not self.options.force:
-            few = trust.head < _CHECKED
-            objection = self._objection(None if few else sample, V, b)
-            if objection is not None:
-                return self._not_adapted(objection, "set force=True to adapt all the same")
-        rest = self._unadapted
-        if self._takes_labels:
-            start = StartingPoint.adapted(fit, adaptation, adapted)
-            V, b = self._with_labels(start)
-            if trust.head < _ALL_BUT_ADAPTED or self._has_new_classes:
-                rest = self._with_labels(StartingPoint.unadapted(fit))
-        elif self._classes is not None:
-            self._warn_of_shift(self._classes)
-        if trust.head < 1.0:
-            V = trust.head * V + (1.0 - trust.head) * rest[0]
-            b = trust.head * b + (1.0 - trust.head) * rest[1]
-        return self._new_weights(V, b, adapted.adjustment)
+        return moments
 
     def _objection(self, sample: Sample | None, V: np.ndarray, b: np.ndarray) -> str | None:
-        """What the safety check has against these weights for the rows, if anything."""
-        check = self.domain_fit.safety_check
+        """Objection of the safety check to these weights for the rows, if any."""
+        check = self.fit.safety_check
         if check is None or sample is None or self._classes is None:
             return None
         own = sample.moments
@@ -270,9 +186,9 @@ class Adapter(Generic[H]):
 
     def _not_adapted(self, reason: str, hint: str) -> NewWeights:
         """The unadapted weights; labels still change them."""
-        guess = self.domain_fit.unseen.adjustment
+        guess = self.fit.unseen.adjustment
         if self._takes_labels:
-            weights = self._with_labels(StartingPoint.unadapted(self.domain_fit))
+            weights = self._with_labels(StartingPoint.unadapted(self.fit))
             return self._new_weights(*weights, guess, declined=reason)
         note(
             f"adapting was declined, and this head predicts as before: {reason.rstrip('.')}; {hint}"
@@ -283,7 +199,7 @@ class Adapter(Generic[H]):
         self, V: np.ndarray, b: np.ndarray, adjustment: Adjustment, declined: str | None = None
     ) -> NewWeights:
         stream = self.stream
-        targets = self.head.targets_
+        targets = self.targets
         adapted = Adapted(stream.n_seen, declined=declined)
         if self._takes_labels:
             assert stream.labels is not None
@@ -317,15 +233,15 @@ class Adapter(Generic[H]):
         labels = stream.labels
         assert labels is not None
         weight = stream.label_weights()
-        targets = self.head.targets_
+        targets = self.targets
         if isinstance(targets, Numbers):
             T = (labels.T - targets.centre) / targets.spread
         else:
             assert stream.classes is not None
             targets = Classes(stream.classes)
             T = labels.T.astype(np.intp)
-            if self.head.class_weight is not None:
-                factors = class_factors(self.head.class_weight, stream.classes, T, weight)[T]
+            if self.class_weight is not None:
+                factors = class_factors(self.class_weight, stream.classes, T, weight)[T]
                 weight = weight * factors * (weight.sum() / (weight @ factors))
         labelled = Labelled(labels.X, T, weight)
         prior = self.options.prior_labels
@@ -355,7 +271,7 @@ class Adapter(Generic[H]):
         labels = self.stream.labels
         if self.options.force or labels is None or not len(labels):
             return
-        targets = self.head.targets_
+        targets = self.targets
         if isinstance(targets, Numbers):
             away = np.abs(labels.T - targets.centre) / targets.spread
             furthest = int(away.argmax())
@@ -396,7 +312,7 @@ class Adapter(Generic[H]):
 
     def _warn_of_shift(self, classes: np.ndarray) -> None:
         """Say if class proportions seem to have changed more than between training domains."""
-        training = self.domain_fit.class_shares
+        training = self.fit.class_shares
         counts = self.stream.class_counts
         if training is None or counts is None:
             return
@@ -405,18 +321,6 @@ class Adapter(Generic[H]):
         warning = training.warning(counts, n, classes.tolist())
         if warning is not None:
             note(warning, LabelShiftWarning)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the state of the stream to a file, which ``head.resume`` goes on from.
-
-        The file is replaced in one step, and holds no code. The head itself is not in it.
-        """
-        from skdare.adapting.stream_file import save_stream
-
-        save_stream(self, path)
-
-    def __repr__(self) -> str:
-        return f"Adapter({type(self.head).__name__}, {counted(self.n_seen_, 'row')} seen)"
 
 
 def row_digest(row: np.ndarray) -> str:
