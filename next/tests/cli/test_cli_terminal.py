@@ -143,7 +143,7 @@ def test_a_column_called_like_an_option_stays_in_the_next_command(folder):
 
 
 def test_messages_of_the_library_are_in_options():
-    options = {"target", "domains", "drop", "task", "metric", "force", "rehearse", "preparation"}
+    options = {"target", "domains", "drop", "metric", "force", "rehearse", "preparation", "set"}
     for python, typed_ in {
         "name one with domains=": "name one with --domains",
         "leave it out: drop=height": "leave it out: --drop height",
@@ -158,7 +158,11 @@ def test_messages_of_the_library_are_in_options():
         "p = 0.05": "p = 0.05",
     }.items():
         assert in_options(python, options) == typed_
-        assert in_options(in_options(python, options), options | {"set"}) == typed_
+        assert in_options(typed_, options) == typed_
+    assert in_options("fill with preparation='auto'", {"out"}) == (
+        "fill with skdare fit --preparation auto"
+    )
+    assert in_options("fit with l2=1", {"out"}) == "fit with --set l2=1"
 
 
 # Signals

@@ -77,24 +77,10 @@ class SavedHead:
 
     def rows(self, file: Path) -> Iterator[DomainData]:
         """Rows of a table, some at a time, with the features of the head by name."""
-        import numpy as np
-        import scipy.sparse
-
         from skdare.data import stream
 
         names = self.about["feature_names"] or [f"x{j}" for j in range(self.about["features"])]
-        fills = not {"AutoPreparation", "SimpleImputer"}.isdisjoint(self.about["steps"])
-        before = 0
-        for rows in stream(str(file), features=names):
-            if not fills and not scipy.sparse.issparse(rows.X) and np.isnan(rows.X.sum()):
-                row, column = np.argwhere(np.isnan(rows.X))[0]
-                raise InputError(
-                    f"'{names[column]}' is empty in row {before + row + 1} of '{file}', and the "
-                    "head does not fill it",
-                    "fill it, or leave such rows out",
-                )
-            before += rows.X.shape[0]
-            yield rows
+        yield from stream(str(file), features=names)
 
     def domain_rows(self, file: Path, *, labelled: bool) -> Iterator[DomainData]:
         """The same for rows that should be of one new domain; a note if they look otherwise."""

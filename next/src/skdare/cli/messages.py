@@ -83,7 +83,9 @@ def in_options(text: str, options: Collection[str]) -> str:
             value = "auto" if value == "'auto'" else "standardize"
         value = ",".join(re.findall(r"[^\s'\",()]+", value))
         if name not in options:
-            return f"--set {match[1]}={value}"
+            spelt = f"--{name} {value}" if name == "preparation" else f"--set {match[1]}={value}"
+            fits = "set" in options or text[: match.start()].endswith("fit with ")
+            return spelt if fits else f"skdare fit {spelt}"
         if value in ("True", "False"):
             return f"--{'' if value == 'True' else 'no-'}{name}"
         return f"--{name} {value}".rstrip()
