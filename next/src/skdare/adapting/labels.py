@@ -1,4 +1,4 @@
-"""Weights that take some labels of a new domain, and are held to what they were before.
+"""Weights fitted to some labels of a new domain, and held to the weights before them.
 
 Labelled rows of the new domain count one each. Rows like those in training, with the targets that
 the weights B₀, b₀ expect there, count as p labels together:
@@ -6,13 +6,12 @@ the weights B₀, b₀ expect there, count as p labels together:
     1/(n + p) [ Σ_i ℓ(z_iᵀB + b, y_i) + p E ℓ(zᵀB + b, E[y | zᵀB₀ + b₀]) ]
         + l2/2 ‖B - p/(n + p) B₀‖²
 
-Without labels that is least at B₀ and b₀; with p = 0 it is a fit to the new domain alone. How much
-the training domains are worth differs by a factor of a thousand between real sets, so the labels
-say it: fits for several p are averaged by how well each predicts labels that it was not given.
+Without labels its minimum is B₀ and b₀; with p = 0 it is a fit to the new domain only. The best p
+differs by a factor of a thousand between real sets, so it is estimated from the labels: fits for
+several p are averaged, weighted by how well each predicts held-out labels.
 
-Scores of classes are first scaled as the labels have it. Where a new domain is fainter than those
-in training, a head is less sure than it should be, and labels of common classes would push out the
-others.
+Scores of a classifier are first scaled to fit the labels. If a new domain is fainter than those in
+training, scores are too small, and labels of common classes would push out the others.
 
 Notation: X (n, d) rows, Z (n, d) the same in canonical coordinates, T targets, B (d, k) canonical
 weights, V (d, k) weights on raw features, b (k,) intercept, Q (d, q) an orthonormal basis.
@@ -39,16 +38,16 @@ from skdare.solvers.newton import direct
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments, mean_variance
 
-# What the training domains may count as, in labels, and what is thought of each before any label is
-# looked at: normal in log10 p about 30. On half of the sets 30 was best at one label a class.
+# Weights of the training domains, in labels, and the prior probability of each: normal in log10 p
+# about 30. On half of the sets 30 was best at one label per class.
 PRIOR_LABELS = (750.0, 150.0, 30.0, 6.0, 1.2)
 _LOG_BELIEF = -0.5 * (np.log10(np.array(PRIOR_LABELS) / 30.0) / 0.5) ** 2
-# By what scores may be scaled; before any label is looked at, normal in log about one.
+# Factors of the scores; their prior is normal in log about one.
 _SCALES = np.exp(np.linspace(-3.0, 3.0, 61))
 _FOLDS = 4
-# Rows in training are not of a class that nobody had seen; this likely to be, at most.
+# Maximum probability that a training row is of a new class.
 _UNHEARD_OF = 1e-3
-# More labels than this are held out in two halves: they tell enough, and each fit takes longer.
+# More labels than this are held out in two halves, which is precise enough and quicker.
 _MANY = 500
 # Fits that are only compared, or averaged with others, need not be solved to the last digit.
 _TOLERANCE = 1e-3
@@ -83,7 +82,7 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Before:
-    """What weights are held to while they take labels."""
+    """Weights before the labels, and rows like those in training."""
 
     B: np.ndarray
     b: np.ndarray
@@ -149,7 +148,7 @@ class Before:
             yield coordinates.unpack(theta)
 
     def shares(self, labelled: Labelled, limits: Limits) -> np.ndarray:
-        """What each fit counts: by labels that were held out, and by what was thought before."""
+        """Weight of each fit: prior probability times the likelihood of held-out labels."""
         loss = limits.loss
         groups = _groups(labelled.T, classes=not loss.is_quadratic)
         tested = groups >= 0
@@ -238,7 +237,7 @@ def _groups(T: np.ndarray, *, classes: bool) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class StartingPoint:
-    """Where labels of a new domain find a head: its weights, and the coordinates they move in."""
+    """Weights of a head before it is fitted to labels, and the coordinates of that fit."""
 
     before: Before
     adjustment: Adjustment

@@ -306,8 +306,8 @@ class NewDomain:
         absent = [name for code, name in enumerate(classes) if code not in present]
         if absent:
             note(
-                f"no labelled row is of class {listed(absent)}; labels of the other classes say "
-                "little of where these lie"
+                f"no labelled row is of class {listed(absent)}; labels of the other classes are "
+                "little evidence of where these lie"
             )
 
     def _warn_of_shift(self, classes: np.ndarray) -> None:

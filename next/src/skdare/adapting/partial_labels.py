@@ -28,7 +28,7 @@ class PartialLabels:
         """Labels as a caller passes them, one entry per row.
 
         A row is not labelled if its entry is None, NaN, NaT or pandas' NA. Where there are classes,
-        an empty text or the number -1 says so, too, as in scikit-learn's semi-supervised
+        an empty text or the number -1 means the same, as in scikit-learn's semi-supervised
         estimators; unless the head itself has that class, which it then is.
         """
         if isinstance(y, str | bytes) or not hasattr(y, "__len__"):

@@ -1,7 +1,6 @@
-"""What is known of the rows of a new domain so far: sums, a sample of the rows, and labels.
+"""State of a stream of rows of a new domain: sums, a sample of the rows, and labels.
 
-It is all that a stream goes on from, and what a file of one holds. Nothing in it depends on how the
-stream was cut into chunks.
+It is what a file of a stream holds. Nothing in it depends on how the stream was cut into chunks.
 """
 
 from __future__ import annotations
@@ -65,11 +64,11 @@ class Stream:
     labels: LabelledRows | None = None
 
     def fade(self, m: int) -> float:
-        """What a row counts once m others came after it."""
+        """Weight of a row after m more."""
         return 1.0 if self.half_life is None else float(2.0 ** (-m / self.half_life))
 
     def weights(self, m: int) -> np.ndarray:
-        """What each of the last m rows counts, the oldest first."""
+        """Weights of the last m rows, the oldest first."""
         if self.half_life is None:
             return np.ones(m)
         return 2.0 ** (-np.arange(m - 1, -1, -1) / self.half_life)
@@ -153,7 +152,7 @@ class Stream:
         weight = np.ones(len(rows))
         if self.half_life is not None:
             weight = 2.0 ** (-(self.n_seen - 1 - numbers) / self.half_life)
-        # Sums by class of some rows beside the scatter of all could leave less than nothing.
+        # With sums by class of only some rows, the scatter within classes could become negative.
         whole = len(rows) == self.n_seen
         moments = self.sum_up() if whole else Moments.of(rows, None, weight)
         assert moments is not None

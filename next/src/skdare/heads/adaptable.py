@@ -1,4 +1,4 @@
-"""Heads that know their training domains, and adapt to a new one."""
+"""Heads that keep the moments of their training domains, and adapt to a new one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CELLS = 1 << 26
 class AdaptableHead(Head):
     @property
     def domain_fit_(self) -> DomainFit:
-        """What the head knows of its training domains."""
+        """Moments, adjustments and fits of the training domains."""
         check_is_fitted(self, "state_")
         if self.state_.fit is None:
             raise NotFittedError(
@@ -61,31 +61,31 @@ class AdaptableHead(Head):
 
     @property
     def adjustment_(self) -> Adjustment:
-        """The adjustment in use: the guess for an unseen domain, or that of the one adapted to."""
+        """The adjustment in use: the average, or that of the domain adapted to."""
         return self.state_.adjustment or self.domain_fit_.unseen.adjustment
 
     @property
     def adapted_rows_(self) -> int | None:
-        """How many rows of a new domain `adapt` went by."""
+        """Number of rows of a new domain that the head was adapted to."""
         adapted = self.state_.adapted
         return None if adapted is None or adapted.declined is not None else adapted.rows
 
     @property
     def labelled_rows_(self) -> int | None:
-        """How many labels of a new domain `adapt` took."""
+        """Number of labels of a new domain that `adapt` used."""
         adapted = self.state_.adapted
         return None if adapted is None else adapted.labelled_rows or None
 
     @property
     def declined_(self) -> str | None:
-        """Why `adapt` did not go by the rows of a new domain."""
+        """Reason why `adapt` left the predictions unadapted."""
         adapted = self.state_.adapted
         return None if adapted is None else adapted.declined
 
     def _state_of(
         self, problem: Problem, fit: DomainFit, choice: Choice | None = None
     ) -> HeadState:
-        """All that a fit leaves, and what there is to say of it."""
+        """State after a fit, with warnings about odd data and unfinished solvers."""
         unseen = fit.unseen
         adaptation = fit.adaptation
         note_odd_features(problem, fit.moments, unseen.formulation.l2)
@@ -121,17 +121,17 @@ class AdaptableHead(Head):
         X : array of shape (m, d)
             Rows of the new domain.
         y : sequence of m labels, optional
-            The labels of some rows, and for the others None, NaN or, where there are classes, -1.
-            Without labels, a head adapts by the rows alone.
+            Labels of some rows; None, NaN or, for a classifier, -1 for the others. Without labels,
+            a head adapts to the rows only.
         prior_rows, force, prior_labels, new_classes
             See `Adapter`.
 
         Returns
         -------
         head of the same class
-            Its ``adapted_rows_`` says by how many rows it was adapted, and ``labelled_rows_`` by
-            how many labels. If the safety check objects, ``declined_`` says why; without labels it
-            then predicts as this one.
+            With the number of rows in ``adapted_rows_``, and of labels in ``labelled_rows_``. If
+            the safety check objects, ``declined_`` has the reason, and without labels the new head
+            predicts as this one.
 
         Examples
         --------
@@ -183,7 +183,7 @@ class AdaptableHead(Head):
 
     @property
     def rehearsal_(self) -> Rehearsal | None:
-        """What held-out training domains showed, if that was asked for."""
+        """Scores on held-out training domains, if `rehearse` was called."""
         check_is_fitted(self, "state_")
         return self.state_.rehearsal
 
@@ -196,7 +196,7 @@ class AdaptableHead(Head):
         *,
         groups: Any = None,
     ) -> Rehearsal:
-        """Hold each training domain out in turn, to learn what a new domain costs.
+        """Leave-one-domain-out cross-validation of this head, adapted and unadapted.
 
         For each one, this head is fitted to the others, and scored on the one held out: unadapted,
         adapted to few and to all of its rows, and with some labels. After a search, each domain
@@ -312,7 +312,7 @@ class AdaptableHead(Head):
         adapted = None
         if fit.adaptation is not None:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what they say, the diagnosis says
+                warnings.simplefilter("ignore")  # of what the diagnosis reports
                 adapted = self.adapter().partial_fit(X).new_domain.weights()
         chosen_by = None if self.state_.choice is None else self.state_.choice.metric
         return diagnose(self._prepared(X), self.targets_, fit, rehearsal, adapted, chosen_by)

@@ -130,8 +130,8 @@ class DARECV(AdaptableHead):
         if self.scoring is None and not numbers and choice.expected > SATURATED:
             note(
                 f"held-out training domains score {choice.expected:.3f}: the domains hardly "
-                "differ, or the features were trained on them, and then this choice says little "
-                "about a new domain"
+                "differ, or the features were trained on them, and then this choice is little "
+                "evidence about a new domain"
             )
         formulations = replace(
             self._chosen(choice, choice.predicting, choice.adapting),

@@ -125,7 +125,7 @@ def _file_of(head: Head, adaptable: bool) -> SavedFile:
 
 def _saved_parameters(head: Head) -> dict[str, Any]:
     values = head.get_params(deep=False)
-    del values["preparation"]  # what it learnt is written by itself, and says what it was
+    del values["preparation"]  # it is written as it was fitted
     for name in _MAY_BE_CODE:
         if name in values and not isinstance(values[name], int | str | None):
             del values[name]
@@ -133,7 +133,7 @@ def _saved_parameters(head: Head) -> dict[str, Any]:
 
 
 def _head_of(file: SavedFile) -> Head:
-    """The head that a file describes; a ValueError says what does not fit together."""
+    """The head that a file describes; a ValueError if its parts do not fit together."""
     header = file.header
     kind = _class_of(_entry(header, "class", str))
     reader = Reader(file.arrays)

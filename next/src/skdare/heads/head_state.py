@@ -1,4 +1,4 @@
-"""All that a fit leaves: what a file holds, and what the attributes of a head show."""
+"""State of a fitted head: what a file holds, and what its attributes show."""
 
 from __future__ import annotations
 

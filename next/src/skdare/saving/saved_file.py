@@ -1,4 +1,4 @@
-"""What a file of ours is: arrays and a JSON header, and no code."""
+"""Files of arrays and a JSON header, and no code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERSION = 3
 
 @dataclass(frozen=True, eq=False)
 class SavedFile:
-    """What a file holds."""
+    """Content of a file."""
 
     kind: str
     header: Mapping[str, Any]

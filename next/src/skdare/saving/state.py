@@ -1,6 +1,6 @@
 """Any dataclass as JSON and arrays, written by its values and checked by its annotations when read.
 
-So there is no schema beside the classes, and no file can make an object that the code could not.
+The classes are the only schema, and no file can make an object that the code could not.
 ``Annotated[Array, "d k"]`` is an array of finite floats with these axes: ``d`` and ``k`` are one
 number in a whole file, other axes in one object. An array that two fields share is written once.
 """
@@ -25,7 +25,7 @@ _WIDEST = 1 << 27  # characters of an array of text
 
 @dataclass
 class Writer:
-    """What JSON can hold of values; arrays of numbers are put aside."""
+    """Values as JSON; arrays of numbers are kept apart."""
 
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)  # by the identity of an array
@@ -62,7 +62,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class Reader:
-    """Makes values of what `Writer` made of them; every error is a ValueError that says where."""
+    """Makes values of what `Writer` made of them; every error is a ValueError that names the place."""
 
     arrays: Mapping[str, np.ndarray]
     sizes: dict[str, int] = field(default_factory=dict)  # of the axes met so far
