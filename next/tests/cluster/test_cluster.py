@@ -121,7 +121,7 @@ def passes(monkeypatch):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name[:3] in ("Gro", "IRM") else ())
+        pytest.param(name, marks=() if name.startswith("DARE") else pytest.mark.slow)
         for name in HEADS
     ],
 )

@@ -109,5 +109,7 @@ def _mean(moments: Sequence[Moments]) -> Moments:
         parts = [Z * share**0.5 for Z, share in zip(rows, shares, strict=True)]
         parts.append(like(zero, rows[0])[None, :])
         return Moments(1.0, zero, None, namespace(zero).concat(parts, axis=0), zero, 0.0)
-    scatter = sum([share * m.dense_scatter() for m, share in zip(moments, shares, strict=True)])
+    scatter = 0.0  # one accumulator: a (d, d) matrix of each domain may be too much
+    for m, share in zip(moments, shares, strict=True):
+        scatter = scatter + share * m.dense_scatter()
     return Moments(1.0, zero, scatter, None, zero, 0.0)
