@@ -52,7 +52,7 @@ def test_no_head_fills_unless_that_is_asked_for(name):
     X[3, 1] = np.nan
     head = getattr(skdare, name)()
     assert head.preparation is None
-    with pytest.raises(InputError, match="contains NaN, first in feature 1; fill.*'auto'"):
+    with pytest.raises(InputError, match=r"contains NaN, first in feature 1; fill.*'auto'"):
         problem.fit(head, X)
     head = problem.fit(head.set_params(preparation="auto"), X)
     assert np.isfinite(scores(head, X)).all()
@@ -129,7 +129,7 @@ def test_a_prepared_frame_names_its_features(problem):
     frame = pd.DataFrame(problem.X, columns=list("abcde"))
     head = problem.fit(ERMClassifier(preparation="auto"), frame)
     frame.loc[3, "b"] = np.inf
-    with pytest.raises(ValueError, match="contains infinity, first in feature 'b'|infinity"):
+    with pytest.raises(ValueError, match="contains infinity, first in feature 'b'"):
         head.predict(frame)
 
 

@@ -62,7 +62,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class Reader:
-    """Makes values of what `Writer` made of them; every error is a ValueError that names the place."""
+    """Values from what `Writer` made of them; every error is a ValueError that names the place."""
 
     arrays: Mapping[str, np.ndarray]
     sizes: dict[str, int] = field(default_factory=dict)  # of the axes met so far
