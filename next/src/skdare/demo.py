@@ -24,7 +24,7 @@ _ROWS = {
     "dare-cv": "DARE-CV, unadapted",
     "dare-cv-adapted": "DARE-CV, adapted",
 }
-# A difference of accuracies or R² that is worth a word.
+# Least difference of accuracies or R² that is mentioned.
 _MATTERS = 0.02
 
 

@@ -478,7 +478,7 @@ class ShrinkagePathDisplay(Display):
             for i, shrinkage in enumerate(shrinkages):
                 head = clone(estimator).set_params(shrinkage=shrinkage)
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # every fold would say the same again
+                    warnings.simplefilter("ignore")  # the same in every fold
                     head.fit(X_train, y[train], domains=where[train])
                     heads = [head, head.adapt(X_test) if adapts else head]
                 scores[:, e, i] = [metric(y[test], to_numpy(h.predict(X_test))) for h in heads]

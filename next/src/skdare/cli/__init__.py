@@ -1,7 +1,7 @@
 """The command line: answers on stdout, notes and progress on stderr.
 
 A command is a function of its arguments that returns an `Answer`: its options are made from its
-signature, and their help from its docstring. What all commands share is here.
+signature, and their help from its docstring. This module has the frame around all commands.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def frame(
     named = words and words[0] in NAMES
     with notes(options_of(words[0]) if named else (), quiet=quiet):
         answer = command(*bound.args, **bound.kwargs)
-    if answer is None:  # what there was to say is on stdout already
+    if answer is None:  # rows went to stdout
         return
     show(answer, as_json=json)
     if answer.failed:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from skdare.diagnosis.diagnosis import Diagnosis
     from skdare.fitting.score import Metric
 
-# From this many labels on, adapting with them is worth a try whatever the rows alone do.
+# With this many labels, adapting with them is recommended even if adapting without them is not.
 _ENOUGH_LABELS = 20
 
 
@@ -207,7 +207,7 @@ def _measured(head: Any, X: Any, y: list[Any]) -> _Measured:
     truth = targets.codes([y[i] for i in labelled])
     models = {"unadapted": head}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what it would say, the diagnosis says
+        warnings.simplefilter("ignore")  # the diagnosis has the same warnings
         adapted = head.adapt(X)
     if adapted.declined_ is None:
         models["adapted"] = adapted

@@ -74,7 +74,7 @@ def bench(
 
 
 def _commands(summary: Summary, file: Path, run: Path, same: list[str]) -> list[str]:
-    """What fits the head that is advised and serves it, or compares in a better way."""
+    """Commands that fit and use the recommended head, or a better comparison."""
     from skdare.report.advice import advise
 
     advice = advise(summary)

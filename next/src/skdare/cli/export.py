@@ -54,7 +54,7 @@ def export(head: Path, /, *, out: Path | None = None, format: Format | None = No
 
 
 def _weights(model: Any) -> Any:
-    """A row for each feature as it is in the table, and one for the intercept."""
+    """A row for each raw feature, and one for the intercept."""
     import numpy as np
     import pandas as pd
 

@@ -48,7 +48,7 @@ def check(file: Path, /, *, columns: Columns = Columns(), task: Task | None = No
     from skdare.checking import check as check_table
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataNote)  # what reading would say is among the findings
+        warnings.simplefilter("ignore", DataNote)  # the findings have it, too
         data = read_labelled(file, columns)
     found = check_table(data, task=task_of(data, task))
     if data.domains is None:
@@ -201,7 +201,7 @@ def _unfitted(name: str, task: str, given: tuple[str, ...], *, domains: bool) ->
 
 
 def _value(text: str, *, several: bool) -> Any:
-    """A value as Python would read it; what it cannot read is text, or names by commas."""
+    """A literal of Python; anything else is text, or names separated by commas."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):

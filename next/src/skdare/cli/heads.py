@@ -1,4 +1,4 @@
-"""A saved head as commands use it: the model, what its file says, and rows by its columns."""
+"""A saved head as commands use it: the model, the facts in its file, and rows by its columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SavedHead:
     path : Path
     model : fitted head
     about : dict
-        What `inspect_file` says of the file.
+        The answer of `inspect_file`.
     """
 
     path: Path
@@ -57,12 +57,12 @@ class SavedHead:
         return bool(self.about["adapted_rows"] or self.about["declined"])
 
     def check_adaptable(self, purpose: str) -> None:
-        """Refuse a head that cannot do this, and say which one can."""
+        """Refuse a head that cannot do this, with one that can as a hint."""
         if not hasattr(self.model, "adapt"):
             raise InputError(
-                f"'{self.path}' holds {self.about['class']}, which knows no domains and cannot "
+                f"'{self.path}' holds {self.about['class']}, which does not adapt and cannot "
                 f"{purpose}",
-                "fit a head that knows them, such as --head dare-cv",
+                "fit one that does, such as --head dare-cv",
             )
         if self.is_adapted:
             raise InputError(
@@ -99,7 +99,7 @@ class SavedHead:
             )
         elif known:
             note(
-                f"'{column}' says that these rows are of {listed(known)}, a training domain: "
+                f"'{column}' of '{file}' is {listed(known)}, a training domain: "
                 "forecasts for a new domain do not hold for it"
             )
         if has_target and not labelled and str(file) != "-":

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from skdare.data import DomainData
 
 ROW = "row"
-"""What the number of a row is called if nothing else names it; it counts from 1."""
+"""Name of the number of a row, if nothing else names rows; it counts from 1."""
 
 
 class LabelFile:
@@ -84,7 +84,7 @@ class LabelFile:
     def _match(self, column: str | None, known: list[str]) -> None:
         if column is None:
             raise InputError(
-                f"--labels {self.path} has no column that says which row is meant",
+                f"--labels {self.path} has no column that names the rows",
                 f"give it one of {listed(known)}; row counts from 1",
             )
         keys = [cell.strip().removeprefix("'") for cell in self.table[column]]

@@ -25,7 +25,7 @@ FAILURE = 1
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 UNREAD = 128 + 13  # SIGPIPE, which Windows has not
-# Failures of the machine, which other arguments would not mend.
+# Failures of the machine, for which other arguments are no remedy.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _WIDEST = 100
 # An argument as Python writes it, not in quotes.
@@ -59,7 +59,7 @@ def show(answer: Answer, *, as_json: bool) -> None:
 
 
 def _escaped(text: str) -> str:
-    """JSON without characters that a terminal acts on, of which JSON itself escapes few."""
+    """JSON without characters that a terminal acts on; JSON itself escapes few of them."""
     if text.isprintable():
         return text
 
@@ -73,7 +73,7 @@ def _escaped(text: str) -> str:
 def in_options(text: str, options: Collection[str]) -> str:
     """A message of the library, with Python's arguments as options of a command.
 
-    What is no option of the command is a parameter of its head, which ``--set`` takes.
+    A name that is no option of the command is a parameter of a head, for ``fit --set``.
     """
 
     def option(match: re.Match[str]) -> str:
@@ -97,7 +97,7 @@ def in_options(text: str, options: Collection[str]) -> str:
 
 
 def _for_json(value: Any) -> Any:
-    """Plain values; JSON has no NaN, and of what else it lacks, such as paths, it gets the text."""
+    """Plain values: NaN becomes null, and objects such as paths become text."""
     if isinstance(value, Mapping):
         return {str(name): _for_json(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Files that commands write: refused before any work, and never in place of somebody else's."""
+"""Files that commands write: checked before any work, and never in place of another file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Output:
     replaces: bool = False
 
     def wrote(self, more: str = "") -> str:
-        """What to say once it is written."""
+        """Name and size of the written file, for an answer."""
         details = [file_size(self.path), more, "replaced" if self.replaces else ""]
         return f"{self.path}: {', '.join(filter(None, details))}"
 

@@ -43,7 +43,7 @@ class Targets:
         return self._texts[text]
 
     def codes(self, cells: Any) -> np.ndarray:
-        """Numbers, or numbers of classes, to be scored; what is no target is wrong."""
+        """Targets as numbers: codes of classes, or the numbers of a regression."""
         import numpy as np
 
         codes = np.full(len(cells), np.nan if self.classes is None else _EMPTY)

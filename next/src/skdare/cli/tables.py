@@ -68,7 +68,7 @@ def read_labelled(file: Path, columns: Columns) -> DomainData:
 
 
 def task_of(data: DomainData, given: Task | None) -> Task:
-    """What the target is, refused if it cannot be; a guess that may well be wrong is a note."""
+    """Kind of target, refused if the column cannot be one; an uncertain guess is a note."""
     import numpy as np
 
     task: Task = given or ("regression" if data.task == "regression" else "classification")
@@ -104,7 +104,7 @@ def perhaps_domains(data: DomainData) -> str:
 
 
 def options(columns: Columns, **more: Any) -> list[str]:
-    """The options that say the same again: those that differ from the defaults."""
+    """Options that differ from the defaults, as they would be typed."""
     words: list[str] = []
     for name, value in {**asdict(columns), **more}.items():
         if value in (None, (), "", "refuse"):

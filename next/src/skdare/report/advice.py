@@ -25,8 +25,8 @@ class Advice:
         A head of the bench.
     sentences : list of str
     fit : str
-        What ``skdare fit`` takes as ``--head``; empty if no head is worth fitting, or for one that
-        a user brought.
+        Value of ``skdare fit --head``; empty if no head beats guessing, or for an estimator of the
+        user.
     adapts : bool
         Whether to adapt it to rows of the new domain.
     l2 : float, optional

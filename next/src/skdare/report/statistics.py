@@ -80,7 +80,7 @@ class Gain:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean, over domains; zero for one domain, which cannot tell."""
+        """Standard error of the mean over domains; zero for one domain."""
         return float(stats.sem(self.differences)) if len(self) > 1 else 0.0
 
     @property
