@@ -100,7 +100,7 @@ CELLS += ["108,000", '"108,000"', "site", "y", "id", "\x85", "\x0c", "\v1", "1 2
 @pytest.mark.parametrize("wide", [1, 256])
 def test_odd_cells(form, wide, tmp_path, monkeypatch):
     monkeypatch.setattr("skdare.data.csv_source._WIDE", wide)
-    for case, rng in cases(f"{form}{wide}", 150):
+    for case, rng in cases(f"{form}{wide}", 80):
         folder = tmp_path / str(case)
         folder.mkdir()
         path = WRITERS[form](folder, table("codes", missing=False))
@@ -256,7 +256,7 @@ def odd_columns(rng: np.random.Generator) -> dict[str, pa.Array]:
 @pytest.mark.parametrize("kind", ["parquet", "feather"])
 def test_tables_of_any_schema(kind, tmp_path):
     good = 0
-    for case, rng in cases(kind, 250):
+    for case, rng in cases(kind, 150):
         path = tmp_path / f"{case}.{kind}"
         rows = pa.table(odd_columns(rng))
         if kind == "parquet":

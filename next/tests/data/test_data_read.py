@@ -62,7 +62,7 @@ def test_the_fingerprint_is_that_of_the_rows_and_not_of_the_file(form, tmp_path)
     assert other.fingerprint() != data.fingerprint()
 
 
-@pytest.mark.parametrize("rows", [1, 5, 100])
+@pytest.mark.parametrize("rows", [5, 100])
 @pytest.mark.parametrize("form", WRITERS)
 def test_a_stream_is_one_read_in_parts_with_features_in_the_order_of_the_head(form, rows, tmp_path):
     data = table("codes")
@@ -89,6 +89,29 @@ def test_a_stream_from_the_standard_input_is_that_of_a_file(tmp_path, monkeypatc
     parts = list(stream("-", features=NAMES, rows=7))
     assert [part.X.shape[0] for part in parts] == [7, 7, 7, 3]
     assert {part.name for part in parts} == {"stdin"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["1,2,3"] * 8 + ["1,2"], "row 9 of 'the standard input' has 2 cells, and the header 3"),
+        (["1,2,3"] * 8 + ["1,2,3,4"], "row 9 has more cells than the header"),
+        (["1,2,3"] * 8 + ["1,x,3"], "column 'width' has 'x' in row 9"),
+        ([], "has no rows"),
+    ],
+)
+def test_the_standard_input_is_checked_as_a_file_is(lines, words, monkeypatch):
+    content = "\n".join([",".join(NAMES), *lines, ""]).encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    with pytest.raises(InputError, match=words):
+        list(stream("-", features=NAMES, rows=4))
+
+
+def test_cells_of_several_lines_stay_together_on_the_standard_input(monkeypatch):
+    content = b"note,height,width,mass\n" + b'"a\n\nb",1,2,3\n\n' * 5
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    parts = list(stream("-", features=NAMES, rows=2))
+    assert [note for part in parts for note in part.ids["note"]] == ["a\n\nb"] * 5
 
 
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
@@ -390,7 +413,7 @@ REFUSED = [
     ("unnamed.csv", "a,,y\n1,2,3\n", {}, "column 2 of 'unnamed.csv' has no name"),
     ("cut.csv", SHORT + "5,6\n", {}, "row 3 of 'cut.csv' has 2 cells, and the header 4"),
     ("long.csv", SHORT + "5,6,0,n,9\n", {}, "row 3 has 5 cells, and the header 4"),
-    ("first.csv", "a,b,y,site\n1,2,0,n,9\n", {}, "its first row has more cells than the header"),
+    ("first.csv", "a,b,y,site\n1,2,0,n,9\n", {}, "row 1 has more cells than the header"),
     ("quote.csv", 'a,y,site\n1,0,"n\n', {}, "a quotation mark is not closed"),
     ("quote.csv", '"a\nb",y,site\n1,0,n\n', {}, "ends within quotation marks"),
     ("word.csv", SHORT + MANY + "x,1,1,s\n", {}, "column 'a' has 'x' in row 33, and a number is"),

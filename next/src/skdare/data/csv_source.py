@@ -102,39 +102,52 @@ class CsvSource:
             if block is not None:
                 yield block
                 return
-        options: dict[str, Any] = {}
+        as_text = set(labels) if features is None else set(self.columns) - set(features)
+        options: dict[str, Any] = {
+            "sep": self.separator,
+            "names": self.columns,
+            "header": None,
+            "index_col": False,
+            "keep_default_na": False,
+            "na_values": MISSING,
+            "skipinitialspace": True,
+            "low_memory": False,
+            "dtype": dict.fromkeys(as_text, str),
+        }
         # From 3.1 on pandas reads every number exactly, and warns of the option that asks for it.
         if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
             options["float_precision"] = "round_trip"
-        as_text = set(labels) if features is None else set(self.columns) - set(features)
         start = 0
+        if self._file is not None:
+            for part in self._parts(self._file, rows):
+                with reading(self.name, start), _no_surplus_cells():
+                    frame = pd.read_csv(io.BytesIO(part), **options)
+                    self._refuse_short_lines(frame, io.BytesIO(part), start)
+                yield split(frame, labels, features, self.name, start)
+                start += len(frame)
+            return
         with self._rows() as file:
             with reading(self.name):
-                reader = pd.read_csv(
-                    file,
-                    sep=self.separator,
-                    names=self.columns,
-                    header=None,
-                    index_col=False,
-                    keep_default_na=False,
-                    na_values=MISSING,
-                    skipinitialspace=True,
-                    low_memory=False,
-                    dtype=dict.fromkeys(as_text, str),
-                    iterator=True,
-                    **options,
-                )
+                reader = pd.read_csv(file, iterator=True, **options)
             while rows is not None or not start:
-                with reading(self.name), warnings.catch_warnings():
-                    # The warning about cells that have no column.
-                    warnings.simplefilter("error", pd.errors.ParserWarning)
+                with reading(self.name), _no_surplus_cells():
                     try:
                         frame = reader.read(rows)
                     except StopIteration:
                         return
-                    self._refuse_short_lines(frame, start)
+                    with self._rows() as again:
+                        self._refuse_short_lines(frame, again, start, skip=start)
                 yield split(frame, labels, features, self.name, start)
                 start += len(frame)
+
+    @staticmethod
+    def _parts(file: IO[bytes], rows: int | None) -> Iterator[bytes]:
+        """Lines of what cannot be read twice, some at a time; a cell may have several lines."""
+        while lines := list(islice(file, rows)):
+            while sum(line.count(b'"') for line in lines) % 2 and (line := file.readline()):
+                lines.append(line)
+            if any(line.strip() for line in lines):
+                yield b"".join(lines)
 
     @contextmanager
     def _rows(self) -> Iterator[IO[bytes]]:
@@ -156,15 +169,15 @@ class CsvSource:
                 dtype=str, keep_default_na=False, skipinitialspace=True,
             )  # fmt: skip
 
-    def _refuse_short_lines(self, frame: pd.DataFrame, start: int) -> None:
+    def _refuse_short_lines(
+        self, frame: pd.DataFrame, raw: IO[bytes], start: int, skip: int = 0
+    ) -> None:
         """Refuse a line that was cut off, which pandas fills: then the last column is empty."""
-        empty = np.flatnonzero(frame.iloc[:, -1].isna())
-        if not len(empty) or self._file is not None:
+        if not frame.iloc[:, -1].isna().any():
             return
-        with self._rows() as raw:
-            text = io.TextIOWrapper(raw, "utf-8", newline="")
+        with io.TextIOWrapper(raw, "utf-8", newline="") as text:
             lines = (cells for cells in csv.reader(text, delimiter=self.separator) if cells)
-            for row, cells in enumerate(islice(lines, start, start + len(frame))):
+            for row, cells in enumerate(islice(lines, skip, skip + len(frame))):
                 if len(cells) < len(self.columns):
                     raise InputError(
                         f"row {start + row + 1:,} of {quoted(self.name)} has "
@@ -235,3 +248,13 @@ class CsvSource:
         X = np.concatenate(parts) if parts else np.empty((0, len(features)))
         refuse_infinity(X, features)
         return RowBlock(X, features, {name: typed(others[name]) for name in names})
+
+
+@contextmanager
+def _no_surplus_cells() -> Iterator[None]:
+    """Refuse cells that have no column, about which pandas only warns."""
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        yield

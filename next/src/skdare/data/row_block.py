@@ -39,7 +39,7 @@ class RowBlock:
 
 
 @contextmanager
-def reading(name: str) -> Iterator[None]:
+def reading(name: str, start: int = 0) -> Iterator[None]:
     """Turn whatever a library raises about a damaged file into one sentence that names the file."""
     try:
         yield
@@ -60,9 +60,9 @@ def reading(name: str) -> Iterator[None]:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         if cells := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", first):
             header, row, count = cells.groups()
-            first = f"row {row} has {count} cells, and the header {header}"
+            first = f"row {start + int(row):,} has {count} cells, and the header {header}"
         elif "Length of header or names" in first:
-            first = "its first row has more cells than the header"
+            first = f"row {start + 1:,} has more cells than the header"
         elif "EOF inside string" in first:
             first = "a quotation mark is not closed"
         raise InputError(
