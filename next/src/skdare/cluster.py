@@ -213,7 +213,7 @@ def _of_blocks(client: Any, X: Any) -> ClusterRows:
 
 
 def is_mapped(X: Any) -> bool:
-    """Whether X is a table of numbers that lies in a file as it is."""
+    """Whether X is a table of numbers mapped from a file, in whole rows."""
     return (
         isinstance(X, np.memmap)
         and X.filename is not None

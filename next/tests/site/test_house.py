@@ -9,9 +9,9 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 CEILINGS = {
     "fit": (20, 140),
     "predict": (5, 30),
-    "adapt": (16, 100),
-    "search": (31, 240),
-    "bench of a CSV file": (56, 390),
+    "adapt": (16, 105),
+    "search": (30, 240),
+    "bench of a CSV file": (56, 400),
 }
 
 

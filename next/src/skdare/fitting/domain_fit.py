@@ -113,8 +113,8 @@ def without_means(
 ) -> CanonicalFit:
     """Equation (3) in use: rows were centred by domain in training, and no mean is subtracted now.
 
-    Centred rows say nothing of the score at a mean, so the intercept is set to predict the mean
-    target on average at the training domains' means: b - Σ_e q_e m_eᵀ W_e B.
+    The score at a mean cannot be learnt from centred rows, so the intercept is set to predict the
+    mean target on average at the training domains' means: b - Σ_e q_e m_eᵀ W_e B.
     """
     if not fit.formulation.intercept:
         return replace(fit, adjustment=replace(fit.adjustment, shift=None))

@@ -169,7 +169,7 @@ def mean_directions(
         return span, (1.0 + (1.0 + penalty) * values[present] ** 2 / E) ** -0.5
     if not present.any() and values[0] > rounding:
         note(
-            f"the means of {E} domains cannot be told from the noise of so few rows, and "
+            f"the means of {E} domains do not stand out from the noise of so few rows, and "
             "mean_penalty='exact' has no effect; give more rows, or use a number"
         )
     if present.sum() == d:

@@ -161,7 +161,7 @@ class Coordinates:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """L as a function of flat float64 parameters, which lie beside the rows."""
+    """L as a function of flat float64 parameters, on the device of the rows."""
 
     blocks: Sequence[Block]
     loss: Loss

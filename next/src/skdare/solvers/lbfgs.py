@@ -1,4 +1,4 @@
-"""Limited-memory BFGS, safe in float32, wherever the parameters lie, for one function or for many.
+"""Limited-memory BFGS, safe in float32, on any device, for one function or for many.
 
 Not SciPy's bounded variant: with 100,000 parameters its bookkeeping for bounds took a third of a
 fit, and its small factorisations make BLAS threads wait for each other.

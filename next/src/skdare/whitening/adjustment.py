@@ -26,8 +26,8 @@ class Adjustment:
     """
 
     diagonal: float | Annotated[Array, "d"]
-    # In the dtype of products, but for the core: in float32 it would lose weak directions beside
-    # strong ones.
+    # In the dtype of products, but for the core: in float32 weak directions would be lost in
+    # the rounding of strong ones.
     matrix: Annotated[Array, "d d"] | None = None
     U: Annotated[Array, "d r"] | None = None
     core: Annotated[Array, "r r"] | None = None

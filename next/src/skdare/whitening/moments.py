@@ -32,13 +32,13 @@ from skdare.arrays import (
 )
 from skdare.errors import InputError
 
-# Chunks large enough that adding their (d, d) sums costs little beside making them.
+# Chunks large enough that adding their (d, d) sums costs little compared with making them.
 _CHUNK_BYTES = 8 << 20
 # Squared lengths of float32 rows within which it holds the sums of their third powers.
 _FITTING = 1e-20, 1e20
 # Relative, of a sum of squares about a point far from the mean.
 _ROUNDING = 1e-13
-# Rows that say where the mean is, well enough to take deviations from.
+# Rows from which the mean is known well enough to take deviations from it.
 _NEAR = 1024
 # Powers of what varies by less underflow.
 _SMALLEST = 1e-75
@@ -169,7 +169,7 @@ def moments_of(part: Part, _: None = None) -> Moments:
         if n == 0:
             scatter = as_float64(square)
         else:
-            scatter += square  # as it is: a float64 copy would be one more (d, d) matrix
+            scatter += square  # in its own dtype: a float64 copy would be one more (d, d) matrix
         n += total(w)
         quartic += float(w @ squares**2)
     linear, cubic = powers[:, 0], powers[:, 1]

@@ -1,4 +1,4 @@
-"""How many rows of a new domain the training domains are worth: by how much domains differ.
+"""How many rows of a new domain the average of the training domains counts as.
 
 A quantity of a domain varies between domains by τ², and is known from n rows up to σ²/n. The best
 blend of the two, n / (n + σ²/τ²) of the rows' own and the rest of the training domains' average,
@@ -19,7 +19,7 @@ from skdare.whitening.adjustment import Adjustment, average, mean_shift
 from skdare.whitening.moments import Moments
 from skdare.whitening.whitening import Whitening
 
-# Domains that cannot be told apart differ by nothing, and would be worth any number of rows.
+# The average of domains that do not differ would count as any number of rows.
 _MOST_ROWS = 1000.0
 # The average of the training domains is no good guess where domains differ much. At this many rows
 # the adapted head counts as much as the unadapted one: with 2 and 5 rows, adapting alone lost up
@@ -86,7 +86,7 @@ def _rows(noise: np.ndarray, n: np.ndarray, spread: float) -> float:
     """σ²/τ² where domains of n rows spread by ``spread``, of which noise / n is sampling."""
     within = noise.mean()
     between = spread - np.mean(noise / n)
-    # At least one row: a single one never says all.
+    # At least one row: a single one is never enough alone.
     return float(np.clip(within / max(between, within / _MOST_ROWS), 1.0, _MOST_ROWS))
 
 

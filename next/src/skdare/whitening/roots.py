@@ -78,7 +78,7 @@ def _root_by_eigen(S: Array, keep: float, floor: float, eps: float = 0.0) -> Arr
 def _deflated_root(S: Array, keep: float, floor: float, dtype: object) -> Array:
     """(keep S + floor I)^{-1/2} in ``dtype``: the few largest eigenvalues apart from the rest.
 
-    In float32 a decomposition knows eigenvalues to 1e-7 of the largest, and the largest by far of a
+    In float32 a decomposition gives eigenvalues to 1e-7 of the largest, and the largest by far of a
     raw second moment is that along the mean. With the largest removed in float64, the error of W
     on PACS at ρ = 0.1 fell from 3e-3 to 3e-4. At ρ = 0.9 the rest is so flat that a polynomial of
     one or two products replaces a decomposition, at a third of its cost. If the rest is still large
