@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Collection, Iterator
@@ -332,8 +331,7 @@ class AdaptableHead(Head):
 
     def _with_weights(self, new: NewWeights) -> Self:
         """A copy with weights for a new domain; one with new classes only predicts."""
-        head = copy.copy(self)
-        head.state_ = replace(
+        state = replace(
             self.state_,
             targets=new.targets,
             V=new.V,
@@ -342,5 +340,5 @@ class AdaptableHead(Head):
             adjustment=new.adjustment,
         )
         if new.targets is not self.state_.targets:
-            head.state_ = replace(head.state_, fit=None, rehearsal=None)
-        return head
+            state = replace(state, fit=None, rehearsal=None)
+        return self._with_state(state)

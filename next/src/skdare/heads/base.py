@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -114,6 +115,12 @@ class Head(BaseEstimator, ABC):
             solution=None if solution is None else replace(solution, theta=np.empty(0)),
         )
         return self
+
+    def _with_state(self, state: HeadState) -> Self:
+        """A copy of this head with the state of another fit."""
+        head = copy.copy(self)
+        head.state_ = state
+        return head
 
     def _problem(
         self,

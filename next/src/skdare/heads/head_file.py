@@ -142,17 +142,17 @@ def _head_of(file: SavedFile) -> Head:
     known = {one.name for one in fields(kind)} - {"preparation"}
     if not known - set(_MAY_BE_CODE) <= set(stored) <= known:
         raise ValueError(f"it has other parameters than a {kind.__name__}")
-    head = kind(**{name: reader.read(hints[name], one, name) for name, one in stored.items()})
+    parameters = {name: reader.read(hints[name], one, name) for name, one in stored.items()}
     state = reader.read(HeadState, header.get("state"), "state")
-    fitted = head.preparation = None
+    _check_state(state)
+    preparation = fitted = None
     if header.get("preparation") is not None:
         # Its features need not be as many as the weights have.
         fitted = Reader(file.arrays).read(Steps, header["preparation"], "preparation").transformer()
-        head.preparation = "auto" if isinstance(fitted, AutoPreparation) else clone(fitted)
+        preparation = "auto" if isinstance(fitted, AutoPreparation) else clone(fitted)
+    head = kind(preparation=preparation, **parameters)
     head._check_parameters()
-    _check_state(state)
-    head.state_ = replace(state, preparation=fitted)
-    return head
+    return head._with_state(replace(state, preparation=fitted))
 
 
 def _entry(header: Mapping[str, Any], name: str, kind: type) -> Any:
