@@ -121,6 +121,8 @@ class ArrowSource:
                 batches = self._parquet.iter_batches(rows, columns=self.columns)
                 tables = (pa.Table.from_batches([batch]) for batch in batches)
             for table in tables:
+                if self._parquet is None:  # Feather is memory that is trusted unless it is checked
+                    table.validate(full=True)
                 # The metadata of pandas may be damaged, and is not needed.
                 table = table.select(self.columns).replace_schema_metadata()
                 yield self._block(table, labels, features, start)
