@@ -23,7 +23,6 @@ extensions = [
     "site_pages",
 ]
 exclude_patterns = ["_ext", "_static", "_templates"]
-suppress_warnings = ["toc.empty_glob"]  # results come with the runs that print them
 default_role = "code"
 # A block without a language is a terminal.
 highlight_language = "none"
