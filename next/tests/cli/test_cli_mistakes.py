@@ -115,6 +115,8 @@ MISTAKES = {
     "not a number": (("bench", *TABLE, "--repeats", "two"), "two"),
     "too few repeats": (("bench", *TABLE, "--repeats", "0"), "repeats"),
     "another table in a run": (("bench", "changed.csv", *ROLES), "changed.bench"),
+    "a run over a table": (("bench", *TABLE, "--out", "table.csv"), "table.csv"),
+    "a run in a folder of others": (("bench", *TABLE, "--out", "."), "other files"),
     "another metric in a run": (
         ("bench", *TABLE, "--heads", "erm", "--metric", "roc_auc"), "metric",
     ),

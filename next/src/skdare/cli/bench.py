@@ -53,9 +53,14 @@ def bench(
         As in fit: auto, standardize or none.
     """
     from skdare.bench import Settings, run_bench
+    from skdare.bench.record import ABOUT, RECORDS
     from skdare.report import Summary
 
     out = out or named_after(file, ".bench")
+    there = {path.name for path in out.iterdir()} - {".lock"} if out.is_dir() else set()
+    if there and not there & {ABOUT, RECORDS}:
+        what = f"the folder '{out}' holds other files, and no run"
+        raise InputError(what, "give the name of a new folder with --out")
     data = read_labelled(file, columns)
     settings = Settings(heads, held_out, metric or "", repeats, task_of(data, task), preparation)
     try:
