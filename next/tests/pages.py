@@ -176,6 +176,8 @@ def shown_of(code: str, lines: list[str]) -> str:
     shown = []
     for line in code.splitlines():
         alike = [place for place, other in enumerate(lines) if words(other) == words(line)]
+        if not alike and line.strip() != "...":
+            print(f"not printed any more: {line}", file=sys.stderr)
         shown.append(lines[alike[0]] if alike else line)
         lines = lines[alike[0] + 1 :] if alike else lines
     return "\n".join(shown) + "\n"
