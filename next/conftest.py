@@ -2,6 +2,10 @@
 
 from importlib.util import find_spec
 
-collect_ignore_glob = (
-    [] if find_spec("torch") else ["src/skdare/features/*", "src/skdare/paper/reproduction.py"]
-)
+_NEED_TORCH = [
+    "src/skdare/export/torch.py",
+    "src/skdare/features/*",
+    "src/skdare/paper/reproduction.py",
+    "tests/small_networks.py",
+]
+collect_ignore_glob = [] if find_spec("torch") else _NEED_TORCH
