@@ -21,7 +21,8 @@ try:
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 except ModuleNotFoundError as error:
-    raise ImportError("to_onnx needs onnx; pip install 'skdare[onnx]'") from error
+    what = "to_onnx needs onnx; pip install 'skdare[onnx]'"
+    raise ModuleNotFoundError(what, name="onnx") from error
 
 # The oldest with a softmax over one axis; onnxruntime reads both since 1.6.
 OPSET = 13

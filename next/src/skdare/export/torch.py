@@ -12,7 +12,8 @@ try:
     import torch
     from torch import nn
 except ModuleNotFoundError as error:
-    raise ImportError("to_torch needs torch; pip install 'skdare[torch]'") from error
+    what = "to_torch needs torch; pip install 'skdare[torch]'"
+    raise ModuleNotFoundError(what, name="torch") from error
 
 
 def to_torch(head: Any, *, dtype: Any = None) -> nn.Module:
