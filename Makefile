@@ -13,16 +13,16 @@ export OMP_NUM_THREADS = 1
 demo: $(VENV)/.demo
 	$(BIN)/skdare demo
 
-# All but what is marked slow, which `make test-all` runs too, and hostile; some of it: TESTS=tests/cli.
+# Everything except slow and hostile tests; a part of it: make test TESTS=tests/cli.
 test: $(VENV)/.test
 	$(PYTEST) -m "not slow and not hostile" $(TESTS)
 
 test-all: $(VENV)/.test
-	$(PYTEST) -m "not hostile"
+	$(PYTEST) -m "not hostile" $(TESTS)
 
-# Damaged files, kills and odd data, from a fixed seed; for hours: HOSTILE="--seed 12 --minutes 120".
+# Damaged files, kills and odd data, from a fixed seed.
 hostile: $(VENV)/.test
-	$(PYTEST) tests/hostile -m hostile $(HOSTILE)
+	$(PYTEST) -m hostile $(TESTS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -32,6 +32,7 @@ lint: $(VENV)/.lint
 
 # Offline, and a warning is an error; pages are in build/docs.
 docs: $(VENV)/.docs
+	rm -rf docs/reference/generated build/doctrees
 	$(BIN)/python -m sphinx -W --keep-going --quiet -b html -d build/doctrees docs build/docs
 
 format: $(VENV)/.lint
@@ -39,7 +40,6 @@ format: $(VENV)/.lint
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf docs/auto_examples docs/reference/generated docs/reference/backreferences docs/reference/commands
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 $(BIN)/python:
@@ -47,22 +47,18 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-$(VENV)/.core: $(BIN)/python pyproject.toml
+$(VENV)/.demo: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-$(VENV)/.demo: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --editable '.[report]'
+$(VENV)/.test: $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --group test
 	touch $@
 
-$(VENV)/.test: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+$(VENV)/.lint: $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --group lint
 	touch $@
 
-$(VENV)/.lint: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --editable '.[lint]'
-	touch $@
-
-$(VENV)/.docs: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+$(VENV)/.docs: $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --group docs
 	touch $@

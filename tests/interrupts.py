@@ -39,22 +39,6 @@ def ended(code: str, *arguments: Any, **more: Any) -> subprocess.CompletedProces
     return subprocess.CompletedProcess(process.args, process.returncode, out, told)
 
 
-def stopped_command(
-    by: signal.Signals, place: str, calls: int, *arguments: Any, **more: Any
-) -> subprocess.CompletedProcess[str]:
-    """The command line, which stopped itself after so many calls of ``module:Class.method``."""
-    code = """
-import pkgutil
-import interrupts
-from skdare.cli import main
-by, place, calls = sys.argv[1:4]
-owner, name = place.rsplit(".", 1)
-interrupts.stop_after(pkgutil.resolve_name(owner), name, int(calls), int(by))
-main(sys.argv[4:], prog_name="skdare")
-"""
-    return ended(code, int(by), place, calls, *arguments, **more)
-
-
 def stop_after(owner: Any, name: str, calls: int, by: int) -> None:
     """Make this process send itself a signal once a function has returned so often.
 

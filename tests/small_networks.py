@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import nn
 
-from interrupts import PATIENCE
 from skdare.features import (
     Augmentation,
     Examples,
@@ -71,30 +67,6 @@ def trainer(folder, examples: Examples | None = None, recipe: Recipe = FAST, **m
     examples = images() if examples is None else examples
     network = more.pop("network", None) or backbone("tiny")
     return Trainer(examples, network, recipe, folder, **{"device": "cpu", **more})
-
-
-def two_processes(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run a program with ``torchrun`` as two processes of one thread each."""
-    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
-    for _ in range(3):
-        ran = subprocess.run(
-            [sys.executable, *torchrun, *map(str, arguments)],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-        )
-        # A port that was free may be taken by the time it is listened on.
-        if "address already in use" not in ran.stderr.lower():
-            break
-    return ran
-
-
-def with_idle_parameter():
-    """A backbone with a parameter that its features do not depend on, as DINOv2 has one."""
-    network = backbone("tiny")
-    network.module.idle = torch.nn.Parameter(torch.zeros(3))
-    return network
 
 
 def losses(folder, job: Job = Job("a", 0), **more) -> list[float]:  # noqa: B008

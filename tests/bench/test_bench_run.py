@@ -1,237 +1,342 @@
-"""Runs: what is on file, what is run again, and what is refused."""
+"""Records are a contract: what is finished is neither lost nor repeated, other runs are refused."""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from interrupts import PATIENCE, stopped_command
-from skdare.bench import Log, Record, bench_plan, run
-from skdare.bench._plan import EXTRAS
-from skdare.bench._record import TASKS
-from skdare.bench._run import Schedule, TrialRunner
-from skdare.datasets import read
-from small_bench import FAST, results, small_plan, table
+from held_out_problems import made
+from interrupts import start
+from skdare.bench import Record, RecordFile, Settings, run_bench
+from skdare.bench.record import RECORDS
+from skdare.data import DomainData, load_digit_domains
+from skdare.errors import DataNote, InputError
+from skdare.report import Summary
+
+pytestmark = pytest.mark.filterwarnings("ignore::skdare.errors.DataNote")
+
+FAST = Settings(heads=("by-hand",))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("protocol", ["default", "paper"])
-def test_trials_side_by_side_give_the_same_records(protocol):
-    settings = replace(FAST, protocol=protocol)
-    plan = small_plan(settings=settings, trials=2, extras=EXTRAS, end_to_end={"a": 0.9})
-    alone = results(run(plan))
-    assert results(run(plan, jobs=3)) == alone
-    assert {status for _, _, status, _ in alone.values()} == {"ok", "given"}
+def table(task="binary", **options) -> DomainData:
+    made_of = made(task, E=options.pop("E", 4), n=options.pop("n", 30), **options)
+    names = np.array(list("abcdef"))[made_of.domains]
+    return DomainData.of(made_of.X, made_of.y, domains=names, name="t")
 
 
-def test_a_fold_can_end_while_another_is_between_two_of_its_trials():
-    plan = small_plan(trials=1, heads=["erm", "dare"])
-    trials = [trial for trial in plan.trials if trial.held_out in "ab"]
-    (first, _), (last, _) = ([t for t in trials if t.held_out == name] for name in "ab")
-    schedule = Schedule([*(t for t in trials if t.held_out == "a"), last], TrialRunner(plan).folds)
-    assert [schedule.next(None), schedule.next(None)] == [first, last]
-    schedule.finished(first)  # its worker has not asked for the second trial of that fold yet
-    schedule.finished(last)
-    assert schedule.next(None).held_out == "a"
+def results(records):
+    """What must not depend on when, or with which others, a trial was run."""
+    return {r.key: (r.head, r.held_out, r.trial, r.status, r.score) for r in records}
 
 
-def test_a_run_that_was_stopped_goes_on_and_repeats_nothing(tmp_path):
-    plan, log = small_plan(trials=2, extras=["ceilings"]), Log(tmp_path)
-    whole = results(run(plan))
-    begun = run(plan, log, jobs=2)
-    for _ in range(5):
-        next(begun)
-    begun.close()
-    kept = len(log.read())
-    assert kept >= 5
-    assert len(list(run(plan, log, jobs=2))) == len(plan.trials) - kept
-    assert results(log.read()) == whole
-    assert list(run(plan, log)) == []
-
-
-def test_what_is_finished_is_on_file_whether_or_not_anyone_asks_for_it(tmp_path):
-    plan, log = small_plan(trials=1, heads=["erm"]), Log(tmp_path)
-    begun = run(plan, log)
-    next(begun)
-    end = time.monotonic() + PATIENCE
-    while len(log.read()) < len(plan.trials):
-        assert time.monotonic() < end, "not all of it came to be on file"
-        time.sleep(0.02)
-    begun.close()
-
-
-def test_a_torn_last_line_costs_its_own_trial_only(tmp_path):
-    plan, log = small_plan(trials=1, heads=["erm", "dare"]), Log(tmp_path)
-    whole = results(run(plan, log))
-    text = log.path.read_bytes()
-    log.path.write_bytes(text[:-20])
-    assert len(log.read()) == len(plan.trials) - 1
-    assert len(list(run(plan, log))) == 1
-    assert results(log.read()) == whole
-
-
-def stopped_bench(folder, by: signal.Signals):
-    """A bench of 24 trials in a process of its own that stopped itself at the fourth."""
-    data = table(n=400)
-    np.savez(folder / "t.npz", X=data.X, y=data.y, domains=data.domains)
-    asked = ["bench", "t.npz", "--trials", "2", "--heads", "erm,irm,groupdro"]
-    asked += ["--with", "none", "--jobs", "2"]
-    return stopped_command(by, "skdare.bench._log:Writer.append", 4, *asked, cwd=folder)
-
-
-def test_a_killed_process_loses_no_finished_trial_and_can_be_taken_up(tmp_path):
-    process = stopped_bench(tmp_path, signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL, process.stderr
-    log = Log(tmp_path / "t.bench")
-    kept = results(log.read())
-    plan = bench_plan(
-        read(tmp_path / "t.npz"), heads=["erm", "irm", "groupdro"], extras=[], trials=1
+def ran(data, folder, settings, **options):
+    """The records, and the trials that were run for them."""
+    steps = []
+    file = run_bench(
+        data, folder, settings, progress=lambda text, done, total: steps.append(text), **options
     )
-    list(run(plan, log, jobs=2))
-    whole = results(run(plan))
-    now = results(log.read())
-    assert kept.items() <= now.items()
-    assert whole.items() <= now.items()
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_ctrl_c_and_termination_end_with_what_is_done_on_file(tmp_path, number, code):
-    process = stopped_bench(tmp_path, number)
-    assert process.returncode == code, process.stderr
-    assert "stopped:" in process.stderr
-    assert "Traceback" not in process.stderr
-    assert f"{len(Log(tmp_path / 't.bench').read())} of 24" in process.stderr
-
-
-def test_a_second_process_may_not_write_to_the_same_run(tmp_path):
-    with (
-        Log(tmp_path).open(),
-        pytest.raises(ValueError, match="another process is writing"),
-    ):
-        list(run(small_plan(trials=1, heads=["erm"]), Log(tmp_path)))
-
-
-def test_a_failing_trial_is_a_record_with_its_reason(tmp_path):
-    data = table()
-    data.y[data.domains != "b"] = "x"  # one class is left to train on
-    plan = small_plan(data, trials=1, heads=["erm", "dare"], options={"dare": {"shrinkage": 0.5}})
-    records = list(run(plan, Log(tmp_path)))
-    failed = [record for record in records if record.held_out == "b"]
-    assert {record.status for record in failed} == {"failed"}
-    assert all("needs at least 2 classes" in record.reason for record in failed)
-    assert [r.values["option:shrinkage"] for r in failed if r.head == "dare"] == [0.5]
-    assert {record.status for record in records if record.held_out != "b"} == {"ok"}
-    assert len(list(run(plan, Log(tmp_path), retry_failed=True))) == len(failed)
-
-
-def test_warnings_belong_to_the_trial_that_gave_them():
-    plan = small_plan(trials=1, heads=["erm", "irm"], options={"irm": {"max_iter": 1}})
-    warned = {r.head for r in run(plan, jobs=2) if "max_iter" in r.values.get("warnings", "")}
-    assert warned == {"irm"}
-
-
-def test_warnings_of_the_caller_are_still_shown():
-    begun = run(small_plan(trials=1, heads=["erm"]))
-    next(begun)
-    with pytest.warns(UserWarning, match="mine"):
-        warnings.warn("mine", stacklevel=1)
-    begun.close()
-
-
-def test_records_are_read_in_the_order_of_the_plan_and_not_as_they_finished(tmp_path):
-    heads = ["dare", "erm", "irm", "reweighted", "groupdro"]
-    log = Log(tmp_path)
-    finished = list(run(small_plan(trials=1, heads=heads, held_out=["b"]), log))
-    log.path.write_text("".join(record.to_line() + "\n" for record in reversed(finished)))
-    assert [record.head for record in log.read()] == heads
-
-
-def test_records_are_flat_and_survive_the_file():
-    records = list(run(small_plan(trials=1, extras=EXTRAS)))
-    assert {"main", "ceiling", "curve", "adjustment", "alignment"} == {r.study for r in records}
-    for record in records:
-        line = record.to_line()
-        assert Record.from_line(line) == record
-        assert not any(isinstance(v, dict | list) for v in json.loads(line).values())
-        assert record.values["version:skdare"]
-        if record.study == "main":
-            assert {f"score:{domain}" for domain in "abcd"} <= set(record.values)
-            assert record.correct().mean() == pytest.approx(record.score)
-
-
-def first_key(data=None, settings=FAST, **more) -> str:
-    """Key of the first trial of DARE."""
-    plan = small_plan(data, settings, trials=1, **{"heads": ["dare"], **more})
-    return plan.key(plan.trials[0])
-
-
-def test_whatever_changes_the_result_changes_the_key():
-    keys = {
-        first_key(table(task), settings, options=options)
-        for settings in (FAST, replace(FAST, l2=0.1), replace(FAST, test_on="reserved"))
-        for options in ({}, {"dare": {"shrinkage": 0.5}})
-        for task in TASKS
-    }
-    assert len(keys) == 3 * 2 * 2
-    plan = small_plan(heads=["erm", "dare"], trials=2)
-    assert len({plan.key(trial) for trial in plan.trials}) == len(plan.trials)
-
-
-def test_the_task_changes_the_key_of_the_same_table():
-    numbers = table("regression")
-    coded = replace(numbers, y=np.round(numbers.y) % 3)
-    assert len({first_key(coded, task=task) for task in TASKS}) == 2
-
-
-def test_settings_of_the_other_protocol_do_not_change_a_key():
-    assert first_key(settings=replace(FAST, patience=3)) == first_key()
+    return file.records(), steps[:-1]
 
 
 @pytest.fixture(scope="module")
-def finished_run(tmp_path_factory):
-    """Folder of a run of DARE beside one score of a network."""
-    folder = tmp_path_factory.mktemp("run")
-    list(run(small_plan(trials=1, heads=["dare"], end_to_end={"a": 0.9}), Log(folder)))
-    return folder
+def whole(tmp_path_factory):
+    """The records of a run that was never stopped."""
+    return run_bench(table(), tmp_path_factory.mktemp("whole"), FAST).records()
 
 
-OTHER_TABLE = "other features, labels, domains, groups or split"
+def test_every_head_is_scored_on_every_domain_once(whole):
+    assert [(r.held_out, r.head) for r in whole] == [
+        (domain, head) for domain in "abcd" for head in ("erm", "by-hand")
+    ]
+    assert {r.uses for r in whole if r.head == "erm"} == {"nothing"}
+    assert {r.uses for r in whole if r.head == "by-hand"} == {"unlabelled rows"}
+    assert all(r.status == "ok" and r.metric == "accuracy" for r in whole)
+    assert all((r.values["n_train"], r.values["n_test"]) == (90, 30) for r in whole)
+
+
+def test_a_run_that_was_stopped_goes_on_and_repeats_nothing(tmp_path, whole):
+    class Stopped(Exception):
+        pass
+
+    def stop(text, done, total):
+        if done == 3:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        run_bench(table(), tmp_path, FAST, progress=stop)
+    assert len(RecordFile(tmp_path).records()) == 3
+    records, steps = ran(table(), tmp_path, FAST)
+    assert len(steps) == 5
+    assert results(records) == results(whole)
+    assert ran(table(), tmp_path, FAST)[1] == []
+
+
+def test_a_torn_last_line_costs_its_own_trial_only(tmp_path, whole):
+    run_bench(table(), tmp_path, FAST)
+    path = tmp_path / RECORDS
+    content = path.read_bytes()
+    path.write_bytes(content[:-20])
+    assert len(RecordFile(tmp_path).records()) == 7
+    records, steps = ran(table(), tmp_path, FAST)
+    assert steps == ["d: by-hand"]
+    assert results(records) == results(whole)
+    assert path.read_bytes().startswith(content[: content[:-1].rfind(b"\n") + 1])
+
+
+CHILD = """
+import sys, warnings
+warnings.simplefilter("ignore")
+from skdare.bench import Settings, run_bench
+from skdare.data import load_digit_domains
+run_bench(load_digit_domains(n_classes=3), sys.argv[1], Settings(heads=("by-hand",)))
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_bench_keeps_what_was_finished_and_equals_a_whole_one(tmp_path):
+    data = load_digit_domains(n_classes=3)
+    path = tmp_path / "killed" / RECORDS
+    child = start("-c", CHILD, path.parent)
+    while not path.exists() or path.read_bytes().count(b"\n") < 3:
+        assert child.poll() is None
+        time.sleep(0.01)
+    with pytest.raises(InputError, match="another process is writing"):
+        run_bench(data, path.parent, FAST)
+    os.kill(child.pid, signal.SIGKILL)
+    child.communicate()
+    before = path.read_bytes()
+    with path.open("ab") as file:
+        file.write(b'{"schema": 1, "torn')
+    records, _ = ran(data, path.parent, FAST)
+    assert path.read_bytes().startswith(before[: before.rfind(b"\n") + 1])
+    keys = [record.key for record in records]
+    assert len(keys) == len(set(keys)) == path.read_bytes().count(b"\n") == 16
+    assert results(records) == results(run_bench(data, tmp_path / "whole", FAST).records())
+
+
+def test_further_heads_and_domains_are_added_to_a_run(tmp_path):
+    data = table()
+    first, _ = ran(data, tmp_path, replace(FAST, held_out=("a",)))
+    records, steps = ran(data, tmp_path, Settings(heads=("by-hand", "dare"), held_out=("a", "c")))
+    assert steps == ["a: dare", "c: erm", "c: by-hand", "c: dare"]
+    assert results(first).items() <= results(records).items()
 
 
 @pytest.mark.parametrize(
-    ("changes", "difference"),
+    ("change", "message"),
     [
-        (
-            {"settings": replace(FAST, l2=0.1, standardize=True)},
-            r"other settings \(l2 was 0.01 and is 0.1 now, standardize was False and is True now\)",
-        ),
-        ({"settings": replace(FAST, metrics=("roc_auc",))}, "metrics was None and is roc_auc now"),
-        (
-            {"options": {"dare": {"shrinkage": 0.5}}},
-            r"other options of dare \(shrinkage was 0.9 and is 0.5 now\)",
-        ),
-        ({"data": table(seed=1)}, OTHER_TABLE),
-        ({"data": replace(table(), groups=np.arange(240))}, OTHER_TABLE),
-        ({"end_to_end": {"a": 0.8}}, r"another score of end-to-end \(0.9\)"),
-        ({"data": replace(table(), domains=np.char.add("other ", table().domains))}, OTHER_TABLE),
+        ({"metric": "f1_macro"}, "holds a run with metric accuracy, and this one has metric f1_m"),
+        ({"repeats": 2}, "holds a run with training rows all"),
+        ({"task": "regression"}, "holds a run with task classification"),
     ],
-    ids=["settings", "metric", "options", "features", "groups", "score of a network", "domains"],
 )
-def test_a_run_refuses_records_that_were_not_made_alike(finished_run, changes, difference):
-    plan = small_plan(**{"trials": 1, "heads": ["dare"], **changes})
-    with pytest.raises(ValueError, match=f"the run has records of 't' with .*{difference}"):
-        list(run(plan, Log(finished_run)))
+def test_other_settings_are_refused_before_any_work(tmp_path, change, message):
+    run_bench(table(), tmp_path, replace(FAST, held_out=("a",)))
+    before = (tmp_path / RECORDS).read_bytes()
+    with pytest.raises(InputError, match=message):
+        run_bench(table(), tmp_path, replace(FAST, **change))
+    assert (tmp_path / RECORDS).read_bytes() == before
 
 
-def test_a_run_takes_further_heads_trials_and_domains(tmp_path):
-    list(run(small_plan(trials=1, heads=["dare"], end_to_end={"a": 0.9}), Log(tmp_path)))
-    more = small_plan(trials=2, heads=["erm", "dare"])
-    assert len(list(run(more, Log(tmp_path)))) == 3 * 4
-    part = small_plan(trials=1, heads=["irm"], held_out=["c"])
-    assert len(list(run(part, Log(tmp_path)))) == 1
+def test_other_rows_of_the_same_name_are_refused(tmp_path):
+    data = table()
+    run_bench(data, tmp_path, replace(FAST, held_out=("a",)))
+    with pytest.raises(InputError, match="holds a run on other rows called 't'"):
+        run_bench(replace(data, X=data.X + 1.0), tmp_path, FAST)
+
+
+def test_whatever_changes_a_result_changes_the_key(tmp_path):
+    data = table()
+    settings = replace(FAST, held_out=("b",))
+    keys = set()
+    runs = [
+        (data, settings),
+        (replace(data, X=2.0 * data.X), settings),
+        (data, replace(settings, metric="f1_macro")),
+        (data, replace(settings, repeats=2)),
+    ]
+    for number, (rows, how) in enumerate(runs):
+        keys |= {r.key for r in run_bench(rows, tmp_path / str(number), how).records()}
+    assert len(keys) == 2 + 2 + 2 + 4
+
+
+def test_repeats_train_on_other_rows_and_score_on_the_same(tmp_path):
+    settings = replace(FAST, repeats=3, held_out=("a",), metric="neg_log_loss")
+    records = run_bench(table(), tmp_path, settings).records()
+    assert {r.trial for r in records} == {0, 1, 2}
+    assert {r.values["n_train"] for r in records} == {72}
+    assert {r.values["n_test"] for r in records} == {30}
+    assert len({r.score for r in records if r.head == "erm"}) == 3
+
+
+def test_the_last_record_of_a_trial_holds(tmp_path):
+    file = RecordFile(tmp_path)
+    record = Record("k", "main", "t", "erm", "a", 0, "nothing", "accuracy", None, 1.0, "failed")
+    for key, score in (("k", None), ("k", 0.5), ("other options", 0.7)):
+        file.append(replace(record, key=key, score=score))
+    assert [r.score for r in file.records()] == [0.7]
+    file.append(replace(record, key="further", trial=1, score=0.2))
+    file.append(replace(record, key="ablation", values={"x": 0.5}, score=0.1))
+    assert [r.score for r in file.records()] == [0.7, 0.2, 0.1]
+
+
+def test_a_failed_trial_is_a_record_with_its_reason_and_is_run_again(tmp_path, monkeypatch):
+    from skdare.bench import heads
+
+    def fails(self, head, X):
+        raise RuntimeError("out of luck")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(heads.Training, "fit", fails)
+        records, _ = ran(table(), tmp_path, FAST)
+    assert {r.reason for r in records} == {"out of luck"}
+    assert {r.status for r in records} == {"failed"}
+    records, steps = ran(table(), tmp_path, FAST)
+    assert len(steps) == 8
+    assert {r.status for r in records} == {"ok"}
+
+
+def test_a_score_that_is_not_defined_is_a_failure(tmp_path):
+    data = table()
+    data.y[data.domains == "c"] = 0
+    records = run_bench(data, tmp_path, replace(FAST, metric="roc_auc")).records()
+    undefined = [r for r in records if r.score is None]
+    assert {r.held_out for r in undefined} == {"c"}
+    assert {r.reason for r in undefined} == {"roc_auc is not defined on these rows"}
+
+
+# -- Records --------------------------------------------------------------------------------------
+
+
+def test_records_survive_the_file(whole):
+    for record in whole:
+        line = record.to_line()
+        assert line.endswith("\n")
+        assert "\n" not in line[:-1]
+        again = Record.from_line(line)
+        assert (again.key, again.score, again.status) == (record.key, record.score, record.status)
+        assert again.values.items() >= record.values.items()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": 2}, "not a record of schema 1"),
+        ({"key": 7}, "key is missing or no"),
+        ({"score": "0.5"}, "score is missing or no"),
+        ({"score": True}, "score is missing or no"),
+        ({"seconds": None}, "seconds is missing or no"),
+        ({"label": ["a"]}, "label is missing or no"),
+        ({"n_train": 0.5}, "n_train is missing or no"),
+        ({"warnings": "none"}, "warnings is missing or no"),
+        ({"warnings": [1]}, "warnings has an entry that is no text"),
+    ],
+    ids=str,
+)
+def test_a_forged_record_is_refused(whole, change, message):
+    line = json.dumps(json.loads(whole[0].to_line()) | change)
+    with pytest.raises(ValueError, match=message):
+        Record.from_line(line)
+
+
+@pytest.mark.parametrize(
+    "number", ["1" + 400 * "0", "NaN", "-Infinity", "1e999"], ids=lambda n: n[:4]
+)
+def test_a_score_that_is_no_finite_number_is_refused(whole, number):
+    line = json.dumps(json.loads(whole[0].to_line()) | {"score": "?"}).replace('"?"', number)
+    with pytest.raises(ValueError, match="score is no finite number"):
+        Record.from_line(line)
+
+
+@pytest.mark.parametrize("spoiled", [b"{", b"[]", b"\xff\xfe", b"null", b"[" * 100_000, b"NaN"])
+def test_a_damaged_line_is_refused_by_its_number(tmp_path, whole, spoiled):
+    lines = [record.to_line().encode() for record in whole]
+    (tmp_path / RECORDS).write_bytes(b"".join([*lines[:2], spoiled + b"\n", *lines[2:]]))
+    with pytest.raises(InputError, match=r"line 3 of .*records\.jsonl' cannot be read"):
+        RecordFile(tmp_path).records()
+    with pytest.raises(InputError, match="line 3 of"):
+        run_bench(table(), tmp_path, FAST)
+
+
+@pytest.mark.parametrize("spoiled", ["{", "[]", "[" * 100_000, "7"])
+def test_damaged_settings_of_a_run_are_refused(tmp_path, spoiled):
+    (tmp_path / "run.json").write_text(spoiled)
+    with pytest.raises(InputError, match=r"run\.json' is damaged"):
+        run_bench(table(), tmp_path, FAST)
+
+
+def test_a_run_without_records_is_refused_by_a_report(tmp_path):
+    with pytest.raises(InputError):
+        Summary.of(RecordFile(tmp_path))
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot make the folder"):
+        run_bench(table(), tmp_path / "file" / "run", FAST)
+
+
+# -- Settings -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (Settings(heads=("ermm",)), "no head is called 'ermm'; did you mean 'erm'"),
+        (Settings(heads=("anchor",)), "head anchor is not for classification"),
+        (Settings(held_out=("e",)), "no domain is called 'e'"),
+        (Settings(metric="r2"), "no metric of classification is called 'r2'"),
+        (Settings(repeats=0), "repeats is 0"),
+        (Settings(task="ranking"), "no task is called 'ranking'"),
+    ],
+    ids=str,
+)
+def test_settings_that_do_not_fit_the_table_are_refused_before_any_work(
+    tmp_path, settings, message
+):
+    with pytest.raises(InputError, match=message):
+        run_bench(table(), tmp_path / "run", settings)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"domains": None}, "no column of domains"),
+        ({"domains": np.repeat(["a", "b"], 60)}, "there are 2 domains: 'a', 'b'"),
+        ({"domains": np.repeat(["a"], 120)}, "there is 1 domain: 'a'"),
+        ({"y": np.zeros(120, dtype=int)}, "every row has the target 0"),
+    ],
+    ids=["none", "two", "one", "one class"],
+)
+def test_tables_that_cannot_be_compared_on_are_refused(tmp_path, change, message):
+    with pytest.raises(InputError, match=message):
+        run_bench(replace(table(), **change), tmp_path / "run", FAST)
+
+
+def test_three_domains_are_enough(tmp_path):
+    records = run_bench(table(E=3), tmp_path).records()
+    assert {r.status for r in records} == {"ok"}
+    assert len(records) == 3 * 5
+
+
+def test_a_domain_of_one_row_is_left_out_and_named(tmp_path):
+    data = table()
+    domains = data.domains.copy()
+    domains[0] = "z"
+    with pytest.warns(DataNote, match="left out 1 domain with a single row: 'z'"):
+        records = run_bench(replace(data, domains=domains), tmp_path, FAST).records()
+    assert {r.held_out for r in records} == set("abcd")
+
+
+def test_a_domain_of_one_class_is_scored(tmp_path):
+    data = table()
+    data.y[data.domains == "b"] = 1
+    records = run_bench(data, tmp_path).records()
+    assert all(r.score is not None for r in records)

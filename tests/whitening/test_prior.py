@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
 from skdare.whitening.prior import PriorRows, Trust
 from skdare.whitening.whitening import Whitening
@@ -40,7 +41,7 @@ def test_domains_that_are_alike_are_worth_many_rows(whitening):
     assert min(prior.mean, prior.adjustment) > 200
 
 
-@pytest.mark.parametrize("n", [4, 400])  # fewer rows than features, and more
+@pytest.mark.parametrize("n", [4, 400], ids=["few rows", "many rows"])
 @pytest.mark.parametrize("whitening", [WHITEN, STANDARDISE])
 def test_the_prior_has_no_units(whitening, n):
     rows = domains(0.4, 0.2, n=n, E=10)
@@ -49,8 +50,17 @@ def test_the_prior_has_no_units(whitening, n):
         PriorRows.of_domains([Moments.of(X * u) for X in rows], whitening) for u in (1.0, units)
     )
     assert scaled.mean == pytest.approx(plain.mean, rel=1e-9)
-    # How heavy tails are is known of all features together, in their own units.
-    assert scaled.adjustment == pytest.approx(plain.adjustment, rel=0.5)
+    assert scaled.adjustment == pytest.approx(plain.adjustment, rel=1e-9)
+
+
+@pytest.mark.parametrize("E", [2, 5])
+def test_few_rows_of_many_features_have_the_prior_of_their_matrices(E):
+    rng = np.random.default_rng(0)
+    moments = [Moments.of(rng.normal(size=(4, 30)) * rng.uniform(0.5, 2, 30)) for _ in range(E)]
+    whole = [Moments(m.n, m.mean, m.dense_scatter(), None, m.cubic, m.quartic) for m in moments]
+    few, many = (PriorRows.of_domains(some, WHITEN) for some in (moments, whole))
+    assert few.mean == pytest.approx(many.mean, rel=1e-9)
+    assert few.adjustment == pytest.approx(many.adjustment, rel=1e-9)
 
 
 def test_a_matrix_needs_more_rows_than_a_mean():
@@ -64,7 +74,15 @@ def test_one_domain_counts_as_many_rows_as_there_are_features():
 
 
 def test_trust_grows_with_the_rows():
-    assert PriorRows(10.0, 90.0).trust(10) == Trust(0.5, 0.1)
-    assert PriorRows(0.0, 0.0).trust(1) == Trust(1.0, 1.0)
-    assert PriorRows(0.0, 0.0, 10.0).trust(10).head == 0.5
-    assert PriorRows(0.0, 0.0, 10.0).trust(100).head > 0.98
+    assert PriorRows(10.0, 90.0).trust(10) == Trust(0.5, 0.1, 1.0)
+    assert PriorRows(0.0, 0.0).trust(1) == Trust(1.0, 1.0, 1.0)
+    assert PriorRows(0.0, 0.0, 10.0).trust(5).head == 0.2
+    assert PriorRows(0.0, 0.0, 10.0).trust(20).head == 0.8
+
+
+def test_the_matrix_and_the_shift_are_each_blended_as_far_as_trusted():
+    own, rest = (Adjustment(scale, shift=np.full(2, scale)) for scale in (4.0, 8.0))
+    blend = Trust(mean=0.75, adjustment=0.25, head=1.0).blend(own, rest)
+    assert blend.diagonal == 7.0
+    np.testing.assert_array_equal(blend.shift, [5.0, 5.0])
+    assert Trust(0.5, 0.5, 1.0).blend(Adjustment(1.0), Adjustment(2.0)).shift is None

@@ -1,132 +1,85 @@
-"""The state of a stream in a file: numbers and arrays without code, written whole or not at all."""
+"""The state of an adapter in a file, to go on from another day."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import json
 from os import PathLike
-from typing import Any
 
 import numpy as np
 
-from skdare.fitting.domain_fit import domain_fit_of
-from skdare.fitting.formulation import Formulation
-from skdare.persist import ArrayOf, Field, FieldError, ReadContext, TensorFile
+from skdare.adapting.new_domain import NewDomain, Options
+from skdare.adapting.stream import Stream
+from skdare.checks import ClassWeight
+from skdare.errors import InputError
+from skdare.fitting.domain_fit import DomainFit
+from skdare.fitting.problem import Targets
+from skdare.saving.saved_file import SavedFile, unreadable
+from skdare.saving.state import Reader, Writer
 
-STREAMS = ("adapter", "fleet")
-# What making a stream of a file that does not fit together may raise.
-DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+
+def save_stream(new_domain: NewDomain, path: str | PathLike[str]) -> None:
+    """Write the state of a stream to a file; see `Adapter.save`."""
+    writer = Writer()
+    header = {
+        "head": fit_digest(new_domain.fit),
+        "options": writer.write(new_domain.options),
+        "stream": writer.write(new_domain.stream.compact()),
+    }
+    SavedFile("stream", header, writer.arrays).write(path)
 
 
-@dataclass(frozen=True, eq=False)
-class StreamFile:
-    """What a file holds.
+def load_stream(
+    fit: DomainFit, targets: Targets, class_weight: ClassWeight, path: str | PathLike[str]
+) -> NewDomain:
+    """The new domain that `save_stream` wrote, for the head that it was made with."""
+    file = SavedFile.read(path, "stream")
+    if file.header.get("head") != fit_digest(fit):
+        raise InputError(
+            f"{path} was saved for another head, or for this one before it was fitted again",
+            "resume with the head that it was saved with",
+        )
+    reader = Reader(file.arrays, {"d": len(fit.unseen.B)})
+    try:
+        options = reader.read(Options, file.header.get("options"), "options")
+        new_domain = NewDomain(fit, targets, class_weight, **vars(options))
+        stream = reader.read(Stream, file.header.get("stream"), "stream")
+        _check_stream(stream, new_domain.stream)
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
+        raise unreadable(path, error) from error
+    new_domain.stream = stream
+    return new_domain
 
-    Parameters
-    ----------
-    kind : "adapter" or "fleet"
-    header : mapping
-        Of what JSON can hold.
-    arrays : mapping of arrays by name
-        Of numbers.
-    """
 
-    kind: str
-    header: Mapping[str, Any]
-    arrays: Mapping[str, np.ndarray]
-
-    def write(self, path: str | PathLike[str], restore: Callable[[StreamFile], object]) -> None:
-        """Replace the file in one step; where that fails, what was there stays.
-
-        Parameters
-        ----------
-        path : str or path
-        restore : callable
-            Makes the stream of a file; one that it cannot make is not written.
-        """
-
-        def check(file: TensorFile) -> None:
-            try:
-                restore(StreamFile(file.kind, file.header, file.arrays))
-            except DAMAGE as error:
-                raise ValueError(
-                    f"not written to {path}, as it could not be read again: {error}; what was "
-                    "there is as it was, and the stream goes on"
-                ) from error
-
-        TensorFile(self.kind, self.header, self.arrays).write(path, check=check)
-
-    @classmethod
-    def read(cls, path: str | PathLike[str], head: Any) -> StreamFile:
-        """A file that was written for this head; any other is refused."""
-        file = TensorFile.read(path)
-        if file.kind not in STREAMS:
-            raise ValueError(
-                f"{path} holds a {file.kind}, not the state of a stream; pass a file that "
-                "adapter.save or fleet.save wrote"
+def _check_stream(stream: Stream, new: Stream) -> None:
+    """Refuse the state of a stream that such a head could not have come to."""
+    sampled = sum(map(len, stream.sampled))
+    known = codes_fit = True
+    if stream.classes is not None and new.classes is not None:
+        known = np.array_equal(stream.classes[: len(new.classes)], new.classes)
+        if stream.labels is not None:
+            codes = stream.labels.T
+            codes_fit = bool(
+                np.all((codes >= 0) & (codes < len(stream.classes)) & (codes % 1 == 0))
             )
-        if file.header.get("digest") != head_digest(head):
-            raise ValueError(
-                f"{path} was saved for another head, or for this one before it was fitted again; "
-                "resume with the head that it was saved with"
-            )
-        return cls(file.kind, file.header, file.arrays)
-
-    def numbers(self, fields: Mapping[str, Field]) -> dict[str, Any]:
-        """Numbers in the header, each checked by its field."""
-        saved = ReadContext({}, {})
-        numbers = self.header["numbers"]
-        unknown = set(numbers) - set(fields)
-        if unknown:
-            raise FieldError(f"it has a number {min(unknown)!r}")
-        return {name: fields[name].read(numbers[name], saved.inside(name)) for name in numbers}
-
-    def checked(self, shapes: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
-        """The arrays, of the shapes that letters give."""
-        saved = ReadContext(self.arrays, dict(sizes))
-        unknown = set(self.arrays) - set(shapes)
-        if unknown:
-            raise FieldError(f"it has an array {min(unknown)!r}")
-        return {
-            name: ArrayOf(shapes[name]).read({"array": name}, saved.inside(name))
-            for name in self.arrays
-        }
-
-
-def head_digest(head: Any) -> str:
-    """A checksum of the weights, the guess, the mixture and the guard that adapting goes by."""
-    digest = hashlib.sha256()
-    arrays = [head.coef_, head.intercept_]
-    fit = domain_fit_of(head)
-    adaptation = fit.adaptation
-    if adaptation is not None:
-        guess = adaptation.guess
-        digest.update(_described(adaptation.formulation).encode())
-        arrays += [adaptation.B, adaptation.b, adaptation.mean, guess.common]
-        arrays += [guess.scale, guess.matrix, guess.U, guess.weights]
-        if guess.diagonal is not None:
-            arrays.append(guess.diagonal)
-        if adaptation.places is not None:
-            digest.update(repr(adaptation.mixture).encode())
-            places = adaptation.places
-            arrays += [places.shares, places.means, places.within]
-    if fit.guard is not None:
-        arrays += [fit.guard.shares, fit.guard.within, fit.guard.separations]
-    for array in arrays:
-        values = np.zeros(0) if array is None else np.asarray(array, dtype="<f8")
-        digest.update(repr(values.shape).encode())
-        digest.update(np.ascontiguousarray(values).data)
-    return digest.hexdigest()
-
-
-def _described(formulation: Formulation) -> str:
-    """A formulation in the words that files have had since the format began."""
-    whitening = formulation.whitening
-    means = formulation.means
-    form = (
-        f"Form(centered={means.center_in_training!r}, mean_penalty={means.mean_penalty!r}, "
-        f"subtract={means.subtract_in_use!r})"
+    fits = (
+        (stream.d, stream.half_life, stream.most_sampled)
+        == (new.d, new.half_life, new.most_sampled)
+        and known
+        and codes_fit
+        and (stream.classes is None) == (new.classes is None)
+        and stream.n_seen >= 0
+        and sampled == (len(stream.sample_numbers) if stream.most_sampled else 0)
+        and (stream.moments is None or stream.moments.n > 0)
     )
-    rest = f"l2={formulation.l2!r}, by_rows={formulation.by_rows!r}"
-    return f"Plan(whitening={whitening!r}, form={form}, {rest})"
+    if not fits:
+        raise ValueError("it is not the state of a stream of this head")
+
+
+def fit_digest(fit: DomainFit) -> str:
+    """A checksum of all that adapting uses."""
+    writer = Writer()
+    digest = hashlib.sha256(json.dumps(writer.write(fit)).encode())
+    for array in writer.arrays.values():
+        digest.update(np.ascontiguousarray(array).data if array.size else b"")
+    return digest.hexdigest()

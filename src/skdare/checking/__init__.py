@@ -1,8 +1,6 @@
-"""Checks of a table before anything is fitted to it: what is found, where, and what to do."""
+"""What is odd about a table, before a fit."""
 
-from __future__ import annotations
+from skdare.checking.check import Check, check
+from skdare.checking.oddities import Finding
 
-from skdare.checking._check import DataCheck, check_data
-from skdare.checking._finding import DataFinding
-
-__all__ = ["DataCheck", "DataFinding", "check_data"]
+__all__ = ["Check", "Finding", "check"]

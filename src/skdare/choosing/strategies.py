@@ -5,44 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from skdare._validation import InputError
-from skdare.fitting.formulation import CENTERED, RAW, Formulation, MeanTreatment
+from skdare.errors import InputError
+from skdare.fitting.lagrangian import Formulation
 from skdare.fitting.mixture import BY_CLASS, MOST_FEATURES, TOGETHER, Mixture
 from skdare.whitening.whitening import Whitening
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to deal with domains.
+    """A way to deal with domains."""
 
-    Parameters
-    ----------
-    adjusts_new : bool
-        Whether a new domain is adjusted by its own rows.
-    adjust : bool
-    centered : bool
-    target : str
-        See `Whitening`.
-    means : MeanTreatment
-    shrinkage : float, optional
-        The only strength it has; default: those that the search is given.
-    by_rows : bool
-        See `Formulation`.
-    mixture : Mixture, optional
-        How classes may move besides.
-    base : str, optional
-        The strategy that a mixture starts from.
-    """
-
-    adjusts_new: bool
-    adjust: bool
-    centered: bool
-    target: str
-    means: MeanTreatment
-    shrinkage: float | None = None
+    words: str  # "predicts by ...", "adapts by ..."
+    whitening: Whitening
+    adjusts_new: bool = False  # whether a new domain is adjusted by its own rows
     by_rows: bool = False
+    shrinks: bool = False  # whether the search chooses the shrinkage
     mixture: Mixture | None = None
-    base: str | None = None
+    base: str | None = None  # the strategy that the mixture starts from
 
     @property
     def adapts(self) -> bool:
@@ -50,86 +29,101 @@ class Strategy:
         return self.adjusts_new or self.mixture is not None
 
 
-_AS_THEY_ARE = Strategy(
-    adjusts_new=False, adjust=False, centered=True, target="scaled", means=RAW, shrinkage=0.0
+_UNADJUSTED = Whitening(adjusts=False, centered=True, shrinkage=0.0, target="scaled")
+_DIAGONAL = Whitening(adjusts=True, centered=True, shrinkage=1.0, target="diagonal")
+_SCALED = replace(_DIAGONAL, adjusts=False)  # by the scales of all training rows
+_SECOND_MOMENT = Whitening(adjusts=True, centered=False, shrinkage=0.5, target="scaled")
+_ERM = Strategy("plain ERM", _UNADJUSTED, by_rows=True)
+_REWEIGHTED = Strategy("ERM with domains of equal weight", _UNADJUSTED)
+_CENTER = Strategy("centring each domain", replace(_UNADJUSTED, shift="own mean"), adjusts_new=True)
+_STANDARDIZE = replace(
+    _CENTER, words="standardising each domain", whitening=replace(_DIAGONAL, shift="own mean")
 )
-_ERM = replace(_AS_THEY_ARE, by_rows=True)
-_CENTER = replace(_AS_THEY_ARE, adjusts_new=True, means=CENTERED)
-_STANDARDIZE = replace(_CENTER, adjust=True, target="diagonal", shrinkage=1.0)
-_RAW = replace(_AS_THEY_ARE, adjusts_new=True, adjust=True, centered=False, shrinkage=None)
+_AVERAGED = Strategy("the averaged adjustment", _SECOND_MOMENT, shrinks=True)
+
+
+def _with_mixture(strategy: Strategy, base: str, mixture: Mixture = BY_CLASS) -> Strategy:
+    looking = "looking for each class among its rows"
+    words = looking if strategy is _ERM else f"{strategy.words} and {looking}"
+    return replace(strategy, words=words, mixture=mixture, base=base)
+
+
 # From the simplest on.
 STRATEGIES = {
     "erm": _ERM,
-    "reweighted": _AS_THEY_ARE,
-    "averaged": replace(_RAW, adjusts_new=False),
+    "reweighted": _REWEIGHTED,
+    "scaled-erm": replace(_ERM, words=f"{_ERM.words} on standardised features", whitening=_SCALED),
+    "scaled-reweighted": replace(
+        _REWEIGHTED, words=f"{_REWEIGHTED.words} on standardised features", whitening=_SCALED
+    ),
+    "averaged": _AVERAGED,
     "center": _CENTER,
     "standardize": _STANDARDIZE,
-    "whiten": replace(_STANDARDIZE, shrinkage=None),
-    "raw": _RAW,
-    "erm+translation": replace(_ERM, mixture=TOGETHER, base="erm"),
-    "erm+mixture": replace(_ERM, mixture=BY_CLASS, base="erm"),
-    "center+mixture": replace(_CENTER, mixture=BY_CLASS, base="center"),
-    "standardize+mixture": replace(_STANDARDIZE, mixture=BY_CLASS, base="standardize"),
+    "whiten": replace(_STANDARDIZE, words="centring and whitening each domain", shrinks=True),
+    "raw": replace(
+        _AVERAGED, words="whitening each domain by its raw second moment", adjusts_new=True
+    ),
+    "erm+translation": replace(
+        _ERM,
+        words="moving all classes by one vector, their shares estimated",
+        mixture=TOGETHER,
+        base="erm",
+    ),
+    "erm+mixture": _with_mixture(_ERM, "erm"),
+    "center+mixture": _with_mixture(_CENTER, "center"),
+    "standardize+mixture": _with_mixture(_STANDARDIZE, "standardize"),
 }
-BY_DEFAULT = tuple(name for name in STRATEGIES if name not in ("averaged", "raw"))
+_BY_DEFAULT = [name for name in STRATEGIES if name not in ("averaged", "raw")]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One combination of options under trial, and the problem it stands for."""
+    """A strategy with its strengths, and the problem that it stands for."""
 
-    strategy: str
-    formulation: Formulation
-
-    @property
-    def adapts(self) -> bool:
-        """Whether it needs unlabelled rows of the new domain."""
-        return STRATEGIES[self.strategy].adapts
+    name: str
+    l2: float
+    shrinkage: float | None  # None if the strategy has no choice of it
 
     @property
-    def adjusts_new(self) -> bool:
-        """Whether a new domain is adjusted by its own rows."""
-        return STRATEGIES[self.strategy].adjusts_new
+    def strategy(self) -> Strategy:
+        return STRATEGIES[self.name]
 
     @property
-    def shrinkage(self) -> float | None:
-        """The strength of shrinkage, where the search chooses it."""
-        fixed = STRATEGIES[self.strategy].shrinkage is not None
-        return None if fixed else float(self.formulation.whitening.shrinkage)
+    def family(self) -> str:
+        """Of candidates that differ in what their ridge shrinks, and in nothing else."""
+        return self.name.removeprefix("scaled-")
 
     @property
-    def mixture(self) -> Mixture | None:
-        """How classes may move besides."""
-        return STRATEGIES[self.strategy].mixture
+    def whitening(self) -> Whitening:
+        if self.shrinkage is None:
+            return self.strategy.whitening
+        return replace(self.strategy.whitening, shrinkage=self.shrinkage)
+
+    def formulation(self, *, intercept: bool, tol: float, max_iter: int) -> Formulation:
+        strategy = self.strategy
+        return Formulation(self.whitening, 0.0, strategy.by_rows, intercept, self.l2, tol, max_iter)
 
 
 def applicable(names: Sequence[str] | None, d: int, *, classes: bool) -> list[str]:
-    """The strategies to try: those named, or all of `BY_DEFAULT` that suit targets and features.
+    """The strategies to try: those named, or by default all that suit targets and features.
 
-    Mixtures are of classes. They and "whiten" need a (d, d) matrix a domain, and are for no more
-    than 4,096 features.
+    Mixtures are of classes. They and "whiten" need a (d, d) matrix for each domain.
     """
-    if names is None:
-        return [name for name in BY_DEFAULT if _obstacle(name, d, classes=classes) is None]
-    for name in names:
-        obstacle = _obstacle(name, d, classes=classes)
-        if obstacle is not None:
+    chosen = []
+    for name in _BY_DEFAULT if names is None else dict.fromkeys(names):
+        obstacle = None
+        mixture = STRATEGIES[name].mixture is not None
+        if mixture and not classes:
+            obstacle = "a regression has no classes that could move"
+        elif d > MOST_FEATURES and (mixture or name == "whiten"):
+            obstacle = f"with {d} features it needs a matrix of {d} by {d} for each domain"
+        if obstacle is None:
+            chosen.append(name)
+        elif names is not None:
             raise InputError(
-                f"strategies names {name!r}, and {obstacle}",
-                "leave it out, or use 'standardize'",
-                argument="strategies",
+                f"strategies names {name!r}, and {obstacle}", "leave it out, or use 'standardize'"
             )
-    return list(names)
-
-
-def _obstacle(name: str, d: int, *, classes: bool) -> str | None:
-    """What keeps a strategy from being tried, if anything."""
-    mixture = STRATEGIES[name].mixture is not None
-    if mixture and not classes:
-        return "numbers have no classes that could move"
-    if d > MOST_FEATURES and (mixture or name == "whiten"):
-        return f"with {d} features it needs a matrix of {d} by {d} a domain"
-    return None
+    return chosen
 
 
 def candidates_of(
@@ -137,12 +131,6 @@ def candidates_of(
 ) -> Iterator[Candidate]:
     """Every combination that makes a difference; the ridges of one problem one after the other."""
     for name in sorted(set(names), key=list(STRATEGIES).index):
-        strategy = STRATEGIES[name]
-        fixed = strategy.shrinkage
-        for shrinkage in shrinkages if fixed is None else (fixed,):
-            whitening = Whitening(
-                strategy.adjust, strategy.centered, float(shrinkage), strategy.target
-            )
+        for shrinkage in shrinkages if STRATEGIES[name].shrinks else (None,):
             for l2 in l2s:
-                formulation = Formulation(whitening, strategy.means, l2, strategy.by_rows)
-                yield Candidate(name, formulation)
+                yield Candidate(name, float(l2), shrinkage)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +10,8 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from skdare._validation import InputError, check_choice
+from skdare.checks import check_choice
+from skdare.errors import InputError
 
 T = TypeVar("T")
 
@@ -28,25 +28,19 @@ def pick_device(name: str = "auto") -> torch.device:
     """Device of this name; "auto" is a GPU where there is one."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and "LOCAL_RANK" in os.environ:  # torchrun: a GPU for each process
-        name = f"cuda:{os.environ['LOCAL_RANK']}"
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise ValueError(f"there is no device {name!r}; use auto, cpu, cuda or cuda:1") from error
+        raise InputError(f"there is no device {name!r}; use auto, cpu, cuda or cuda:1") from error
     if device.type not in _KINDS:
-        raise ValueError(f"device {name!r} is not supported; use cpu or cuda")
+        raise InputError(f"device {name!r} is not supported; use cpu or cuda")
     if device.type == "cuda":
         if not torch.cuda.is_available():
-            raise InputError(
-                f"device is {name!r}, but torch sees no GPU", "use device='cpu'", argument="device"
-            )
+            raise InputError(f"device is {name!r}, but torch sees no GPU", "use device='cpu'")
         count = torch.cuda.device_count()
         if (device.index or 0) >= count:
             raise InputError(
-                f"device is {name!r}, but torch sees {count} GPUs",
-                "use device='cuda:0'",
-                argument="device",
+                f"device is {name!r}, but torch sees {count} GPUs", "use device='cuda:0'"
             )
         device = torch.device("cuda", device.index or 0)
         torch.cuda.set_device(device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -10,9 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from skdare._validation import InputError
-from skdare.datasets import StoreWriter, store_info
-from skdare.datasets._manifest import MANIFEST
+from skdare.data.store import MANIFEST, Store, StoreWriter
+from skdare.errors import InputError
 from skdare.features.backbones.backbone import Backbone, provenance
 from skdare.features.device import pick_device, pick_precision, torch_tuned_for
 from skdare.features.examples.examples import Examples
@@ -26,6 +26,7 @@ from skdare.features.norm_statistics import (
     spread_batches,
 )
 from skdare.features.reader import Reader
+from skdare.features.split import ASIDE
 from skdare.features.training.folder import TrainingFolder, TrainingRecord
 from skdare.features.training.sampler import RowSplit
 
@@ -48,8 +49,8 @@ class Extractor:
         ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
     precision : "auto", "float32" or "bfloat16"
         Of products inside the backbone; "auto" is bfloat16 on a GPU.
-    dtype : "float32", "float16" or "uint8"
-        Of the stored features; "uint8": 8-bit codes between the least and the largest value.
+    dtype : "float32" or "float16"
+        Of the stored features.
     norm_stats : "network" or "domain"
         Means and variances by which batch norms normalise a row: the network's own, or those of
         all rows of its domain, measured without labels in a pass of their own. A domain's features
@@ -95,7 +96,7 @@ class Extractor:
         settings = folder.settings()
         for name in ("examples", "weights"):
             if settings[name] != self._provenance[name]:
-                raise ValueError(
+                raise InputError(
                     f"{run} was trained with other {name}; give the data and backbone of its run"
                 )
         stores = []
@@ -122,30 +123,23 @@ class Extractor:
         path.parent.mkdir(parents=True, exist_ok=True)
         with StoreWriter(
             path,
-            features=self.backbone.dim,
+            [f"x{j}" for j in range(self.backbone.dim)],
             dtype=self.dtype,
-            classes=examples.classes,
-            domains=np.unique(examples.domains),
             made=source,
             rows_per_shard=_ROWS_PER_SHARD[self.device.type],
-            resume=True,
         ) as writer:
             names = np.array(examples.classes)
             start = writer.rows
             self.progress(start)
             for features in self._features(reader, start):
                 if not np.all(np.isfinite(features)):
-                    raise InputError(
-                        f"features of {path} are not finite", "train with a lower lr", argument="lr"
-                    )
+                    raise InputError(f"features of {path} are not finite", "train with a lower lr")
                 rows = slice(start, start + len(features))
-                writer.append(
-                    features,
-                    names[examples.labels[rows]],
-                    examples.domains[rows],
-                    None if aside is None else aside[rows],
-                    examples.ids[rows],
-                )
+                columns = {"y": names[examples.labels[rows]], "domains": examples.domains[rows]}
+                columns["id"] = examples.ids[rows]
+                if aside is not None:
+                    columns[ASIDE] = aside[rows].astype(np.int8)
+                writer.append(features, **columns)
                 start = rows.stop
                 self.progress(len(features))
         return path
@@ -213,9 +207,7 @@ class Extractor:
     def _source(self, record: TrainingRecord | None = None) -> dict[str, Any]:
         """How features were made, as the store's manifest says it."""
         source = {**self._provenance, "precision": str(self.precision).removeprefix("torch.")}
-        # Stores of earlier releases do not name the network's own.
-        if self.norm_stats != NETWORK:
-            source["norm_stats"] = self.norm_stats
+        source["norm_stats"] = self.norm_stats
         if record is None:
             return source
         return source | {
@@ -234,9 +226,9 @@ def _is_finished(path: Path, source: Mapping[str, Any]) -> bool:
     """Whether the store is complete; features that were made otherwise are refused."""
     if not (path / MANIFEST).exists():
         return False
-    info = store_info(path)
-    if info.finished and dict(info.made or {}) != dict(source):
-        raise ValueError(
+    store = Store.open(path, unfinished=True)
+    if store.finished and store.made != json.loads(json.dumps(source)):
+        raise InputError(
             f"{path} has features made in another way; remove it, or choose another folder"
         )
-    return info.finished
+    return store.finished

@@ -1,4 +1,4 @@
-"""Means and variances of batch norms, measured anew on the rows of a domain without their labels.
+"""Means and variances of batch norms, measured on the rows of a domain without their labels.
 
 A batch norm divides what a layer puts out by the scale that it had on the images of pretraining.
 Images of another kind have another mean and scale there, and their own are known without labels.
@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from skdare._safe_text import counted
-from skdare._validation import InputError, check_choice
+from skdare.checks import check_choice
+from skdare.errors import InputError, counted
 from skdare.features.backbones.backbone import Backbone
 from skdare.features.network import Network
 
@@ -38,7 +38,6 @@ def check_norm_stats(norm_stats: str, backbone: Backbone, domains: np.ndarray) -
         raise InputError(
             f"norm_stats is {norm_stats!r}, but {backbone.name} has no batch norm",
             f"use norm_stats={NETWORK!r}, or another backbone",
-            argument="norm_stats",
         )
     names, counts = np.unique(domains, return_counts=True)
     if counts.min() < 2:
@@ -46,7 +45,6 @@ def check_norm_stats(norm_stats: str, backbone: Backbone, domains: np.ndarray) -
             f"norm_stats is {norm_stats!r}, but domain {str(names[counts.argmin()])!r} has "
             f"{counted(int(counts.min()), 'row')}, and a variance needs 2",
             f"leave that domain out, or use norm_stats={NETWORK!r}",
-            argument="norm_stats",
         )
 
 

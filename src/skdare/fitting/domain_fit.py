@@ -1,257 +1,260 @@
-"""What a head keeps of a fit to domains, and what adapting to a new one starts from.
+"""A fit to training domains, and the weights that it gives for unseen and for new ones.
 
-Notation: B (d, k) canonical weights, b (k,) intercept, W (d, d) adjustment.
+Notation: B (d, k) canonical weights, b (k,) intercept, W (d, d) adjustment, V = W B.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Annotated
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
-from skdare.fitting.canonical_fit import CanonicalFit, CanonicalWeights
-from skdare.fitting.formulation import Formulation
-from skdare.fitting.guard import AdaptationGuard
-from skdare.fitting.mixture import ClassFinder, ClassPlaces, ClassSums, Mixture, NewRows
-from skdare.fitting.targets import ClassShares
-from skdare.solvers import Solution
-from skdare.whitening.adjustment import Adjustment, average, on_host
-from skdare.whitening.guess import GuessRule
-from skdare.whitening.moments import Moments
+from skdare.arrays import (
+    Array,
+    Part,
+    beside,
+    has_coarse_products,
+    length,
+    map_reduce,
+    on_accelerator,
+    take,
+    to_numpy,
+    work_dtype,
+)
+from skdare.checks import Label
+from skdare.fitting.lagrangian import Formulation, empirical_lagrangian
+from skdare.fitting.mixture import ClassFinder, ClassPlaces, ClassSums, Mixture, NewRows, Sample
+from skdare.fitting.problem import Problem
+from skdare.fitting.safety_check import ClassShares, SafetyCheck
+from skdare.objective.objective import Objective
+from skdare.solvers.lbfgs import Solution, lbfgs
+from skdare.solvers.newton import direct
+from skdare.whitening.adjustment import Adjustment, average
+from skdare.whitening.guess import guess_adjustment, guess_shares
+from skdare.whitening.moments import AnyMoments, Moments, moments_of, overall_variances
 from skdare.whitening.prior import PriorRows, Trust
-from skdare.whitening.roots.eigen import Spectrum
 from skdare.whitening.whitening import Whitening
 
+Weights = tuple[np.ndarray, np.ndarray]
+"""V (d, k) and b (k,): weights and intercept on raw features."""
 
-class WeightedSample(Protocol):
-    """Some rows of a domain, of which ``n_seen`` were seen."""
+# Below this many parameters a quadratic's Hessian is cheaper than its iterations.
+_DIRECT_SIZE = 1000
+# Of the second moments that one pass adds up.
+_PASS_BYTES = 1 << 30
 
-    n_seen: int
 
-    def weighted_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rows on the host, and what each counts."""
+@dataclass(frozen=True, eq=False)
+class Formulations:
+    """The problems that a head solves: for unseen domains, and for ones with unlabelled rows."""
+
+    unseen: Formulation
+    adapting: Formulation | None
+    mixture: Mixture | None = None
+    start: Weights | None = None  # canonical weights of a similar fit
+    adapting_start: Weights | None = None
+
+
+def fit_domains(
+    problem: Problem, formulations: Formulations, moments: Sequence[Moments] | None = None
+) -> DomainFit:
+    """Minimise the Lagrangian for unseen domains, and the one for domains to adapt to.
+
+    ``moments`` are those of the domains, if known.
+    """
+    problem = side_by_side(problem)
+    dtype = work_dtype(problem.X)
+    unseen = formulations.unseen
+    adapting = formulations.adapting
+    moments = moments_by_domain(problem) if moments is None else moments
+    overall_variances(moments, problem.X.dtype)  # refuses constants before any solve
+    adjustments = unseen.whitening.adjustments(moments, dtype)
+    first = solve(problem, moments, adjustments, unseen, formulations.start)
+    on_host = [m.to_numpy() for m in moments]
+    adaptation = None
+    if adapting is not None:
+        others = readjusted(adjustments, unseen.whitening, adapting.whitening, moments, dtype)
+        start = formulations.adapting_start or (first.B, first.b)
+        second = solve(problem, moments, others, adapting, start)
+        places = None
+        if formulations.mixture is not None:
+            sums = [ClassSums.of(problem, e, m) for e, m in enumerate(on_host)]
+            whiteners = [W.to_numpy() for W in others]
+            places = ClassPlaces.of_domains(sums, on_host, whiteners, adapting)
+        prior_rows = PriorRows.of_domains(moments, adapting.whitening)
+        adaptation = Adaptation(second, prior_rows, formulations.mixture, places)
+    adjustments = [W.to_numpy() for W in adjustments]
+    labels = list(problem.labels)
+    if unseen.guess != "mean":
+        guess = guess_adjustment(unseen.guess, labels, on_host, adjustments, unseen.whitening)
+        first = replace(first, adjustment=guess)
+    if unseen.whitening.shift == "own mean in training":
+        first = without_means(first, adjustments, guess_shares(unseen.guess, labels))
+    return DomainFit(labels, on_host, adjustments, first, adaptation)
+
+
+def readjusted(
+    adjustments: Sequence[Adjustment],
+    before: Whitening,
+    after: Whitening,
+    moments: Sequence[Moments],
+    dtype: object,
+) -> list[Adjustment]:
+    """The adjustments of another whitening; one that only shifts rows otherwise has the same W."""
+    if replace(before, shift=after.shift) == after:
+        return after.shifted(adjustments, moments)
+    return after.adjustments(moments, dtype)
+
+
+def without_means(
+    fit: CanonicalFit, adjustments: Sequence[Adjustment], shares: np.ndarray
+) -> CanonicalFit:
+    """Equation (3) in use: rows were centred by domain in training, and no mean is subtracted now.
+
+    The score at a mean cannot be learnt from centred rows, so the intercept is set to predict the
+    mean target on average at the training domains' means: b - Σ_e q_e m_eᵀ W_e B.
+    """
+    if not fit.formulation.intercept:
+        return replace(fit, adjustment=replace(fit.adjustment, shift=None))
+    middle: Array = fit.adjustment.shift
+    # About the mean of the shifts, so that the origin of the features does not matter.
+    at_means = [(W.shift - middle) @ W.apply(fit.B) for W in adjustments]
+    return replace(fit, b=fit.b - shares @ np.array(at_means))
+
+
+def solve(
+    problem: Problem,
+    moments: Sequence[AnyMoments],
+    adjustments: Sequence[Adjustment],
+    formulation: Formulation,
+    start: Weights | None = None,
+) -> CanonicalFit:
+    """Canonical weights of one formulation, from zero or from those of a similar one."""
+    objective = empirical_lagrangian(problem, moments, adjustments, formulation)
+    k = problem.targets.columns
+    B, b = start or (np.zeros((problem.X.shape[1], k)), np.zeros(k))
+    theta = objective.coordinates.pack(beside(B, problem.X), beside(b, problem.X))
+    solution = minimise(objective, theta, formulation)
+    B, b = [to_numpy(part) for part in objective.coordinates.unpack(solution.theta)]
+    guess = average(adjustments, [1.0 / len(adjustments)] * len(adjustments)).to_numpy()
+    solution = replace(solution, theta=to_numpy(solution.theta))
+    return CanonicalFit(formulation, B, b, guess, solution)
+
+
+def minimise(objective: Objective, theta: Array, formulation: Formulation) -> Solution:
+    """Directly, for a quadratic of few parameters; else by L-BFGS."""
+    if objective.loss.is_quadratic and theta.shape[0] <= _DIRECT_SIZE:
+        return direct(objective, objective.hessian(0.0 * theta), tol=formulation.tol)
+    # On a GPU, products with three digits come first, until these are reached.
+    is_quicker = has_coarse_products(objective.blocks[0].X)
+    coarse = replace(objective, coarse=True) if is_quicker else None
+    tol = formulation.tol
+    return lbfgs(objective, theta, tol=tol, max_iter=formulation.max_iter, coarse=coarse)
+
+
+def moments_by_domain(problem: Problem) -> list[Moments]:
+    """Moments of each domain; one pass takes as many domains as a worker can hold."""
+    weights = [problem.weight[index] for index in problem.index]
+    parts = [
+        Part(problem.X, index, () if np.all(weight == 1.0) else (weight,))
+        for index, weight in zip(problem.index, weights, strict=True)
+    ]
+    step = max(1, _PASS_BYTES // (8 * problem.X.shape[1] ** 2))
+    passes = [parts[i : i + step] for i in range(0, len(parts), step)]
+    return [m for some in passes for m in map_reduce(moments_of, some, [None] * len(some))]
+
+
+def side_by_side(problem: Problem) -> Problem:
+    """The same problem; on an accelerator, with the rows of each domain next to each other.
+
+    Gathered once, and not in every pass.
+    """
+    X = problem.X
+    if not on_accelerator(X) or all(isinstance(index, slice) for index in problem.index):
+        return problem
+    order = np.concatenate([np.arange(X.shape[0])[index] for index in problem.index])
+    ends = np.cumsum([length(index) for index in problem.index]).tolist()
+    index = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+    groups = None if problem.groups is None else problem.groups[order]
+    return replace(
+        problem,
+        X=take(X, order),
+        T=problem.T[order],
+        weight=problem.weight[order],
+        index=index,
+        groups=groups,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CanonicalFit:
+    """Weights on adjusted rows, and the adjustment of the rows that they predict."""
+
+    formulation: Formulation
+    B: Annotated[np.ndarray, "d k"]
+    b: Annotated[np.ndarray, "k"]
+    # The mean of the training domains' or, of an unseen domain, as the formulation guesses it;
+    # once adapted, that of the new domain.
+    adjustment: Adjustment
+    solution: Solution | None  # None where a search solved many at once
+
+    def raw_weights(self) -> Weights:
+        return self.adjustment.raw_weights(self.B, self.b)
 
 
 @dataclass(frozen=True, eq=False)
 class Adaptation:
-    """Canonical weights for a domain whose rows are seen, and how to adjust them for it.
+    """A fit for new domains with unlabelled rows."""
 
-    Parameters
-    ----------
-    formulation : Formulation
-    B, b : arrays of shape (d, k) and (k,)
-    mean : array of shape (d,)
-        Equal-weight mean of the training domains' means.
-    solution : Solution
-    guess : Adjustment
-        The averaged adjustment, towards which few rows are blended.
-    prior_rows : PriorRows
-        How many rows of a new domain the averages count as.
-    mixture : Mixture, optional
-        How classes may move besides.
-    places : ClassPlaces, optional
-        Where they lay in training; with a mixture.
-    """
-
-    formulation: Formulation
-    B: np.ndarray
-    b: np.ndarray
-    mean: np.ndarray
-    solution: Solution
-    guess: Adjustment
-    prior_rows: PriorRows
-    mixture: Mixture | None = None
-    places: ClassPlaces | None = None
-
-    @classmethod
-    def of(
-        cls,
-        fit: CanonicalFit,
-        moments: Sequence[Moments],
-        mixture: Mixture | None = None,
-        sums: Sequence[ClassSums] | None = None,
-    ) -> Adaptation:
-        """What adapting needs of a fit without penalty, and of moments on the host.
-
-        A mixture also needs the domains' sums by class.
-        """
-        guess = average(fit.adjustments).to_numpy()
-        prior_rows = PriorRows.of_domains(moments, fit.formulation.whitening)
-        places = None
-        if mixture is not None and sums is not None:
-            adjustments = on_host(fit.adjustments)
-            places = ClassPlaces.of_domains(sums, moments, adjustments, fit.formulation)
-        return cls(
-            fit.formulation,
-            fit.B,
-            fit.b,
-            fit.mean,
-            fit.solution,
-            guess,
-            prior_rows,
-            mixture,
-            places,
-        )
-
-    @property
-    def whitening(self) -> Whitening:
-        """How second moments become adjustments."""
-        return self.formulation.whitening
-
-    def spectrum(self, moments: Moments) -> Spectrum | None:
-        """Spectrum of the second moment; None where the adjustment does not go by way of it."""
-        whitening = self.whitening
-        if not whitening.adjust or self.guess.common is not None or moments.factor is not None:
-            return None
-        if whitening.target == "diagonal" or whitening.strength(moments) == 1.0:
-            return None
-        return Spectrum.of_matrix(moments.second_moment(centered=whitening.centered))
-
-    def adjustment(self, moments: Moments, spectrum: Spectrum | None) -> Adjustment:
-        """The adjustment of a domain with these moments, without any guess in it."""
-        if not self.whitening.adjust:
-            return self.guess
-        return self.whitening.adjustment(moments, spectrum, self.guess.common)
+    fit: CanonicalFit
+    prior_rows: PriorRows  # that the average domain counts as, by how much domains differ
+    mixture: Mixture | None = None  # how classes may move as well
+    places: ClassPlaces | None = None  # of the classes in training
 
     def trust(self, n: float, prior_rows: float | None = None) -> Trust:
-        """What n rows of a new domain count beside the averages, or beside that many rows."""
-        given = self.prior_rows if prior_rows is None else PriorRows(prior_rows, prior_rows)
-        return given.trust(n)
+        """Weight of n rows of a new domain relative to the averages, or to that many rows."""
+        if prior_rows is not None:
+            return PriorRows(prior_rows, prior_rows).trust(n)
+        return self.prior_rows.trust(n)
 
-    def shift(self, mean: np.ndarray, trust: Trust) -> np.ndarray | None:
-        """What is subtracted from the rows in use, if anything is."""
-        return blended_shift(self.formulation, self.mean, mean, trust)
+    def adapted(
+        self, n: float, own: Adjustment, trust: Trust, sample: Sample | None = None
+    ) -> CanonicalFit:
+        """To a domain of ``n`` rows, by its own adjustment as far as trusted.
 
-    def blended(self, adjustment: Adjustment, trust: Trust) -> Adjustment:
-        """The adjustment of a domain as far as it is trusted, and for the rest the guess."""
-        guess = self.guess
-        share = trust.adjustment
-        if share == 1.0:
-            return adjustment
-        others = (adjustment.U, guess.U, adjustment.diagonal, guess.diagonal)
-        mixed = any(part is not None for part in others)
-        if adjustment.matrix is None or guess.matrix is None or mixed:
-            return average([adjustment, guess], [share, 1.0 - share])
-        scale = share * adjustment.scale + (1.0 - share) * guess.scale
-        matrix = share * adjustment.matrix
-        matrix += (1.0 - share) * guess.matrix
-        return Adjustment(adjustment.d, scale, matrix, common=adjustment.common)
-
-    def weights(
-        self,
-        adjustment: Adjustment,
-        moments: Moments,
-        trust: Trust,
-        sample: WeightedSample | None,
-        codes: np.ndarray | None = None,
-    ) -> CanonicalWeights:
-        """Canonical weights for a domain of these moments, by its blended adjustment.
-
-        They are those of the training domains, but for a mixture, which needs a sample of the rows,
-        and takes the number of each one's class, or -1, where some are labelled.
+        A mixture needs a sample of the rows.
         """
-        if self.mixture is None or self.places is None or sample is None:
-            return self.B, self.b
-        X, weight = sample.weighted_rows()
-        # Sums by class of some rows beside the scatter of all could leave less than nothing.
-        own = Moments.of(X, None, weight) if len(X) < sample.n_seen else moments
-        weight = weight * (moments.n / weight.sum())
-        rows = NewRows.of(X, weight, own, adjustment, self.shift(moments.mean, trust), codes)
-        return ClassFinder(self.places, rows).weights(self.mixture, self.B, self.b)
-
-
-def blended_shift(
-    formulation: Formulation, training_mean: np.ndarray, mean: np.ndarray, trust: Trust
-) -> np.ndarray | None:
-    """What is subtracted from the rows of a domain with this mean, if anything is."""
-    if not formulation.means.subtract_in_use:
-        return None
-    return trust.mean * mean + (1.0 - trust.mean) * training_mean
+        fit = replace(self.fit, adjustment=trust.blend(own, self.fit.adjustment))
+        if self.mixture is None or self.places is None:
+            return fit
+        assert sample is not None
+        counted = sample.weight * (n / sample.weight.sum())
+        rows = NewRows.of(replace(sample, weight=counted), fit.adjustment)
+        B, b = ClassFinder(self.mixture, self.places, rows).weights(fit.B, fit.b)
+        return replace(fit, B=B, b=b)
 
 
 @dataclass(frozen=True, eq=False)
 class DomainFit:
-    """A fit to training domains, and the domain that its weights are for.
+    """What a head keeps of its training domains, and the fits to them."""
 
-    Parameters
-    ----------
-    whitening : Whitening
-    moments : mapping from domain label to Moments
-    adjustments : mapping from domain label to Adjustment
-    B : array of shape (d, k)
-        Canonical weights.
-    adjustment : Adjustment
-        The guess for an unseen domain, or that of the domain adapted to.
-    guess_rule : str or mapping
-        How the guess for an unseen domain is made.
-    adaptation : Adaptation, optional
-        What adapting starts from; None where the head was fitted without.
-    declined : str, optional
-        Why adapting changes nothing, where a search found that it does not pay.
-    guard : AdaptationGuard, optional
-        What may object to adapting once there are rows.
-    class_shares : ClassShares, optional
-        Of a classifier.
-    adapted_mean : array of shape (d,), optional
-        Mean of the rows adapted to.
-    unadapted : coef_ and intercept_, optional
-        Of an adapted head: its weights before.
-    """
+    labels: list[Label]
+    moments: list[Moments]
+    adjustments: list[Adjustment]
+    unseen: CanonicalFit
+    adaptation: Adaptation | None
+    declined: str | None = None  # why adapting changes nothing, where a search found no gain
+    safety_check: SafetyCheck | None = None  # what may object to adapting to some rows
+    class_shares: ClassShares | None = None  # that the head predicts in training
 
-    whitening: Whitening
-    moments: Mapping[Hashable, Moments]
-    adjustments: Mapping[Hashable, Adjustment]
-    B: np.ndarray
-    adjustment: Adjustment
-    guess_rule: GuessRule
-    adaptation: Adaptation | None = None
-    declined: str | None = None
-    guard: AdaptationGuard | None = None
-    class_shares: ClassShares | None = None
-    adapted_mean: np.ndarray | None = None
-    unadapted: tuple[np.ndarray, Any] | None = None
-
-    @property
-    def unconstrained_weights(self) -> np.ndarray:
-        """Canonical weights without the constraint on the means where there are any, else B."""
-        adaptation = self.adaptation
-        if adaptation is not None and adaptation.whitening == self.whitening:
-            return adaptation.B
-        return self.B
-
-    def adapted(
-        self,
-        B: np.ndarray,
-        adjustment: Adjustment,
-        mean: np.ndarray,
-        unadapted: tuple[np.ndarray, Any],
-    ) -> DomainFit:
-        """The same fit with the weights for a domain of this (blended) adjustment and mean."""
-        return replace(
-            self,
-            B=B,
-            adjustment=adjustment,
-            adapted_mean=mean,
-            unadapted=unadapted,
-        )
-
-
-def domain_fit_of(head: Any) -> DomainFit:
-    """What a fitted head learnt of its training domains; refused where a file was without it."""
-    check_is_fitted(head)
-    fit: DomainFit | None = head._domain_fit
-    if fit is None and head.labelled_rows_ is not None:
-        raise NotFittedError(
-            f"this {type(head).__name__} took labels and only predicts, as it has new classes or "
-            "was saved with adaptable=False; use the head that it was adapted from"
-        )
-    if fit is None:
-        raise NotFittedError(
-            f"this {type(head).__name__} was saved with adaptable=False, and only predicts; save "
-            "the head that was fitted again, with adaptable=True"
-        )
-    return fit
+    def adapted(self, moments: Moments, trust: Trust, sample: Sample | None = None) -> CanonicalFit:
+        """The fit for a new domain with these moments; a mixture needs a sample of its rows."""
+        assert self.adaptation is not None
+        own = self.adaptation.fit.adjustment
+        whitening = self.adaptation.fit.formulation.whitening
+        if whitening.adjusts:
+            own = whitening.root(moments, whitening.usual(self.moments), np.float64)
+        [own] = whitening.shifted([own], [moments])
+        return self.adaptation.adapted(moments.n, own, trust, sample)

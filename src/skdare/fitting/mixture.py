@@ -1,14 +1,14 @@
-"""The rows of a new domain as a mixture of one Gaussian a class, anchored to a head.
+"""The rows of a new domain as a mixture of one Gaussian per class, anchored to a head.
 
-In a new domain each class may have moved by itself, and unlabelled rows say where to. A row is
-taken to belong to class k with probability R ∝ exp(F + G): F are the scores of the head, and G
-those of Gaussians, one a class, with a common covariance. Rounds of expectation and maximisation,
-from R = softmax(F) on, find their means and covariance. F + G is linear in the row, so that the
-result is a head like any other. Without F, classes would change places.
+In a new domain each class may have moved by itself, and unlabelled rows show where to. A row
+belongs to class c with probability R ∝ exp(F + G): F are the scores of the head, and G those of
+Gaussians, one per class, with a common covariance. Rounds of expectation and maximisation, from
+R = softmax(F) on, find their means and covariance. F + G is linear in the row, so the result is a
+head like any other. Without F, classes could change places.
 
-Notation, in canonical coordinates: Z (m, d) rows about their mean, R (m, k) shares of the classes
-in each row, N (k,) and S (d, k) rows and sums of each class, M (d, k) class means, C (d, d)
-covariance within classes, P = C⁻¹ M, B (d, c) and b (c,) weights of the head: one column for two
+Notation, in canonical coordinates: Z (m, d) rows about their mean, R (m, c) shares of the classes
+in each row, N (c,) and S (d, c) rows and sums of each class, M (d, c) class means, C (d, d)
+covariance within classes, P = C⁻¹ M, B (d, k) and b (k,) weights of the head: one column for two
 classes, else one a class.
 """
 
@@ -16,31 +16,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Annotated
 
 import numpy as np
 from scipy import linalg, sparse
 
 from skdare.arrays import (
+    Array,
+    Index,
+    Part,
+    as_float64,
     chunks,
-    length,
     like,
-    products_of,
+    map_reduce,
     to_numpy,
     transposed_product,
 )
-from skdare.arrays.passes import RowPart, route
-from skdare.fitting.formulation import Formulation
-from skdare.fitting.problem import Problem
-from skdare.fitting.targets import Classes
-from skdare.objective.losses import softmax
-from skdare.objective.scores import scores_by_class
-from skdare.whitening.adjustment import Adjustment, back
+from skdare.errors import InputError
+from skdare.fitting.lagrangian import Formulation
+from skdare.fitting.problem import Classes, Problem
+from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
-from skdare.whitening.roots.cholesky import cholesky
 
 # Above this many features, a covariance within classes would be a matrix too large to factor.
 MOST_FEATURES = 4096
+# Only class means are estimated: from this many rows they are known far better than domains
+# resemble each other.
+MOST_ROWS = 8192
 # How far the covariance is shrunk towards a multiple of the identity.
 SHRINKAGE = 0.2
 _ROUNDS = 15
@@ -50,71 +52,68 @@ _SETTLED = 1e-3
 
 @dataclass(frozen=True)
 class Mixture:
-    """How the classes of a new domain may differ from those in training.
+    """How the classes of a new domain may differ from those in training."""
 
-    Parameters
-    ----------
-    anchor_rows : float
-        Rows of the new domain that the place of a class in training counts as. Infinite: all
-        classes move by the same vector.
-    estimate_shares : bool
-        Whether classes may also be rarer or more common than in training.
-    """
-
-    anchor_rows: float
-    estimate_shares: bool
+    # Rows of the new domain that the place of a class in training counts as; None: all classes
+    # move by the same vector.
+    anchor_rows: float | None
+    estimates_shares: bool  # whether classes may be rarer or more common than in training
 
 
-# Each class moves by itself; all classes move together, and their shares change.
-BY_CLASS = Mixture(anchor_rows=10.0, estimate_shares=False)
-TOGETHER = Mixture(anchor_rows=float("inf"), estimate_shares=True)
+BY_CLASS = Mixture(anchor_rows=10.0, estimates_shares=False)
+TOGETHER = Mixture(anchor_rows=None, estimates_shares=True)
 
 
 @dataclass(frozen=True, eq=False)
 class ClassSums:
-    """Sums over the rows of a domain by class.
+    """Sums over the rows of a domain by class."""
 
-    Parameters
-    ----------
-    weight : array of shape (k,)
-        Weight of the rows of each class.
-    deviations : array of shape (d, k)
-        Weighted sums of their deviations from the mean of all rows.
-    """
-
-    weight: np.ndarray
-    deviations: np.ndarray
+    weight: np.ndarray  # (c,)
+    deviations: np.ndarray  # (d, c), from the mean of all its rows
 
     @classmethod
-    def of_problem(cls, problem: Problem, means: Sequence[np.ndarray]) -> list[ClassSums]:
-        """Sums of every domain of a problem with classes, by their means on the host."""
+    def of(cls, problem: Problem, e: int, moments: Moments) -> ClassSums:
         assert isinstance(problem.targets, Classes)
-        visit = partial(_visit, len(problem.targets.classes))
-        parts = [
-            RowPart(problem.X, index, (problem.T[index], problem.weight[index]))
-            for index in problem.index
-        ]
-        return list(route(parts).run(visit, means))
+        index = problem.index[e]
+        k = len(problem.targets.classes)
+        weight = problem.weight[index]
+        return cls.of_rows(problem.X, index, problem.T[index], weight, moments.mean, k)
 
-    def __add__(self, other: ClassSums) -> ClassSums:
-        return ClassSums(self.weight + other.weight, self.deviations + other.deviations)
+    @classmethod
+    def of_rows(
+        cls,
+        X: Array,
+        index: Index,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        mean: np.ndarray,
+        k: int,
+    ) -> ClassSums:
+        member = np.zeros((len(codes), k))
+        member[np.arange(len(codes)), codes] = weight
+        centre = np.zeros(len(mean)) if sparse.issparse(X) else mean
+        total = map_reduce(_sums_of_part, [Part(X, index, (member,))], [centre])[0]
+        counts = member.sum(axis=0)
+        return cls(counts, to_numpy(total) - (mean - centre)[:, None] * counts)
+
+
+def _sums_of_part(part: Part, centre: np.ndarray) -> Array:
+    total = 0.0
+    for place, rows in chunks(part.X, part.index):
+        # About the mean, where zeros need not stay: in float32 a large one would cost digits.
+        about = rows if sparse.issparse(rows) else rows - like(centre, rows)
+        member = like(part.columns[0][place], rows)
+        total = total + as_float64(transposed_product(about, member))
+    return total
 
 
 @dataclass(frozen=True, eq=False)
 class ClassPlaces:
-    """Where the classes of the training domains lie, in canonical coordinates.
+    """Where the classes of the training domains lie, in canonical coordinates."""
 
-    Parameters
-    ----------
-    shares : array of shape (k,)
-    means : array of shape (d, k)
-    within : array of shape (d, d)
-        Covariance within classes.
-    """
-
-    shares: np.ndarray
-    means: np.ndarray
-    within: np.ndarray
+    shares: Annotated[np.ndarray, "c"]
+    means: Annotated[np.ndarray, "d c"]
+    within: Annotated[np.ndarray, "d d"]
 
     @classmethod
     def of_domains(
@@ -124,119 +123,87 @@ class ClassPlaces:
         adjustments: Sequence[Adjustment],
         formulation: Formulation,
     ) -> ClassPlaces:
-        """Places in some domains, by their sums, and moments and adjustments on the host."""
         n = np.array([m.n for m in moments])
         q = n / n.sum() if formulation.by_rows else np.full(len(n), 1.0 / len(n))
-        d = moments[0].d
-        centres = np.zeros((len(n), d))
-        if not formulation.means.center_in_training:
-            pairs = zip(adjustments, moments, strict=True)
-            centres = np.stack([back(W, m.mean[:, None])[:, 0] for W, m in pairs])
+        pairs = list(zip(adjustments, moments, strict=True))
+        centres = np.stack([W.rows(m.mean[None, :])[0] for W, m in pairs])
         origin = q @ centres
-        shares = np.zeros_like(sums[0].weight)
-        totals = np.zeros_like(sums[0].deviations)
-        scatter = np.zeros((d, d))
-        for e, own in enumerate(sums):
-            W = adjustments[e]
-            weight = own.weight / n[e]
+        shares = 0.0 * sums[0].weight
+        totals = 0.0 * sums[0].deviations
+        scatter = np.zeros((len(origin), len(origin)))
+        for e, (W, m) in enumerate(pairs):
+            weight = sums[e].weight / n[e]
             away = centres[e] - origin
             shares += q[e] * weight
-            totals += q[e] * (back(W, own.deviations / n[e]) + away[:, None] * weight)
-            scatter += q[e] * canonical_covariance(moments[e], W)
-            scatter += q[e] * away[:, None] * away
+            totals += q[e] * (W.back(sums[e].deviations / n[e]) + away[:, None] * weight)
+            scatter += q[e] * (canonical_covariance(m, W) + away[:, None] * away)
         # A class that these domains lack lies at the mean of all.
         about = totals / np.where(shares > 0, shares, 1.0)
         return cls(shares, about + origin[:, None], scatter - (about * shares) @ about.T)
 
 
 @dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows of a new domain, all or some, and their moments."""
+
+    X: np.ndarray  # (m, d)
+    weight: np.ndarray  # (m,)
+    moments: Moments
+    codes: np.ndarray | None = None  # (m,) the number of each row's class, or -1 if unknown
+
+
+@dataclass(frozen=True, eq=False)
 class NewRows:
-    """Rows of a new domain in canonical coordinates.
+    """Rows of a new domain in canonical coordinates."""
 
-    Parameters
-    ----------
-    Z : array of shape (m, d)
-        Less their mean.
-    weight : array of shape (m,)
-    mean : array of shape (d,)
-    covariance : array of shape (d, d)
-    codes : array of int of shape (m,), optional
-        The number of each row's class, or -1 where that is not known.
-    """
-
-    Z: np.ndarray
-    weight: np.ndarray
+    Z: np.ndarray  # (m, d), less their mean
+    weight: np.ndarray  # (m,)
     mean: np.ndarray
     covariance: np.ndarray
-    codes: np.ndarray | None = None
+    codes: np.ndarray | None = None  # (m,)
 
     @classmethod
-    def of(
-        cls,
-        X: np.ndarray,
-        weight: np.ndarray,
-        moments: Moments,
-        adjustment: Adjustment,
-        shift: np.ndarray | None,
-        codes: np.ndarray | None = None,
-    ) -> NewRows:
-        """Rows X, whose moments these are, adjusted after the shift is subtracted."""
-        mean = moments.mean if shift is None else moments.mean - shift
-        return cls(
-            back(adjustment, (X - moments.mean.astype(X.dtype)).T).T,
-            weight,
-            back(adjustment, mean[:, None])[:, 0],
-            canonical_covariance(moments, adjustment),
-            codes,
-        )
+    def of(cls, sample: Sample, W: Adjustment) -> NewRows:
+        X = sample.X
+        moments = sample.moments
+        Z = W.back((X - moments.mean.astype(X.dtype)).T).T.astype(X.dtype, copy=False)
+        mean = W.rows(moments.mean[None, :])[0]
+        return cls(Z, sample.weight, mean, canonical_covariance(moments, W), sample.codes)
 
-    def with_known_classes(self, R: np.ndarray) -> np.ndarray:
-        """Shares of the classes in each row, all of it to the class of a labelled one."""
-        if self.codes is None:
-            return R
-        known = np.flatnonzero(self.codes >= 0)
-        R[known] = 0.0
-        R[known, self.codes[known]] = 1.0
-        return R
+    def shares(self, F: np.ndarray) -> np.ndarray:
+        """Shares of the classes in each row by scores; of a labelled row, all to its class."""
+        P = np.exp(F - F.max(axis=1, keepdims=True))
+        P /= P.sum(axis=1, keepdims=True)
+        if self.codes is not None:
+            known = np.flatnonzero(self.codes >= 0)
+            P[known] = 0.0
+            P[known, self.codes[known]] = 1.0
+        return P
 
 
+def canonical_covariance(moments: Moments, W: Adjustment) -> np.ndarray:
+    """WᵀΣW for the covariance Σ of rows."""
+    return W.back(W.back(moments.second_moment(centered=True)).T)
+
+
+@dataclass(frozen=True, eq=False)
 class ClassFinder:
-    """Finds the classes of a new domain.
+    """Finds the classes of a new domain, from where they lay in training."""
 
-    Parameters
-    ----------
-    places : ClassPlaces
-        In training.
-    rows : NewRows
-    """
+    mixture: Mixture
+    places: ClassPlaces
+    rows: NewRows
 
-    def __init__(self, places: ClassPlaces, rows: NewRows) -> None:
-        self.places = places
-        self.rows = rows
-        n = rows.weight.sum()
-        d = len(rows.mean)
-        # The covariance in training counts as d rows. Without the classes' means, which change in
-        # every round and have low rank, it is factored once.
-        self._scale = (1.0 - SHRINKAGE) / (n + d)
-        total = self._scale * (n * rows.covariance + d * places.within)
-        # Classes of one point each scatter by nothing but rounding.
-        about = places.means - (places.means @ places.shares)[:, None]
-        rounding = 1e-8 * (np.mean(about**2) + np.abs(np.diagonal(total)).mean())
-        ridge = max(SHRINKAGE * np.trace(places.within) / d, rounding) or 1.0
-        total[np.diag_indices(d)] += ridge
-        self._factor = cholesky(total)
-
-    def weights(
-        self, mixture: Mixture, B: np.ndarray, b: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def weights(self, B: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Canonical weights and intercept for the new domain, from those of the head.
 
-        Their scores have the size of the head's own on these rows: the Gaussians say where classes
-        lie, and would be far too sure of themselves in many dimensions.
+        Their scores have the size of the head's own on these rows: the Gaussians show where classes
+        lie, and are far too confident in many dimensions.
         """
         rows = self.rows
-        F = scores_by_class(rows.Z @ B.astype(rows.Z.dtype) + (rows.mean @ B + b))
-        P, offset = self._gaussians(mixture, F)
+        F = rows.Z @ B.astype(rows.Z.dtype) + (rows.mean @ B + b)
+        F = np.hstack([0.0 * F, F]) if B.shape[1] == 1 else F
+        P, offset = self._gaussians(F)
         adapted = F + rows.Z @ P.astype(rows.Z.dtype) + offset
         size = _spread(F, rows.weight) / _spread(adapted, rows.weight)
         offset = offset - rows.mean @ P
@@ -248,80 +215,80 @@ class ClassFinder:
             offset = offset - offset.mean()
         return size * (B + P), size * (b + offset)
 
-    def _gaussians(self, mixture: Mixture, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """C⁻¹ M and what is added for every row, after the last round."""
+    def _gaussians(self, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """C⁻¹ M and what is added to every row's scores, after the last round."""
         Z = self.rows.Z
         weight = self.rows.weight[:, None].astype(Z.dtype)
         training = self.places.means - self.rows.mean[:, None]
-        R = self.rows.with_known_classes(softmax(F))
+        anchor = self.mixture.anchor_rows
+        scale, factor = self._total_covariance()
+        R = self.rows.shares(F)
         for _ in range(_ROUNDS):
             weighted = R * weight
             N = weighted.sum(axis=0, dtype=np.float64)
             S = (weighted.T @ Z).T.astype(np.float64)
             shares = self.places.shares
-            log_shares = np.zeros(len(N))
-            if mixture.estimate_shares:
+            log_shares = 0.0 * N
+            if self.mixture.estimates_shares:
                 shares = (N + 1.0) / (N + 1.0).sum()
                 log_shares = np.log(shares)
             M = training - (training @ shares)[:, None]
-            if np.isfinite(mixture.anchor_rows):
-                M = (S + mixture.anchor_rows * M) / (N + mixture.anchor_rows)
-            P = self._solve(M, S, N)
+            if anchor is not None:
+                M = (S + anchor * M) / (N + anchor)
+            P = _solve_within(factor, scale, M, S, N)
             offset = log_shares - 0.5 * np.sum(M * P, axis=0)
             previous = R
-            R = self.rows.with_known_classes(softmax(F + Z @ P.astype(Z.dtype) + offset))
+            R = self.rows.shares(F + Z @ P.astype(Z.dtype) + offset)
             if np.abs(R - previous).max() < _SETTLED:
                 break
         return P, offset
 
-    def _solve(self, M: np.ndarray, S: np.ndarray, N: np.ndarray) -> np.ndarray:
-        """C⁻¹ M by Woodbury's identity, for the scatter about M: Σ z zᵀ - S Mᵀ - M Sᵀ + M N Mᵀ."""
-        k = len(N)
-        one = np.arange(k)
-        U = np.concatenate([S, M], axis=1)
-        X = linalg.cho_solve(self._factor, U, check_finite=False)
-        K = U.T @ X
-        inner = -K
-        inner[one, one] += N / self._scale
-        inner[one, k + one] += 1.0 / self._scale
-        inner[k + one, one] += 1.0 / self._scale
-        P: np.ndarray = X[:, k:] + X @ np.linalg.solve(inner, K[:, k:])
-        return P
+    def _total_covariance(self) -> tuple[float, tuple[np.ndarray, bool]]:
+        """The covariance, shrunk, as a Cholesky factor, and what the scatter of rows counts in it.
+
+        Training counts as d rows. Without the classes' means, which change in every round and
+        have low rank, it is factored once.
+        """
+        places = self.places
+        n = self.rows.weight.sum()
+        d = len(places.within)
+        scale = (1.0 - SHRINKAGE) / (n + d)
+        total = scale * (n * self.rows.covariance + d * places.within)
+        # Classes of one point each scatter by nothing but rounding.
+        about = places.means - (places.means @ places.shares)[:, None]
+        rounding = 1e-8 * (np.mean(about**2) + np.abs(np.diagonal(total)).mean())
+        ridge = max(SHRINKAGE * np.trace(places.within) / d, rounding) or 1.0
+        return scale, cholesky(total + ridge * np.eye(d))
 
 
-def canonical_covariance(moments: Moments, W: Adjustment) -> np.ndarray:
-    """WᵀΣW for the covariance Σ of rows, on the host."""
-    covariance = to_numpy(moments.second_moment(centered=True)).astype(np.float64)
-    half = back(W, covariance)
-    return back(W, half.T)
+def cholesky(S: np.ndarray) -> tuple[np.ndarray, bool]:
+    """The factor, for ``cho_solve``, of a matrix that is positive definite but for rounding.
+
+    One row far out leaves nothing of the others in float32: then as much as it takes is added.
+    """
+    size = float(np.abs(np.diagonal(S)).mean()) or 1.0
+    for more in (0.0, *(size * 10.0**power for power in range(-9, 3))):
+        try:
+            return linalg.cho_factor(S + more * np.eye(len(S)), lower=True, check_finite=False)
+        except linalg.LinAlgError:
+            continue
+    raise InputError("the covariance of these rows is not finite", "look for huge values")
+
+
+def _solve_within(
+    factor: tuple[np.ndarray, bool], scale: float, M: np.ndarray, S: np.ndarray, N: np.ndarray
+) -> np.ndarray:
+    """C⁻¹ M by Woodbury's identity, for the scatter about M: Σ z zᵀ - S Mᵀ - M Sᵀ + M N Mᵀ."""
+    c = len(N)
+    U = np.concatenate([S, M], axis=1)
+    X = linalg.cho_solve(factor, U, check_finite=False)
+    K = U.T @ X
+    one = np.eye(c) / scale
+    inner = np.block([[one * N, one], [one, 0.0 * one]]) - K
+    return X[:, c:] + X @ np.linalg.solve(inner, K[:, c:])
 
 
 def _spread(F: np.ndarray, weight: np.ndarray) -> float:
     """Root mean square of the scores about each row's mean."""
     about = F - F.mean(axis=1, keepdims=True)
     return float(np.sqrt(weight @ np.sum(about * about, axis=1))) or 1.0
-
-
-def sums_by_class(
-    part: RowPart, numbers: np.ndarray, mean: np.ndarray, n_classes: int
-) -> ClassSums:
-    """Sums over rows whose classes have these numbers; the part's last column is their weight."""
-    weight = to_numpy(part.columns[-1])
-    totals = np.bincount(numbers, weight, n_classes)
-    sums = np.zeros((part.X.shape[1], n_classes))
-    for place, chunk in chunks(part.X, part.index):
-        member = np.zeros((length(place), n_classes))
-        member[np.arange(len(member)), numbers[place]] = weight[place]
-        subtracted = None if sparse.issparse(chunk) else like(mean, chunk)
-        rows = chunk if subtracted is None else chunk - subtracted
-        with products_of(part.X):
-            sums += to_numpy(transposed_product(rows, like(member, chunk))).astype(np.float64)
-        # What rounding left of the mean, or all of it.
-        rest = mean if subtracted is None else mean - to_numpy(subtracted).astype(np.float64)
-        sums -= rest[:, None] * member.sum(axis=0)
-    return ClassSums(totals, sums)
-
-
-def _visit(n_classes: int, part: RowPart, mean: np.ndarray) -> ClassSums:
-    """Sums of a part by its targets, where its rows lie."""
-    return sums_by_class(part, to_numpy(part.columns[0]), mean, n_classes)

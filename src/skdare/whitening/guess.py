@@ -1,59 +1,49 @@
-"""The adjustment of a domain nobody has seen."""
+"""The adjustment of a domain that nobody has seen.
+
+Notation: W (d, d) adjustment, S (d, d) second moment.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import Literal
 
 import numpy as np
 
-from skdare._validation import check_domain_weights
-from skdare.arrays import identity
-from skdare.whitening.adjustment import Adjustment, average
-from skdare.whitening.moments import Moments, pooled_second_moment, weighted_second_moment
-from skdare.whitening.roots.diagonal import diagonal_root
-from skdare.whitening.roots.eigen import Spectrum
+from skdare.checks import Label
+from skdare.whitening.adjustment import Adjustment, average, mean_shift
+from skdare.whitening.moments import Moments
 from skdare.whitening.whitening import Whitening
 
-GuessRule = str | Mapping[Any, float]
-"""``"mean"``, ``"covariance"``, or weights on named domains."""
+Guess = Literal["mean", "covariance"] | dict[Label, float]
+"""How the adjustment of an unseen domain is made from those of the training domains."""
 
 
 def guess_adjustment(
-    guess: GuessRule,
-    adjustments: list[Adjustment],
-    labels: Sequence[Hashable],
+    guess: Guess,
+    labels: Sequence[Label],
     moments: Sequence[Moments],
+    adjustments: Sequence[Adjustment],
     whitening: Whitening,
 ) -> Adjustment:
-    """The adjustment of a domain nobody has seen.
-
-    ``"mean"`` averages the adjustments; ``"covariance"`` is the inverse root of the averaged
-    shrunk second moments; a mapping weighs the domains it names.
-    """
-    if isinstance(guess, str) and guess == "covariance" and whitening.adjust:
-        common = adjustments[0].common
-        if common is not None:
-            # Shrinkage towards the pool moves weight between domains and not their mean.
-            return Adjustment(adjustments[0].d, 1.0, common=common)
-        return _mean_root(moments, whitening)
-    return average(adjustments, guess_shares(guess, labels))
+    """The mean of the W_e, the inverse root of the mean shrunk S_e, or the W_e as weighted."""
+    shares = guess_shares(guess, labels).tolist()
+    if guess == "covariance" and whitening.adjusts:
+        share = 1.0 / len(moments)
+        S = reduce(add, (share * m.second_moment(whitening.centered) for m in moments))
+        zero = 0.0 * moments[0].mean
+        typical = Moments(1.0, zero, S, None, zero, 0.0)
+        W = whitening.root(typical, whitening.usual([typical]), np.float64)
+        return replace(W, shift=mean_shift(adjustments, shares))
+    return average(adjustments, shares)
 
 
-def guess_shares(guess: GuessRule, labels: Sequence[Hashable]) -> list[float]:
-    """The share of each training domain in the guess for an unseen one."""
-    if isinstance(guess, str):
-        return [1.0 / len(labels)] * len(labels)
-    return check_domain_weights(guess, list(labels))
-
-
-def _mean_root(moments: Sequence[Moments], whitening: Whitening) -> Adjustment:
-    """The inverse root of the averaged shrunk second moments."""
-    centered = whitening.centered
-    if whitening.target == "diagonal":
-        S = pooled_second_moment(moments, centered=centered)
-        return diagonal_root(S, whitening.strength(moments[0]))
-    rhos = np.array([whitening.strength(m) for m in moments])
-    S = weighted_second_moment(moments, ((1.0 - rhos) / len(rhos)).tolist(), centered=centered)
-    ridge = float(np.mean([whitening.ridge(m) for m in moments]))
-    return Spectrum.of_matrix(S + ridge * identity(S)).inverse_root()
+def guess_shares(guess: Guess, labels: Sequence[Label]) -> np.ndarray:
+    """The share of each training domain in the guess."""
+    if not isinstance(guess, Mapping):
+        return np.full(len(labels), 1.0 / len(labels))
+    weights = np.array([guess.get(label, 0.0) for label in labels])
+    return weights / weights.sum()

@@ -1,342 +1,353 @@
-"""Weighted moments of rows: they add up, so chunks, workers and days reduce to one sum.
+"""Moments of rows: they add up, so chunks, workers and days are one sum.
 
-Notation: X (n, d) rows, S (d, d) second moment, Z rows minus a point.
+Notation: X (n, d) rows, μ (d,) their mean, Z rows minus a point, S (d, d) second moment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from scipy import sparse
 
-from skdare._validation import check_number, warn
 from skdare.arrays import (
-    SMALLEST_SPREAD,
     Array,
     Index,
+    Part,
     as_float64,
+    beside,
     chunks,
-    float64,
+    float32_products,
     gram,
     length,
     like,
+    map_reduce,
     namespace,
-    power_of_two_near,
     take,
     to_numpy,
+    transposed_product,
 )
-from skdare.whitening.shrinkage import SHRINKAGE_RULES
-from skdare.whitening.sums import (
-    STACK,
-    Powers,
-    RunningSums,
-    in_fitting_dtype,
-    point_near_mean,
-    shifted_powers,
-    total,
-    weighted_sum,
-)
+from skdare.errors import InputError
 
-__all__ = ["Moments"]
-
-# The square of the share that one row must hold of the total variance to be called an outlier.
-_DOMINATED = 0.25
-_MANY_ROWS = 20
-# Second moments whose squares are normal numbers.
-_SMALLEST_SQUARED = 1e-150
-EPS = float(np.finfo(np.float64).eps)
-NO_ROWS = "moments need at least one row of positive weight"
+# Chunks large enough that adding their (d, d) sums costs little compared with making them.
+_CHUNK_BYTES = 8 << 20
+# Squared lengths of float32 rows within which it holds the sums of their third powers.
+_FITTING = 1e-20, 1e20
+# Relative, of a sum of squares about a point far from the mean.
+_ROUNDING = 1e-13
+# Rows from which the mean is known well enough to take deviations from it.
+_NEAR = 1024
+# Powers of what varies by less underflow.
+_SMALLEST = 1e-75
+# What a mean may be in units of what varies: products hold its square.
+_FURTHEST = 1e15
 
 
+@dataclass(frozen=True, eq=False)
 class Moments:
-    """Total weight, mean and scatter of rows; the sum of two is the moments of all their rows.
+    """Weight, mean, scatter and the third and fourth powers of some rows.
 
-    Fewer dense rows than features are kept as such, and no (d, d) matrix is made of them before
-    it is asked for.
-
-    Parameters
-    ----------
-    n : float
-        Total weight: the number of rows, where rows are not weighted. A weight of two is a row
-        given twice.
-    mean : array of shape (d,)
-    scatter : array of shape (d, d), optional
-        Weighted sum of ``(x - mean)(x - mean)ᵀ``, in float64.
-    cubic : array of shape (d,), optional
-        Weighted sum of ``‖x - mean‖² (x - mean)``; with ``quartic``, what Ledoit–Wolf needs
-        beyond the scatter in a form that still adds up.
-    quartic : float, optional
-        Weighted sum of ``‖x - mean‖⁴``.
-    factor : array of shape (m + 1, d), optional
-        In place of the scatter: rows that have it as their Gram matrix, such as deviations from
-        the mean times the roots of their weights, and √n times the mean below them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdare.whitening import Moments
-    >>> X = np.random.default_rng(0).normal(size=(10, 3))
-    >>> whole, parts = Moments.of(X), Moments.of(X[:4]) + Moments.of(X[4:])
-    >>> bool(np.allclose(whole.scatter, parts.scatter))
-    True
+    Fewer rows than features are kept as rows, and no (d, d) matrix is made of them.
     """
 
-    def __init__(
-        self,
-        n: float,
-        mean: Array,
-        scatter: Array | None = None,
-        cubic: Array | None = None,
-        quartic: float | None = None,
-        *,
-        factor: Array | None = None,
-    ) -> None:
-        self.n = n
-        self.mean = mean
-        self.cubic = cubic
-        self.quartic = quartic
-        self.factor = factor
-        self._scatter = scatter
+    n: float  # total weight: a weight of two is equivalent to repeating the row
+    mean: Annotated[Array, "d"]
+    scatter: Annotated[Array, "d d"] | None  # Σ w (x - μ)(x - μ)ᵀ
+    rows: Annotated[Array, "m d"] | None  # in its place: √w (x - μ), and √n μ last
+    cubic: Annotated[Array, "d"]  # Σ w ‖x - μ‖² (x - μ): without it the next would not add up
+    quartic: float  # Σ w ‖x - μ‖⁴
 
     @classmethod
-    def of(
-        cls, X: Array, index: Index | None = None, sample_weight: Array | None = None
-    ) -> Moments:
-        """Moments of the indexed rows of X, in one pass over chunks, accumulated in float64.
-
-        X may be dense, memory-mapped, CSR or an array-API array; ``sample_weight`` has one
-        entry for each indexed row.
-        """
+    def of(cls, X: Array, index: Index | None = None, weight: Array | None = None) -> Moments:
+        """Moments of the indexed rows; ``weight`` has an entry for each of them."""
         index = slice(0, X.shape[0]) if index is None else index
-        if 0 < length(index) < X.shape[1] and not sparse.issparse(X):
-            return _of_few_rows(take(X, index), sample_weight)
-        sums: RunningSums | None = None
-        for place, rows in chunks(X, index):
-            weight = None if sample_weight is None else like(sample_weight[place], X, float64(X))
-            if sums is None:
-                sums = RunningSums(point_near_mean(rows, weight))
-            sums.add(rows, weight)
-        if sums is None or sums.n == 0:
-            raise ValueError(NO_ROWS)
-        return Moments(*sums.about_mean())
+        part = Part(X, index, () if weight is None else (weight,))
+        return map_reduce(moments_of, [part], [None])[0]
 
     def __add__(self, other: Moments) -> Moments:
-        if not isinstance(other, Moments):
-            return NotImplemented
         n = self.n + other.n
-        mean = self.mean + (other.mean - self.mean) * (other.n / n)
-        cubic = quartic = None
-        if self.cubic is not None and other.cubic is not None:
-            ours = self._powers(mean - self.mean)
-            theirs = other._powers(mean - other.mean)
-            cubic = ours.cubic + theirs.cubic
-            quartic = ours.quartic + theirs.quartic
-        # The means differ by a row of their own, of weight n₁ n₂ / n.
-        apart = (other.mean - self.mean) * (self.n * other.n / n) ** 0.5
-        if self.factor is not None and other.factor is not None:
-            parts = [self.factor[:-1, :], other.factor[:-1, :], apart[None, :]]
-            if sum(part.shape[0] for part in parts) < self.d:
-                stacked = _stack([*parts, mean[None, :] * n**0.5], self.factor)
-                return Moments(n, mean, None, cubic, quartic, factor=stacked)
-        scatter = self.scatter + other.scatter + apart[:, None] * apart[None, :]
-        return Moments(n, mean, scatter, cubic, quartic)
+        gap = other.mean - self.mean
+        mean = self.mean + gap * (other.n / n)
+        our_cubic, our_quartic = self._powers_about(mean - self.mean)
+        cubic, quartic = other._powers_about(mean - other.mean)
+        cubic = cubic + our_cubic
+        quartic = quartic + our_quartic
+        # The gap between the means is a row of its own, of weight n₁ n₂ / n.
+        apart = gap * (self.n * other.n / n) ** 0.5
+        if self.rows is not None and other.rows is not None:
+            parts = (self.rows[:-1, :], other.rows[:-1, :], apart[None, :], mean[None, :] * n**0.5)
+            if sum(part.shape[0] for part in parts) <= mean.shape[0]:
+                rows = namespace(mean).concat([like(part, self.rows) for part in parts], axis=0)
+                return Moments(n, mean, None, rows, cubic, quartic)
+        scatter = self.dense_scatter() + other.dense_scatter()
+        scatter += apart[:, None] * apart[None, :]
+        return Moments(n, mean, scatter, None, cubic, quartic)
 
-    def _powers(self, delta: Array) -> Powers:
-        """The cubic and quartic sums about a point δ away from the mean."""
-        if self.cubic is None or self.quartic is None:
-            raise ValueError("Ledoit–Wolf needs the quartic moment; make these with Moments.of")
-        Sd = self._scatter_times(delta)
-        return shifted_powers(
-            Powers(self.cubic, self.quartic), self.n, self.trace, delta * 0.0, Sd, delta
+    def _powers_about(self, delta: Array) -> tuple[Array, float]:
+        """Σ w ‖z‖² z and Σ w ‖z‖⁴ for z = x - μ - δ, expanded in the powers about μ."""
+        powers = self.cubic, self.quartic
+        turned = self.scatter_times(delta)
+        return _shifted(powers, self.n, self.trace, 0.0 * delta, turned, delta)
+
+    def faded(self, factor: float) -> Moments:
+        """The same rows, each of which counts ``factor`` times as much."""
+        scatter = None if self.scatter is None else self.scatter * factor
+        rows = None if self.rows is None else self.rows * factor**0.5
+        return Moments(
+            self.n * factor, self.mean, scatter, rows, self.cubic * factor, self.quartic * factor
         )
 
-    def _scatter_times(self, v: Array) -> Array:
-        if self.factor is None:
-            return self.scatter @ v
-        Z = as_float64(self.factor[:-1, :])
-        return namespace(Z).matrix_transpose(Z) @ (Z @ v)
+    def dense_scatter(self) -> Array:
+        return self.scatter if self.rows is None else gram(as_float64(self.rows[:-1, :]))
 
-    @property
-    def scatter(self) -> Array:
-        """Weighted sum of ``(x - mean)(x - mean)ᵀ``, in float64; of few rows made when asked."""
-        if self.factor is None:
-            return self._scatter
-        return gram(as_float64(self.factor[:-1, :]))
+    def scatter_times(self, v: Array) -> Array:
+        if self.rows is None:
+            return self.scatter @ v
+        Z = as_float64(self.rows[:-1, :])
+        return Z.T @ (Z @ v)
 
     @cached_property
     def variances(self) -> Array:
         """Variance of each feature, with divisor n."""
-        if self.factor is None:
-            return namespace(self.mean).linalg.diagonal(self.scatter) / self.n
-        Z = as_float64(self.factor[:-1, :])
-        return namespace(Z).sum(Z * Z, axis=0) / self.n
-
-    @property
-    def d(self) -> int:
-        """Number of features of a row."""
-        return int(self.mean.shape[0])
-
-    @cached_property
-    def trace(self) -> float:
-        """Total scatter: the sum of squared distances from the mean."""
-        if self.factor is None:
-            return float(namespace(self.mean).linalg.trace(self.scatter))
-        Z = as_float64(self.factor[:-1, :])
-        return total(Z * Z)
-
-    @property
-    def concentration(self) -> float:
-        """Σ‖x - μ‖⁴ / (Σ‖x - μ‖²)²: about 1/n for rows alike, 1 where one row has it all."""
-        if self.quartic is None or not self.trace > 0:
-            return 0.0
-        return self.quartic / self.trace / self.trace
-
-    @property
-    def dominated(self) -> bool:
-        """Whether one or two of many rows hold most of the variance, and decide adjustments."""
-        return self.n >= _MANY_ROWS and self.concentration > _DOMINATED
-
-    def second_moment(self, *, centered: bool = True) -> Array:
-        """Covariance with divisor n, or the raw second moment about the origin."""
-        S = self.scatter / self.n
-        return S if centered else S + self.mean[:, None] * self.mean[None, :]
-
-    def feature_moments(self, *, centered: bool = True) -> Array:
-        """The diagonal of the second moment, without the matrix."""
-        return self.variances if centered else self.variances + as_float64(self.mean) ** 2
-
-    def scale(self, *, centered: bool = True) -> float:
-        """Mean over features of their second moment, tr(S) / d."""
         xp = namespace(self.mean)
-        square = 0.0 if centered else float(xp.sum(self.mean * self.mean))
-        return (self.trace / self.n + square) / self.d
+        if self.rows is None:
+            return xp.linalg.diagonal(self.scatter) / self.n
+        return xp.sum(as_float64(self.rows[:-1, :]) ** 2, axis=0) / self.n
 
-    def varies(
-        self, *, centered: bool = True, eps: float = EPS, smallest: float = SMALLEST_SPREAD
-    ) -> bool:
-        """Whether there is a second moment to invert, and it is more than rounding.
+    @property
+    def trace(self) -> float:
+        """Sum of squared distances from the mean."""
+        return total(self.variances) * self.n
 
-        Rows that are all the same have no covariance, and zeros no second moment. ``eps`` is the
-        rounding unit of the rows, ``smallest`` what they must differ by.
-        """
-        square = float(namespace(self.mean).sum(self.mean * self.mean)) / self.d
-        return self.scale(centered=centered) > max(smallest**2, eps**2 * square)
+    def second_moment(self, centered: bool) -> Array:
+        """The covariance with divisor n, or the raw second moment about the origin."""
+        S = self.dense_scatter() / self.n
+        if not centered:
+            S += self.mean[:, None] * self.mean[None, :]
+        return S
 
-    def shrinkage(self, rule: float | str, *, centered: bool = True) -> float:
-        """The strength of shrinkage towards ``(tr/d) I`` that a rule asks for.
-
-        A number stands for itself; ``"ledoit-wolf"`` and ``"oas"`` are estimated from the
-        moments alone and equal scikit-learn's on the rows.
-        """
-        check_number("shrinkage", rule, 0.0, 1.0, also=SHRINKAGE_RULES)
-        if not isinstance(rule, str):
-            return float(rule)
-        d = self.d
-        n = self.n
-        if 0 < self.scale(centered=centered) < _SMALLEST_SQUARED:
-            raise ValueError(
-                f"the squares of second moments vanish, and shrinkage={rule!r} is made of them; "
-                "multiply the features by a constant, or set shrinkage to a number"
-            )
-        scale = self.scale(centered=centered)
-        norm = self._squared_norm(centered)
-        spread = norm - d * scale**2
-        if spread <= 0:
-            return 1.0
-        if rule == "oas":
-            alpha = norm / d**2
-            return min(1.0, (alpha + scale**2) / ((n + 1.0) * (alpha - scale**2 / d)))
-        quartic = self._powers(self.mean * (0.0 if centered else -1.0)).quartic
-        return max(0.0, min(quartic / n - norm, n * spread) / (n * spread))
-
-    def _squared_norm(self, centered: bool) -> float:
-        """Sum of the squared entries of the second moment; of few rows, through their products."""
-        if self.factor is None:
-            S = self.second_moment(centered=centered)
-            return total(S * S)
-        R = as_float64(self.factor[:-1, :] if centered else self.factor)
-        K = R @ namespace(R).matrix_transpose(R) / self.n
-        return total(K * K)
+    def scale(self, centered: bool) -> float:
+        """tr(S) / d."""
+        square = 0.0 if centered else float(self.mean @ self.mean)
+        return (self.trace / self.n + square) / self.mean.shape[0]
 
     def to_numpy(self) -> Moments:
-        """The moments as NumPy arrays on the host."""
-        if isinstance(self.mean, np.ndarray):
-            return self
-        cubic, scatter, factor = (
-            None if a is None else to_numpy(a) for a in (self.cubic, self._scatter, self.factor)
+        scatter, rows = [None if a is None else to_numpy(a) for a in (self.scatter, self.rows)]
+        cubic = to_numpy(self.cubic)
+        return Moments(self.n, to_numpy(self.mean), scatter, rows, cubic, self.quartic)
+
+
+def moments_of(part: Part, _: None = None) -> Moments:
+    """Moments of the rows of a part, whose column, if there is one, has their weights."""
+    X = part.X
+    weight = part.columns[0] if part.columns else None
+    if length(part.index) < X.shape[1]:
+        return _of_few_rows(take(X, part.index), weight)
+    n = quartic = 0.0
+    powers: Array = 0.0
+    for place, rows in chunks(X, part.index, n_bytes=_CHUNK_BYTES):
+        w = beside(np.ones(rows.shape[0]) if weight is None else weight[place], rows)
+        if sparse.issparse(rows):
+            # About the origin, and in float64: only there do zeros stay zeros.
+            Z = rows.astype(np.float64)
+            point = np.zeros(X.shape[1])
+            squares = np.asarray(Z.multiply(Z).sum(axis=1)).ravel()
+            rooted = Z if weight is None else sparse.diags_array(w**0.5) @ Z
+        else:
+            # About the first chunk's mean: that of ReLU features is as large as their spread, and
+            # subtracting n μμᵀ afterwards would cost those digits in float32.
+            point = point_near_mean(rows, w) if n == 0 else point
+            Z, squares = _deviations(rows, point)
+            rooted = Z if weight is None else Z * like(w**0.5, Z)[:, None]
+        by_power = namespace(w).stack([w, w * squares], axis=1)
+        with float32_products(Z):
+            powers = powers + as_float64(transposed_product(Z, like(by_power, Z)))
+            square = gram(rooted)
+        if n == 0:
+            scatter = as_float64(square)
+        else:
+            scatter += square  # in its own dtype: a float64 copy would be one more (d, d) matrix
+        n += total(w)
+        quartic += float(w @ squares**2)
+    linear, cubic = powers[:, 0], powers[:, 1]
+    delta = linear / n
+    trace = total(namespace(delta).linalg.diagonal(scatter))
+    cubic, quartic = _shifted((cubic, quartic), n, trace, linear, scatter @ delta, delta)
+    # S - zδᵀ - δzᵀ + nδδᵀ with z = nδ.
+    root = delta * n**0.5
+    scatter -= root[:, None] * root[None, :]
+    return Moments(n, point + delta, _without_noise(scatter, root**2), None, cubic, quartic)
+
+
+def _of_few_rows(rows: Array, weight: Array | None) -> Moments:
+    """Moments of fewer rows than features: their deviations, in the dtype of the rows."""
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    w = beside(np.ones(rows.shape[0]) if weight is None else weight, rows)
+    n = total(w)
+    point = point_near_mean(rows, w)
+    Z = rows - like(point, rows)
+    # Twice: the rounding of a large mean comes off.
+    rest = as_float64(transposed_product(Z, like(w, Z)[:, None])[:, 0]) / n
+    Z, squares = _deviations(Z, rest)
+    cubic = as_float64(transposed_product(Z, like(w * squares, Z)[:, None])[:, 0])
+    quartic = float(w @ squares**2)
+    mean = point + rest
+    Z = like(Z, rows) if weight is None else like(Z, rows) * like(w**0.5, rows)[:, None]
+    kept = namespace(rows).concat([Z, like(mean * n**0.5, rows)[None, :]], axis=0)
+    return Moments(n, mean, None, kept, cubic, quartic)
+
+
+def point_near_mean(rows: Array, w: Array) -> Array:
+    """About the mean, as the dtype of the rows has it, in float64: differences to it are exact.
+
+    From the first row on, so that a feature that is the same in every row has exactly this mean:
+    its variance is then zero, and not rounding noise used as a divisor.
+    """
+    few = slice(0, min(_NEAR, rows.shape[0]))
+    away = rows[few, :] - rows[:1, :]
+    offset = as_float64(transposed_product(away, like(w[few], rows)[:, None])[:, 0])
+    return as_float64(like(as_float64(rows[0, :]) + offset / total(w[few]), rows))
+
+
+def total(values: Array) -> float:
+    """The sum, on the host."""
+    return float(namespace(values).sum(values))
+
+
+def _deviations(rows: Array, point: Array) -> tuple[Array, Array]:
+    """Rows less a point, and their squared lengths in float64.
+
+    Those in float32 whose powers it cannot hold come back in float64.
+    """
+    xp = namespace(rows)
+    Z = rows - like(point, rows)
+    with np.errstate(over="ignore"):
+        squares = as_float64(xp.linalg.vecdot(Z, Z))
+    top = float(xp.max(squares))
+    if Z.dtype != xp.float64 and not _FITTING[0] < top < _FITTING[1]:
+        Z = as_float64(rows) - point
+        squares = xp.linalg.vecdot(Z, Z)
+    return Z, squares
+
+
+def _shifted(
+    powers: tuple[Array, float], n: float, trace: float, linear: Array, turned: Array, delta: Array
+) -> tuple[Array, float]:
+    """Σ w ‖z'‖² z' and Σ w ‖z'‖⁴ for z' = z - δ; ``linear`` is Σ w z, ``turned`` is Σ w z zᵀδ.
+
+    With ‖z'‖² = ‖z‖² - 2 z·δ + ‖δ‖², expand each power and sum.
+    """
+    cubic, quartic = powers
+    square = float(delta @ delta)
+    cross = float(linear @ delta)
+    spread = trace - 2.0 * cross + n * square
+    quartic = quartic + float(4.0 * delta @ turned - 4.0 * cubic @ delta) + n * square**2
+    quartic += 2.0 * square * trace - 4.0 * square * cross
+    # Whatever rounding leaves, it is at least the squared sum of the ‖z'‖² over n.
+    return cubic - 2.0 * turned + square * linear - spread * delta, max(quartic, spread**2 / n)
+
+
+def _without_noise(scatter: Array, removed: Array) -> Array:
+    """A scatter with zeros for features of which what was subtracted left no more than rounding."""
+    xp = namespace(scatter)
+    diagonal = xp.linalg.diagonal(scatter)
+    present = diagonal > _ROUNDING * removed
+    if bool(xp.all(present)):
+        return scatter
+    present = xp.astype(present, xp.float64)
+    return scatter * present[:, None] * present[None, :]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMoments:
+    """Weight, mean and variances of some rows, without the (d, d) products of `Moments`."""
+
+    n: float
+    mean: Array
+    variances: Array
+
+    @classmethod
+    def of(cls, X: Array, index: Index, weight: np.ndarray) -> FeatureMoments:
+        """``weight`` has an entry for each indexed row."""
+        return map_reduce(feature_moments_of, [Part(X, index, (weight,))], [None])[0]
+
+    def __add__(self, other: FeatureMoments) -> FeatureMoments:
+        n = self.n + other.n
+        share = other.n / n
+        gap = other.mean - self.mean
+        within = (1.0 - share) * self.variances + share * other.variances
+        variances = within + share * (1.0 - share) * gap**2
+        return FeatureMoments(n, self.mean + share * gap, variances)
+
+
+def feature_moments_of(part: Part, _: None = None) -> FeatureMoments:
+    X = part.X
+    n = 0.0
+    linear: Array = 0.0
+    square: Array = 0.0
+    for place, rows in chunks(X, part.index):
+        w = beside(part.columns[0][place], rows)
+        if sparse.issparse(rows):
+            point = np.zeros(X.shape[1])
+            Z = rows.astype(np.float64)
+            squared = Z.multiply(Z)
+        else:
+            point = point_near_mean(rows, w) if n == 0 else point
+            Z = rows - like(point, rows)
+            squared = Z * Z
+        column = like(w, Z)[:, None]
+        linear = linear + as_float64(transposed_product(Z, column)[:, 0])
+        square = square + as_float64(transposed_product(squared, column)[:, 0])
+        n += total(w)
+    xp = namespace(linear)
+    removed = linear**2 / n
+    square = square - removed
+    variances = xp.where(square > _ROUNDING * removed, square, 0.0 * square) / n
+    return FeatureMoments(n, point + linear / n, variances)
+
+
+AnyMoments = Moments | FeatureMoments
+
+
+def pooled_variances(moments: Sequence[AnyMoments]) -> np.ndarray:
+    """Variance of each feature over the rows of all domains, on the host."""
+    n = np.array([m.n for m in moments])
+    means = np.stack([to_numpy(m.mean) for m in moments])
+    within = np.stack([to_numpy(m.variances) for m in moments])
+    # From the first mean on: where all are the same, the centre is exactly that.
+    centre = means[0] + n @ (means - means[0]) / n.sum()
+    return n @ (within + (means - centre) ** 2) / n.sum()
+
+
+def mean_variance(moments: Sequence[AnyMoments]) -> float:
+    """Mean variance of a feature over the rows of all domains: the unit of l2."""
+    return float(pooled_variances(moments).mean())
+
+
+def overall_variances(moments: Sequence[AnyMoments], dtype: object) -> np.ndarray:
+    """Variance of each feature over the rows of all domains, on the host.
+
+    Refused if none varies by more than the rounding of rows in ``dtype``, or if a mean is out of
+    all proportion to what varies.
+    """
+    means = np.stack([to_numpy(m.mean) for m in moments])
+    variances = pooled_variances(moments)
+    largest = np.abs(means).max(axis=0)
+    rounding = float(np.finfo(str(dtype).split(".")[-1]).eps) * largest
+    if not np.any(variances > np.maximum(rounding, _SMALLEST) ** 2):
+        raise InputError(
+            f"every feature is constant, or varies by less than its rounding or {_SMALLEST:.0e}",
+            "nothing can be learnt; if they really are this small, rescale them",
         )
-        return Moments(self.n, to_numpy(self.mean), scatter, cubic, self.quartic, factor=factor)
-
-
-def warn_of_outliers(moments: Mapping[Hashable, Moments]) -> None:
-    """Say where one or two rows decide a domain's second moment."""
-    dominated = [label for label, m in moments.items() if m.dominated]
-    if dominated:
-        more = f" (and of {len(dominated) - 1} more)" if len(dominated) > 1 else ""
-        warn(
-            f"one or two of the rows of domain {dominated[0]}{more} hold most of their variance, "
-            "and decide how the others are adjusted; look for outliers, or clip the features"
+    spread = float(variances.mean()) ** 0.5
+    column = int(largest.argmax())
+    if largest[column] > _FURTHEST * spread:
+        raise InputError(
+            f"feature {column} is about {largest[column]:.0e}, and features vary by only "
+            f"{spread:.0e}, less than its rounding error",
+            "subtract its mean, or leave it out",
         )
-
-
-def covariance_times(moments: Moments, V: Array) -> Array:
-    """Covariance times vectors; of few rows, through the rows."""
-    return moments._scatter_times(V) / moments.n
-
-
-def pooled_second_moment(moments: Sequence[Moments], *, centered: bool = True) -> Array:
-    """Equal-weight mean over domains of their second moments."""
-    return weighted_second_moment(moments, [1.0 / len(moments)] * len(moments), centered=centered)
-
-
-def weighted_second_moment(
-    moments: Sequence[Moments], weights: Sequence[float], *, centered: bool = True
-) -> Array:
-    """``Σ w S`` in float64, in one (d, d) accumulator; domains of few rows many at a time."""
-    first = moments[0].mean
-    pool = as_float64(first[:, None] * first[None, :]) * 0.0
-    pairs = list(zip(moments, weights, strict=True))
-    # In a unit in which float32 holds the squares.
-    scale = sum(w * m.scale(centered=centered) for m, w in pairs if m.factor is not None)
-    unit = power_of_two_near(scale**0.5)
-    factors: list[Array] = []
-    for m, w in pairs:
-        if m.factor is None:
-            pool += w * m.second_moment(centered=centered)
-            continue
-        rows = m.factor[:-1, :] if centered else m.factor
-        factors.append(rows * ((w / m.n) ** 0.5 / unit))
-        if sum(part.shape[0] for part in factors) >= STACK:
-            pool += unit**2 * as_float64(gram(_stack(factors, factors[0])))
-            factors = []
-    return pool + unit**2 * as_float64(gram(_stack(factors, factors[0]))) if factors else pool
-
-
-def _stack(parts: Sequence[Array], beside: Array) -> Array:
-    """Rows of several arrays in one, in the dtype of another."""
-    xp = namespace(beside)
-    return xp.concat([xp.astype(part, beside.dtype, copy=False) for part in parts], axis=0)
-
-
-def _of_few_rows(rows: Array, sample_weight: Array | None) -> Moments:
-    """Moments of fewer rows than features, which hold the rows' deviations."""
-    weight = None if sample_weight is None else like(sample_weight, rows, float64(rows))
-    ones = like(np.ones(rows.shape[0]), rows, float64(rows)) if weight is None else weight
-    n = total(ones)
-    if not n > 0:
-        raise ValueError(NO_ROWS)
-    # From a point that the rows' dtype has, and twice: the rounding of a large mean comes off.
-    mean = point_near_mean(rows, weight)
-    Z = rows - like(mean, rows)
-    rest = weighted_sum(Z, ones) / n
-    Z = Z - like(rest, rows)
-    mean = mean + rest
-    fitting, norms = in_fitting_dtype(Z)
-    cubic = weighted_sum(fitting, ones * norms)
-    quartic = total(ones * norms * norms)
-    if weight is not None:
-        Z = Z * like(weight**0.5, rows)[:, None]
-    factor = _stack([Z, mean[None, :] * n**0.5], Z)
-    return Moments(n, mean, None, cubic, quartic, factor=factor)
+    return variances

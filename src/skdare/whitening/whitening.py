@@ -1,158 +1,120 @@
-"""How a second moment becomes an adjustment: shrinkage, target, and what domains share."""
+"""How moments become an adjustment: which second moment, how shrunk, and what is subtracted.
+
+    rows become Wᵀ(x - m),    W = ((1 - ρ) S + ρ · target)^{-1/2}
+
+Notation: S (d, d) second moment, D its diagonal, m (d,) shift.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Literal, cast
 
 import numpy as np
 
-from skdare._validation import check_choice, check_number
-from skdare.arrays import Array, like, namespace, rounding_unit, smallest_spread
+from skdare.arrays import Array, beside, like, namespace
 from skdare.whitening.adjustment import Adjustment
-from skdare.whitening.moments import Moments, pooled_second_moment
-from skdare.whitening.roots.diagonal import diagonal_root, standardizing
-from skdare.whitening.roots.eigen import Spectrum, inverse_sqrt
-from skdare.whitening.roots.few_rows import FewRowsSpectrum
-from skdare.whitening.shrinkage import (
-    SHRINKAGE_RULES,
-    SHRINKAGE_TARGETS,
-    check_strength,
-    ridge_of,
-)
+from skdare.whitening.moments import AnyMoments, Moments, mean_variance, pooled_variances
+from skdare.whitening.roots import inverse_scales, root_of_matrix, root_of_rows
 
+Target = Literal["scaled", "identity", "diagonal"]
+"""(tr S / d) I, which has no unit; the raw identity, as in the paper; the domain's own diagonal."""
 
-class RowsAlike(ValueError):
-    """Rows that do not differ, so that there is no second moment to adjust by."""
+Shift = Literal["none", "own mean", "own mean in training", "mean of means"]
+"""m: nothing; the domain's mean, or in equation (3) only in training; the mean of all means."""
 
 
 @dataclass(frozen=True)
 class Whitening:
-    """How a second moment becomes an adjustment.
+    # False: one for all domains, a scalar or, towards the diagonal, the features' own scales. With
+    # a scalar, l2 means the same as with whitening.
+    adjusts: bool
+    centered: bool  # the covariance, or the raw second moment
+    shrinkage: float  # ρ
+    target: Target
+    shift: Shift = "none"
 
-    Parameters
-    ----------
-    adjust : bool
-        False: one scalar for all domains, so that l2 means the same with and without whitening.
-    centered : bool
-        Covariance, or the raw second moment.
-    shrinkage : float, "ledoit-wolf" or "oas"
-    target : "scaled", "identity", "pooled" or "diagonal"
-        See `skdare.whitening.shrinkage`.
-    """
+    def usual(self, moments: Sequence[Moments]) -> Array:
+        """Mean squares of the features in an average training domain: see `root`."""
+        return sum([self._squares(m) for m in moments]) / len(moments)
 
-    adjust: bool
-    centered: bool
-    shrinkage: float | str
-    target: str
+    def _squares(self, moments: Moments) -> Array:
+        return moments.variances + (0.0 if self.centered else moments.mean**2)
 
-    @classmethod
-    def of_head(cls, head: Any) -> Whitening:
-        """The whitening that a head's options ask for."""
-        return cls(head.adjust, head.centered, head.shrinkage, head.shrinkage_target)
-
-    def strength(self, moments: Moments) -> float:
-        """ρ for a domain with these moments: the number, or what the rule estimates."""
-        return moments.shrinkage(self.shrinkage, centered=self.centered)
-
-    def ridge(self, moments: Moments) -> float:
-        """What shrinkage adds to the diagonal of such a domain's second moment, without a pool."""
-        scale = moments.scale(centered=self.centered)
-        return ridge_of(self.strength(moments), self.target, scale)
-
-    def can_invert(self, moments: Moments, X: Array | None = None) -> bool:
-        """Whether the shrunk second moment has an inverse root that is more than rounding.
-
-        Shrunk towards the raw identity, it has one even where rows do not differ. X, the rows or
-        others like them, says what rounding is.
-        """
-        centered = self.centered
-        if self.target == "identity" and self.strength(moments) > 0:
-            return True
-        if X is None:
-            return moments.varies(centered=centered)
-        return moments.varies(centered=centered, eps=rounding_unit(X), smallest=smallest_spread(X))
-
-    def adjustment(
-        self,
-        moments: Moments,
-        spectrum: Spectrum | FewRowsSpectrum | None = None,
-        common: Array | None = None,
-        *,
-        dtype: object = None,
-        root_weight: np.ndarray | None = None,
-    ) -> Adjustment:
-        """The adjustment of one domain: the inverse root of its shrunk second moment.
-
-        Parameters
-        ----------
-        moments : Moments
-        spectrum : Spectrum or FewRowsSpectrum, optional
-            Of the second moment, where it is known.
-        common : array of shape (d, d), optional
-            What domains have in common; see `common`.
-        dtype : optional
-            Of the decomposition; default: float64.
-        root_weight : array of shape (n,), optional
-            Roots of the rows' weights: few rows then also say what the adjustment does to their
-            own scores.
-        """
-        centered = self.centered
-        if not self.can_invert(moments):
-            raise RowsAlike(
-                "these rows are all the same, or differ by no more than rounding; adjusting needs "
-                "rows that differ, so use the head as it is"
-            )
-        rho = self.strength(moments)
+    def root(self, moments: Moments, usual: Array, dtype: object) -> Adjustment:
+        """W of one domain, decomposed in ``dtype``; ``usual`` is what training domains have."""
+        rho = self.shrinkage
         if self.target == "diagonal":
+            # D^{-1/2} ((1 - ρ) R + ρ I)^{-1/2} with the correlations R: unlike the symmetric root
+            # of (1 - ρ) S + ρ D, it commutes with a change of the features' units. What is usual
+            # counts as one row, so that the noise of a feature that is all but constant here is not
+            # amplified. A floor by the other features would depend on their units: on music in its
+            # raw ones standardising gained 31 points without one.
+            c = inverse_scales((moments.n * self._squares(moments) + usual) / (moments.n + 1.0))
             if rho == 1.0:
-                return standardizing(moments.feature_moments(centered=centered), dtype)
-            return diagonal_root(moments.second_moment(centered=centered), rho, dtype)
-        target = self.target if common is None else "identity"
+                return Adjustment(c)
+            if moments.rows is not None:
+                W = root_of_rows(self._rows(moments) * like(c, moments.rows), moments.n, rho, rho)
+                return Adjustment(c * W.diagonal, None, like(c, W.U)[:, None] * W.U, W.core, W.U)
+            R = c[:, None] * moments.second_moment(self.centered) * c[None, :]
+            root = root_of_matrix(R, rho, rho, dtype).matrix
+            return Adjustment(0.0, namespace(c).astype(c, dtype)[:, None] * root)
+        ridge = rho * (1.0 if self.target == "identity" else moments.scale(self.centered))
         if rho == 1.0:
-            ridge = ridge_of(rho, target, moments.scale(centered=centered))
-            return Adjustment(moments.d, ridge**-0.5, common=common)
-        if spectrum is None:
-            spectrum = _spectrum_of(moments, centered=centered, common=common, dtype=dtype)
-        ridge = ridge_of(rho, target, spectrum.scale)
-        if isinstance(spectrum, FewRowsSpectrum):
-            return spectrum.inverse_root(rho, ridge, root_weight=root_weight)
-        return replace(spectrum.inverse_root(rho, ridge), common=common)
+            return Adjustment(ridge**-0.5)
+        if moments.rows is not None:
+            return root_of_rows(self._rows(moments), moments.n, rho, ridge)
+        return root_of_matrix(moments.second_moment(self.centered), rho, ridge, dtype)
 
-    def common(self, moments: Sequence[Moments], dtype: object) -> Array | None:
-        """What domains have in common, where they are shrunk towards their pool.
+    def _rows(self, moments: Moments) -> Array:
+        """Rows R whose second moment is RᵀR / n."""
+        assert moments.rows is not None
+        return moments.rows[:-1, :] if self.centered else moments.rows
 
-        C, the symmetric inverse root of the equal-weight mean of their second moments. Domains
-        are adjusted in its coordinates, where the pool is the identity: ``(1 - ρ) S + ρ P`` is
-        whitened exactly, few rows need no (d, d) matrix of their own, and a linear change of the
-        features changes nothing.
+    def adjustments(self, moments: Sequence[AnyMoments], dtype: object) -> list[Adjustment]:
+        """One for each domain."""
+        variances = pooled_variances(moments)
+        overall = Adjustment(float(variances.mean()) ** -0.5)
+        if not self.adjusts:
+            if self.target == "diagonal":
+                overall = Adjustment(beside(inverse_scales(variances), moments[0].mean))
+            return self.shifted([overall] * len(moments), moments)
+        moments = cast("Sequence[Moments]", moments)
+        usual = self.usual(moments)
+        # Rows that are all the same have no scale of their own: take that of all domains.
+        roots = [self.root(m, usual, dtype) if self.can_adjust(m) else overall for m in moments]
+        return self.shifted(roots, moments)
+
+    def shifted(
+        self, adjustments: Sequence[Adjustment], moments: Sequence[AnyMoments]
+    ) -> list[Adjustment]:
+        """The same W for each domain, with the shift that belongs to its moments."""
+        shifts: list[Array] = [m.mean for m in moments]
+        if self.shift == "none":
+            shifts = [None] * len(moments)
+        elif self.shift == "mean of means":
+            shifts = [sum(shifts) / len(moments)] * len(moments)
+        return [replace(W, shift=m) for W, m in zip(adjustments, shifts, strict=True)]
+
+    def can_adjust(self, moments: Moments) -> bool:
+        """Whether there is more than rounding to invert."""
+        if self.target == "identity" and self.shrinkage > 0:
+            return True
+        square = float(moments.mean @ moments.mean) / moments.mean.shape[0]
+        eps = float(np.finfo(np.float64).eps)
+        return moments.scale(self.centered) > eps**2 * square
+
+    def ridge(self, moments: Sequence[AnyMoments], l2: float) -> float:
+        """The ridge on canonical weights that is ``l2`` in the unit of the features.
+
+        Each W divides by the root of a second moment of its own; where all domains are alike and
+        ρ = 1, DARE without its penalty is then the same problem as ERM. The raw identity has no
+        unit to convert from, and by its own scales a feature has none either.
         """
-        if not self.adjust or self.target != "pooled":
-            return None
-        P = pooled_second_moment(moments, centered=self.centered)
-        # What is within the rounding of the features' own products is noise.
-        rtol = P.shape[0] * float(namespace(P).finfo(dtype or P.dtype).eps)
-        return like(inverse_sqrt(P, rtol=rtol), P, dtype or P.dtype)
-
-
-def _spectrum_of(
-    moments: Moments, *, centered: bool, common: Array | None = None, dtype: object = None
-) -> Spectrum | FewRowsSpectrum:
-    """Spectrum of a second moment, in common coordinates if any; of few rows, through the rows."""
-    if moments.factor is not None:
-        return FewRowsSpectrum.of_moments(moments, centered=centered, common=common)
-    S = moments.second_moment(centered=centered)
-    if common is not None:
-        C = like(common, S, S.dtype)
-        S = C @ S @ C
-    return Spectrum.of_matrix(S, dtype)
-
-
-def check_whitening(head: Any) -> None:
-    """Check the constructor values that make a `Whitening`."""
-    check_number("shrinkage", head.shrinkage, 0.0, 1.0, also=SHRINKAGE_RULES)
-    check_choice("shrinkage_target", head.shrinkage_target, SHRINKAGE_TARGETS)
-    check_strength(head.shrinkage, head.shrinkage_target)
-    check_choice("centered", head.centered, (True, False))
-    check_choice("adjust", head.adjust, (True, False))
+        if not self.adjusts or self.target != "scaled":
+            return l2
+        unit = mean_variance(moments)
+        moments = cast("Sequence[Moments]", moments)
+        scales = [m.scale(self.centered) if self.can_adjust(m) else unit for m in moments]
+        return l2 * unit / float(np.mean(scales))

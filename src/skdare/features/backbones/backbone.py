@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from skdare.errors import InputError
 from skdare.features.augmentation import plain_views, random_views
 from skdare.features.backbones.bottleneck import Bottleneck
 from skdare.features.examples.examples import Examples
@@ -110,9 +112,9 @@ def count_features(name: str, module: nn.Module, size: int) -> int:
         with torch.no_grad():
             features = module(torch.zeros(1, 3, size, size))
     except (RuntimeError, AssertionError, ValueError) as error:
-        raise ValueError(f"{name} does not take images of {size} pixels: {error}") from error
+        raise InputError(f"{name} does not take images of {size} pixels: {error}") from error
     if features.ndim != 2:
-        raise ValueError(
+        raise InputError(
             f"{name} gives an array of shape {tuple(features.shape)} for one image, not one "
             "vector; pass another network"
         )
@@ -121,8 +123,13 @@ def count_features(name: str, module: nn.Module, size: int) -> int:
 
 def weights_hash(module: nn.Module) -> str:
     """Short name for the weights: 16 hexadecimal digits of a SHA-256."""
+    return state_hash(module.state_dict())
+
+
+def state_hash(state: Mapping[str, Tensor]) -> str:
+    """The same for weights by name."""
     digest = hashlib.sha256()
-    for name, value in module.state_dict().items():
+    for name, value in state.items():
         digest.update(f"{name} {tuple(value.shape)}".encode())
         exact = value.float() if value.dtype == torch.bfloat16 else value  # which NumPy lacks
         digest.update(exact.detach().cpu().contiguous().numpy().tobytes())

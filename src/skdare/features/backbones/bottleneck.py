@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skdare._validation import InputError, check_count
+from skdare.checks import check_count
+from skdare.errors import InputError
 
 if TYPE_CHECKING:
     from skdare.features.backbones.backbone import Backbone
@@ -50,9 +51,7 @@ def narrowed(backbone: Backbone, size: int, seed: int = 0) -> Backbone:
     d = backbone.dim
     if size >= d:
         raise InputError(
-            f"bottleneck is {size}, and {backbone.name} has {d} features",
-            f"it must be below {d}",
-            argument="bottleneck",
+            f"bottleneck is {size}, and {backbone.name} has {d} features", f"it must be below {d}"
         )
     # Not variance 1/K, which keeps lengths: scores of a ResNet-50 would begin 14 times as large at
     # K = 8, and the steps of fine-tuning are small.

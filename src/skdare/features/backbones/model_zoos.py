@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from skdare.errors import InputError
 from skdare.features.backbones.backbone import ImageBackbone, count_features
-from skdare.features.backbones.packages import explaining_torchvision, optional_package
+from skdare.features.backbones.packages import explaining_torchvision
 
 # Random hyperparameters in DomainBed's files are NumPy's numbers: harmless, but not on torch's
 # list. Files written with NumPy 1 name them by their old place.
@@ -48,12 +49,12 @@ def load_timm(name: str, *, size: int | None = None, weights: str = "default") -
         In evaluation mode.
     """
     with explaining_torchvision():
-        timm = optional_package("timm", "pip install timm")
+        timm = import_module("timm")
         data = import_module("timm.data")
     file = _weights_file(weights)
     # A colon names a place, such as hf-hub:, that may have networks which timm does not list.
     if ":" not in name and not timm.is_model(name.partition(".")[0]):
-        raise ValueError(_unknown("timm", name, timm.list_models(pretrained=True)))
+        raise InputError(_unknown("timm", name, timm.list_models()))
     pretrained = weights == "default"
     module = _seeded(lambda: timm.create_model(name, pretrained=pretrained, num_classes=0))
     config = data.resolve_data_config({}, model=module)
@@ -74,13 +75,11 @@ def load_torchvision(
     The parameters are those of `load_timm`; the default weights are torchvision's best ones.
     """
     with explaining_torchvision():
-        remedy = f"install the release that belongs to this torch ({torch.__version__})"
-        optional_package("torchvision", remedy)
         models = import_module("torchvision.models")
     file = _weights_file(weights)
     names = models.list_models(module=models)
     if name not in names:
-        raise ValueError(_unknown("torchvision", name, names))
+        raise InputError(_unknown("torchvision", name, names))
     default = models.get_model_weights(name).DEFAULT
     pretrained = default if weights == "default" else None
     module = _seeded(lambda: models.get_model(name, weights=pretrained))
@@ -97,7 +96,7 @@ def _weights_file(weights: str) -> Path | None:
     if weights in ("default", "none"):
         return None
     if not Path(weights).is_file():
-        raise ValueError(f"weights is {weights!r}; pass 'default', 'none' or a file that exists")
+        raise InputError(f"weights is {weights!r}; pass 'default', 'none' or a file that exists")
     return Path(weights)
 
 
@@ -122,7 +121,7 @@ def _last_linear(name: str, module: nn.Module) -> str:
     """Name of the classifier: the last linear layer, in order of definition."""
     linear = [key for key, part in module.named_modules() if isinstance(part, nn.Linear)]
     if not linear:
-        raise ValueError(
+        raise InputError(
             f"torchvision's {name} has no linear classifier to remove; pass another network"
         )
     return linear[-1]
@@ -141,7 +140,7 @@ def _load(module: nn.Module, path: Path, classifier: tuple[str, ...]) -> None:
     missing = sorted(expected.keys() - state.keys())
     unexpected = sorted(state.keys() - expected.keys())
     if missing or unexpected:
-        raise ValueError(
+        raise InputError(
             f"the weights in {path} belong to another network: {len(missing)} arrays are missing "
             f"and {len(unexpected)} have no place, such as {', '.join((missing + unexpected)[:3])}"
         )
@@ -156,7 +155,7 @@ def read_state(path: Path) -> Mapping[str, Tensor]:
     with torch.serialization.safe_globals(_SAFE_NUMBERS):
         content = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(content, Mapping):
-        raise ValueError(f"{path} holds a {type(content).__name__}; save a state dict")
+        raise InputError(f"{path} holds a {type(content).__name__}; save a state dict")
     algorithm = content.get("model_dict")
     if not isinstance(algorithm, Mapping):
         return content
@@ -166,7 +165,7 @@ def read_state(path: Path) -> Mapping[str, Tensor]:
         if key.startswith(_FEATURIZER)
     }
     if not featurizer:
-        raise ValueError(
+        raise InputError(
             f"{path} is DomainBed's, but has no {_FEATURIZER}*: the network is not from timm or "
             "torchvision; give the weights of a ResNet"
         )

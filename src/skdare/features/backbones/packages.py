@@ -1,23 +1,13 @@
-"""Optional packages of networks: imported when they are needed, with errors that say what helps."""
+"""An import of torchvision that fails because it was built for another torch, explained."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from types import ModuleType
 
 import torch
 
-
-def optional_package(package: str, remedy: str) -> ModuleType:
-    """Import a package, or raise an ImportError that says how to install it."""
-    try:
-        return import_module(package)
-    except ModuleNotFoundError as error:
-        if error.name != package:
-            raise
-        raise ImportError(f"{package} is not installed; {remedy}") from error
+from skdare.errors import InputError
 
 
 @contextmanager
@@ -35,7 +25,7 @@ def explaining_torchvision() -> Iterator[None]:
             cause = cause.__cause__ or cause.__context__
         if cause is None:
             raise
-        raise ImportError(
-            f"torchvision does not match this torch ({torch.__version__}): {cause}; "
-            "install the torchvision of the same release, or remove it"
+        raise InputError(
+            f"torchvision does not match this torch ({torch.__version__}): {cause}",
+            "install the torchvision of the same release, or remove it",
         ) from error

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from skdare.errors import InputError
 from skdare.features.examples.examples import Examples
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class TextEncoder(nn.Module):
             return (weights[:, :, None] * output.last_hidden_state).sum(dim=1)
         pooled = getattr(output, "pooler_output", None)
         if pooled is None:
-            raise ValueError("the network has no pooler; pass pooling='mean' or 'cls'")
+            raise InputError("the network has no pooler; pass pooling='mean' or 'cls'")
         return pooled
 
 
@@ -89,7 +90,7 @@ class TextBackbone:
     def encode(self, examples: Examples) -> np.ndarray:
         """Tokens of all texts: int32 of shape (n, size)."""
         if examples.kind != "text":
-            raise ValueError(
+            raise InputError(
                 f"{examples.name} holds {examples.kind}s, and {self.name} reads text; "
                 "pass a backbone for images"
             )
@@ -139,7 +140,7 @@ def load_text_encoder(
         model = model.get_encoder()
     largest = min(tokenizer.model_max_length, _positions(model, config))
     if size is not None and size > largest:
-        raise ValueError(f"size is {size}, and {name} takes at most {largest} tokens")
+        raise InputError(f"size is {size}, and {name} takes at most {largest} tokens")
     module = TextEncoder(model, chosen, tokenizer.pad_token_id).eval()
     with torch.no_grad():
         dim = module(torch.tensor([tokenizer("one word")["input_ids"]])).shape[1]
@@ -171,7 +172,7 @@ def _pooling(repository: Repository, pooling: str | None) -> Pooling:
     mode = modes[0] if len(modes) == 1 else config.get("pooling_mode")
     other = modules.keys() - {"Transformer", "Pooling", "Normalize"}
     if other or mode not in _MODES:
-        raise ValueError(
+        raise InputError(
             f"{repository.name} pools by {', '.join([*modes, *other]) or mode}, which is not "
             "offered here; pass pooling='mean' or 'cls' for the network's own features"
         )

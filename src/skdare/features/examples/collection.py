@@ -15,10 +15,8 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from skdare._safe_text import counted
-from skdare.datasets._natural import natural
-from skdare.datasets._roles import MISSING
-from skdare.persist import open_file
+from skdare.errors import InputError, counted
+from skdare.features.examples.names import MISSING, natural
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 # Formats in which another picture of the same shape has the same number of bytes.
@@ -72,7 +70,7 @@ class ImageFile:
     def read(self, archives: Archives) -> bytes:
         """Content of the file."""
         if self.member is None:
-            with open_file(self.file) as file:
+            with open(self.file, "rb") as file:
                 return file.read()
         return archives.read(self.file, self.member)
 
@@ -81,7 +79,7 @@ class ImageFile:
         if self.member is not None:
             content = self.read(archives)
             return content[:count], content[-count:]
-        with open_file(self.file) as file:
+        with open(self.file, "rb") as file:
             first = file.read(count)
             file.seek(max(0, os.fstat(file.fileno()).st_size - count))
             return first, file.read(count)
@@ -97,7 +95,7 @@ class ImageFile:
         if self.crc is not None:
             return [self.size, self.crc]
         try:
-            with open_file(self.file) as file:
+            with open(self.file, "rb") as file:
                 return [self.size, zlib.crc32(file.read())]
         except (OSError, ValueError):
             return [self.size]
@@ -154,7 +152,7 @@ class Collection:
         rows = list(rows)
         commonest, count = Counter(row.id for row in rows).most_common(1)[0]
         if count > 1:
-            raise ValueError(
+            raise InputError(
                 f"{path} has {count} rows called {commonest}; keep one: a row that occurs twice "
                 "could be trained on and tested on"
             )
@@ -197,7 +195,7 @@ class Collection:
         """Summary: counts, classes that domains lack, and files that were left out."""
         counts = Counter(self.domains.tolist())
         lines = [
-            f"{counted(len(counts), 'domain')}, {counted(len(self.classes), 'class')}, "
+            f"{counted(len(counts), 'domain')}, {counted(len(self.classes), 'class', 'classes')}, "
             f"{counted(len(self.ids), self.kind)}",
             listed([f"{domain} {n:,}" for domain, n in counts.items()]),
         ]
@@ -216,7 +214,7 @@ def _refuse_missing_names(path: Path, rows: list[Row]) -> None:
     for row in rows:
         for what, name in (("class", row.label), ("domain", row.domain)):
             if name.strip() in MISSING:
-                raise ValueError(
+                raise InputError(
                     f"{path} has a {what} called {name!r} (at {row.id}), which tables read as a "
                     "missing value; give it another name"
                 )

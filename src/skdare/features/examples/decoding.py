@@ -9,17 +9,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from joblib import cpu_count
 
-from skdare._validation import InputError, check_count, warn
-from skdare.datasets._contents import needing
+from skdare.checks import check_count
+from skdare.errors import InputError
 from skdare.features.examples.collection import Archives, Collection, ImageFile, listed
 from skdare.features.examples.examples import Examples, examples, fingerprint
-from skdare.features.examples.pixel_cache import PixelCache
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -42,9 +40,7 @@ def decode(
     collection: Collection,
     size: int,
     *,
-    cache: str | Path | None = None,
     workers: int | None = None,
-    skip_unreadable: bool = False,
     progress: Progress | None = None,
 ) -> Examples:
     """Decode every image of a collection to ``size`` × ``size`` pixels in RGB.
@@ -52,98 +48,33 @@ def decode(
     The aspect ratio is not kept; resizing is bilinear with antialiasing. Of several frames the
     first is taken. Images are turned upright by their EXIF tag, transparent parts become white,
     and 16 bits are scaled to 8. All images are tried before an error names those that cannot be
-    read, and the others are in the cache by then.
+    read.
 
     Parameters
     ----------
     collection : Collection
         Images, as ``read_collection`` finds them.
     size : int
-    cache : str or Path, optional
-        Folder to keep the pixels in and find them again; the inputs are then a read-only memory
-        map. Default: they are held in memory.
     workers : int, optional
         Threads. Default: one per core.
-    skip_unreadable : bool
-        Leave out images that cannot be read, with a warning. Default: a ValueError names them.
     progress : callable of (done, total), optional
-
-    Returns
-    -------
-    Examples
     """
     if collection.kind != "image":
-        raise ValueError(f"{collection.path} holds texts; take them with text_examples")
+        raise InputError(f"{collection.path} holds texts", "take them with text_examples")
     check_count("size", size, 1)
     workers = cpu_count() if workers is None else workers
     check_count("workers", workers, 1)
-    with needing("vision", collection.path):
-        import PIL.Image  # noqa: F401 (refuse before any work where it is missing)
-    fingerprints = _Fingerprints(collection, size)
-    store = None if cache is None else PixelCache(Path(cache), size)
-    decoded = None if store is None else _from_cache(collection, store, fingerprints)
-    if decoded is None:
-        decoder = _Decoder(collection, size, workers, progress)
-        decoded = _decoded(decoder, store, fingerprints)
-    if decoded.unreadable and not skip_unreadable:
-        refuse_unreadable(collection, decoded.unreadable)
-    if decoded.unreadable:
-        _warn_unreadable(collection, decoded.unreadable, decoded.collection)
-    return examples(decoded.collection, decoded.pixels, fingerprints.of(decoded.collection))
+    import PIL.Image  # noqa: F401 (refuse before any work where it is missing)
 
-
-@dataclass(frozen=True, eq=False)
-class _Decoded:
-    """Images that can be read with their pixels, and why the others cannot, by id."""
-
-    collection: Collection
-    pixels: np.ndarray
-    unreadable: Mapping[str, str]
-
-
-class _Fingerprints:
-    """Fingerprints of a collection and its parts at one size; every file is examined once."""
-
-    def __init__(self, collection: Collection, size: int) -> None:
-        self._method = _METHOD.format(size=size)
-        pairs = zip(collection.ids.tolist(), collection.items, strict=True)
-        self._contents = {name: item.content() for name, item in pairs}
-
-    def of(self, part: Collection) -> str:
-        contents = [self._contents[name] for name in part.ids.tolist()]
-        return fingerprint(part, contents, self._method)
-
-
-def _from_cache(
-    collection: Collection, store: PixelCache, fingerprints: _Fingerprints
-) -> _Decoded | None:
-    """Pixels of an earlier run, if the images that it could not read are unreadable still."""
-    unreadable = store.unreadable(fingerprints.of(collection))
-    if unreadable:
-        readable = collection.without(unreadable)
-        retry = _Decoder(collection.without(readable.ids.tolist()), store.size, workers=1)
-        deque(retry.blocks(), maxlen=0)
-        if retry.unreadable.keys() != unreadable.keys():
-            return None
-        collection = readable
-    pixels = store.load(fingerprints.of(collection), len(collection.ids))
-    return None if pixels is None else _Decoded(collection, pixels, unreadable)
-
-
-def _decoded(decoder: _Decoder, store: PixelCache | None, fingerprints: _Fingerprints) -> _Decoded:
-    """Decode all images, into memory or into the cache."""
-    collection = decoder.collection
-    rows = len(collection.ids)
+    decoder = _Decoder(collection, size, workers, progress)
     with closing(decoder.blocks()) as blocks:
-        if store is None:
-            pixels = _stacked(blocks, rows, decoder.size)
-            return _Decoded(decoder.readable(), pixels, decoder.unreadable)
-        with store.writing(blocks, rows) as partial:
-            readable = decoder.readable()
-            if decoder.unreadable:
-                store.save_unreadable(fingerprints.of(collection), decoder.unreadable)
-            pixels = store.keep(partial, fingerprints.of(readable), len(readable.ids))
-            return _Decoded(readable, pixels, decoder.unreadable)
+        pixels = _stacked(blocks, len(collection.ids), size)
+    if decoder.unreadable:
+        refuse_unreadable(collection, decoder.unreadable)
+    contents = [item.content() for item in collection.items]
+    return examples(
+        collection, pixels, fingerprint(collection, contents, _METHOD.format(size=size))
+    )
 
 
 def _stacked(blocks: Iterable[np.ndarray], rows: int, size: int) -> np.ndarray:
@@ -199,17 +130,6 @@ class _Decoder:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def readable(self) -> Collection:
-        """Images that did not fail; at least one has to be left."""
-        if not self.unreadable:
-            return self.collection
-        if len(self.unreadable) == len(self.collection.ids):
-            raise ValueError(
-                f"none of the {len(self.collection.ids):,} images of {self.collection.path} can be "
-                f"read: {_with_reasons(self.unreadable)}"
-            )
-        return self.collection.without(self.unreadable)
-
 
 @dataclass(frozen=True, eq=False)
 class _DecodedBlock:
@@ -239,20 +159,8 @@ def refuse_unreadable(collection: Collection, unreadable: Mapping[str, str]) -> 
     """Name images that cannot be read, with the reasons by id."""
     count = f"{len(unreadable):,} of {len(collection.ids):,} images of {collection.path}"
     raise InputError(
-        f"{count} cannot be read: {_with_reasons(unreadable)}",
-        "repair or remove them, or leave them out with skip_unreadable=True",
-        argument="skip_unreadable",
+        f"{count} cannot be read: {_with_reasons(unreadable)}", "repair them, or remove them"
     )
-
-
-def _warn_unreadable(before: Collection, unreadable: Mapping[str, str], after: Collection) -> None:
-    """Say which images are left out, and which domains and classes with them."""
-    count = f"{len(unreadable):,} of {len(before.ids):,} images of {before.path}"
-    remaining = {*after.domains.tolist(), *after.classes}
-    names = dict.fromkeys([*before.domains.tolist(), *before.classes])
-    lost = [name for name in names if name not in remaining]
-    also = f"; nothing is left of {listed(lost)}" if lost else ""
-    warn(f"{count} cannot be read and are left out: {_with_reasons(unreadable)}{also}")
 
 
 def _with_reasons(unreadable: Mapping[str, str]) -> str:
@@ -264,11 +172,11 @@ def square(data: bytes, size: int) -> np.ndarray:
     from PIL import Image, UnidentifiedImageError
 
     if not data:
-        raise ValueError("the file is empty")
+        raise InputError("the file is empty")
     try:
         image = Image.open(BytesIO(data))
     except UnidentifiedImageError:
-        raise ValueError("Pillow does not know its format") from None
+        raise InputError("Pillow does not know its format") from None
     with image:
         drafted = image.draft(None, (_DRAFT * size, _DRAFT * size))
         box = drafted[1] if drafted else None
@@ -284,11 +192,11 @@ def _rgb(image: Picture) -> Picture:
     if image.mode.startswith("I"):
         deep = np.asarray(image).astype(np.int64)
         if deep.min() < 0 or deep.max() > _LARGEST_16_BIT:
-            raise ValueError("its pixels have more than 16 bits; store it with 8 or 16")
+            raise InputError("its pixels have more than 16 bits; store it with 8 or 16")
         # By the range of the type, not of the image, which would hide how domains differ.
         image = Image.fromarray(np.round(deep * (255 / _LARGEST_16_BIT)).astype(np.uint8))
     if image.mode == "F":
-        raise ValueError("its pixels are fractions of unknown range; store it with 8 or 16 bits")
+        raise InputError("its pixels are fractions of unknown range; store it with 8 or 16 bits")
     if image.has_transparency_data:
         image = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")

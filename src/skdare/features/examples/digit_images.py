@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skdare._validation import check_count
+from skdare.checks import check_count
 from skdare.features.examples.collection import Collection, Row
 from skdare.features.examples.examples import Examples, examples, fingerprint
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from skdare.errors import InputError
 from skdare.features.examples.collection import Collection
 
 
@@ -70,7 +71,7 @@ def text_examples(collection: Collection) -> Examples:
     array(['fine', 'dull'], dtype=object)
     """
     if collection.kind != "text":
-        raise ValueError(f"{collection.path} holds images; decode them with decode(…, size)")
+        raise InputError(f"{collection.path} holds images; decode them with decode(…, size)")
     # Objects, because in an array of strings one long text would widen all rows.
     inputs = np.array(collection.items, dtype=object)
     return examples(collection, inputs, fingerprint(collection, collection.items, "text"))

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from joblib import cpu_count
 
-from skdare.datasets._contents import needing
 from skdare.features.examples.collection import Archives, Collection, ImageFile
 from skdare.features.examples.decoding import square
 
@@ -30,8 +29,8 @@ def damaged_images(
     quicker than decoding it; any other is decoded to be sure. What is damaged in the middle is
     found when all are decoded.
     """
-    with needing("vision", collection.path):
-        import PIL.Image  # noqa: F401 (refuse before any work where it is missing)
+    import PIL.Image  # noqa: F401 (refuse before any work where it is missing)
+
     images = list(zip(collection.ids.tolist(), collection.items, strict=True))
     blocks = [images[i : i + _FILES_AT_ONCE] for i in range(0, len(images), _FILES_AT_ONCE)]
     zips = {item.file for item in collection.items if item.member is not None}

@@ -11,15 +11,13 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from skdare._safe_text import counted
-from skdare._validation import InputError, warn
-from skdare.datasets._contents import reading
-from skdare.datasets._hidden_paths import is_ignored
-from skdare.datasets._natural import natural
+from skdare.errors import InputError, counted, note
 from skdare.features.examples.collection import Archives, Collection, ImageFile, Row, listed
 from skdare.features.examples.listing import Listing, folder_listing, zip_listing
+from skdare.features.examples.names import is_ignored, natural
+from skdare.features.examples.reading import reading
 from skdare.features.examples.tables import read_listed_images
-from skdare.persist import check_keys, check_shape
+from skdare.features.json_file import check_keys, check_shape
 
 # Folders around the domains: those of a download, of its archive, of all sets together.
 _FOLDERS_AROUND = 2
@@ -95,17 +93,17 @@ class Layout:
     def _check_names(self) -> None:
         """Refuse names that are missing, unknown, or stand for two things."""
         if len(self.domains) < 2:
-            raise ValueError("has fewer than two domains; name them all")
+            raise InputError("has fewer than two domains; name them all")
         strange = {*self.images, *self.also} - set(self.domains)
         if strange:
-            raise ValueError(f"speaks of `{min(strange)}`, which is not among its domains")
+            raise InputError(f"speaks of `{min(strange)}`, which is not among its domains")
         names = [{_plain(d), *map(_plain, self.also.get(d, ()))} for d in self.domains]
         if sum(map(len, names)) > len(set().union(*names)):
-            raise ValueError("has a name that stands for two domains; leave one out")
+            raise InputError("has a name that stands for two domains; leave one out")
         if not all(self.splits):
-            raise ValueError("has an empty group of splits; leave it out")
+            raise InputError("has an empty group of splits; leave it out")
         if self.table and set(self.table) != _TABLE_KEYS:
-            raise ValueError(f"has a table of other keys than {', '.join(sorted(_TABLE_KEYS))}")
+            raise InputError(f"has a table of other keys than {', '.join(sorted(_TABLE_KEYS))}")
 
     # Reading
 
@@ -142,7 +140,7 @@ class Layout:
             left_out[domain.name] = len(found) - len(on_lists)
         if any(left_out.values()):
             numbers = [f"{domain} {number:,}" for domain, number in left_out.items() if number]
-            warn(
+            note(
                 f"{counted(sum(left_out.values()), 'image')} of {path} left out, which the lists "
                 f"beside the domains do not name: {listed(numbers)}"
             )
@@ -312,11 +310,10 @@ class Layout:
 
     # Checking
 
-    def check(self, collection: Collection, *, as_found: bool = False) -> None:
+    def check(self, collection: Collection) -> None:
         """Refuse classes and numbers of images that are not those of the set.
 
-        Numbers that differ by 5 % or less are a warning, and so is all else where the set is to
-        be taken ``as_found``.
+        Numbers that differ by 5 % or less are a warning.
         """
         large = [*self._other_classes(collection)]
         small: list[str] = []
@@ -329,14 +326,13 @@ class Layout:
                 text = f"{what} {counted(count, 'image')}, where {usual:,} are usual"
                 (small if abs(count - usual) <= _FEW * usual else large).append(text)
         remark = f" ({self.remark})" if self.remark and (small or large) else ""
-        if large and not as_found:
+        if large:
             raise InputError(
                 f"{collection.path} is not as expected: {', '.join([*large, *small])}{remark}",
-                "complete it, or take it as it is with as_found=True",
-                argument="as_found",
+                "complete it; any other set of images is for `skdare train`",
             )
-        if large or small:
-            warn(f"{collection.path}: {', '.join([*large, *small])}{remark}")
+        if small:
+            note(f"{collection.path}: {', '.join(small)}{remark}")
 
     def _other_classes(self, collection: Collection) -> Iterator[str]:
         """How the classes differ between domains, and in number."""
@@ -349,7 +345,7 @@ class Layout:
         for domain, classes in collection.missing().items():
             yield f"domain `{domain}` has no {listed([f'`{name}`' for name in classes])}"
         if self.classes is not None and len(collection.classes) != self.classes:
-            number = counted(len(collection.classes), "class")
+            number = counted(len(collection.classes), "class", "classes")
             yield f"there are {number}, where {self.classes:,} are usual"
 
 

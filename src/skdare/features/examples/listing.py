@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
-from skdare.datasets._contents import reading
-from skdare.datasets._hidden_paths import is_ignored
+from skdare.errors import InputError
 from skdare.features.examples.collection import IMAGE_SUFFIXES, ImageFile
-from skdare.persist import open_file
+from skdare.features.examples.names import is_ignored
+from skdare.features.examples.reading import reading
 
 # Settings of a run. A folder that has them holds networks and figures, and no examples.
 RUN_SETTINGS = "run.json"
@@ -82,7 +82,7 @@ def _size(entry: os.DirEntry[str]) -> int:
 def zip_listing(path: Path) -> Listing:
     """Everything in a zip."""
     listing = Listing(path, {}, [])
-    with open_file(path) as file, reading(path, "zip"), ZipFile(file) as archive:
+    with reading(path, "zip"), ZipFile(path) as archive:
         members = archive.infolist()
     for info in members:
         place = PurePosixPath(info.filename.lstrip("/"))
@@ -92,6 +92,6 @@ def zip_listing(path: Path) -> Listing:
             listing.folders.append(place)
             continue
         if place in listing.files:
-            raise ValueError(f"{path} has two files called {place}; zip it again with one")
+            raise InputError(f"{path} has two files called {place}; zip it again with one")
         listing.files[place] = ImageFile(str(path), info.file_size, info.filename, info.CRC)
     return listing

@@ -5,25 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from skdare._safe_text import counted
-from skdare._validation import InputError, check_choice
-from skdare.datasets._natural import natural
+from skdare.errors import InputError, counted
 from skdare.features.examples.collection import IMAGE_SUFFIXES, Collection, Row, listed
 from skdare.features.examples.listing import Listing, folder_listing, zip_listing
+from skdare.features.examples.names import natural
 from skdare.features.examples.tables import TABLES, read_table
 
 _LAYOUT = "domain/class/image"
 
 
-def read_collection(
-    path: str | Path,
-    *,
-    kind: str | None = None,
-    image: str | None = None,
-    text: str | None = None,
-    label: str | None = None,
-    domain: str | None = None,
-) -> Collection:
+def read_collection(path: str | Path) -> Collection:
     """Find images or texts with their labels and domains; nothing is decoded yet.
 
     Read are folders ``domain/class/image``; a zip of them; a folder of such zips, where a zip may
@@ -33,19 +24,6 @@ def read_collection(
     allowed. Hidden files are ignored; files that are not images are left out, and ``describe``
     names them. A domain may lack classes.
 
-    Parameters
-    ----------
-    path : str or Path
-    kind : "image" or "text", optional
-        What to take from a table that has a column for each.
-    image, text, label, domain : str, optional
-        Columns of a table. Default: path, file, filename, filepath or image; text, sentence or
-        document; for label and domain the names that ``skdare.datasets.read`` knows.
-
-    Returns
-    -------
-    Collection
-
     Examples
     --------
     >>> import tempfile
@@ -53,36 +31,26 @@ def read_collection(
     >>> from skdare.features import read_collection
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table = Path(folder, "reviews.csv")
-    ...     _ = table.write_text("text,label,shop\\nfine,good,books\\ndull,bad,films\\n")
-    ...     print(read_collection(table, domain="shop").describe())
+    ...     _ = table.write_text("text,label,domain\\nfine,good,books\\ndull,bad,films\\n")
+    ...     print(read_collection(table).describe())
     2 domains, 2 classes, 2 texts
     books 1, films 1
     domain `books` has no `bad`
     domain `films` has no `good`
     """
     path = Path(path)
-    check_choice("kind", kind, ("image", "text", None))
     if not path.exists():
-        raise FileNotFoundError(
-            f"{path} does not exist; give a folder or zip of {_LAYOUT}, or a table"
-        )
-    columns = {"image": image, "text": text, "label": label, "domain": domain}
-    if path.is_file() and path.name.lower().endswith(TABLES):
-        return read_table(path, kind, columns)
-    named = [role for role, column in columns.items() if column is not None]
-    if named or kind == "text":
-        reason = f"{named[0]} names a column" if named else "texts come in a table"
         raise InputError(
-            f"{reason}, but {path} is not a table",
-            f"give a file that ends in {_or(TABLES)}",
-            argument=named[0] if named else None,
+            f"there is no file or folder '{path}'", f"give a folder or zip of {_LAYOUT}, or a table"
         )
+    if path.is_file() and path.name.lower().endswith(TABLES):
+        return read_table(path)
     if path.is_dir():
         return _read_folder(path)
     if path.suffix.lower() != ".zip":
-        raise ValueError(
-            f"{path} cannot be read as images or texts; give a folder or zip of {_LAYOUT}, or a "
-            f"table that ends in {_or(TABLES)}"
+        raise InputError(
+            f"{path} cannot be read as images or texts",
+            f"give a folder or zip of {_LAYOUT}, or a table that ends in {_or(TABLES)}",
         )
     return _collection(path, path.stem, [_image_rows(zip_listing(path))])
 
@@ -107,7 +75,7 @@ def _read_folder(path: Path) -> Collection:
     if not zips:
         return _collection(path, name, [_image_rows(listing)])
     if listing.images:
-        raise ValueError(
+        raise InputError(
             f"{path} has images in folders and also zips, {listed([z.name for z in zips])}; "
             "move one or the other away, so that no domain is left out or read twice"
         )
@@ -129,7 +97,7 @@ def _image_rows(listing: Listing, domain: str | None = None) -> _ImageRows:
     others = [str(file) for file in listing.files if file.suffix.lower() not in IMAGE_SUFFIXES]
     if not images:
         but = f" but {len(others):,} other files, such as {others[0]}" if others else ""
-        raise ValueError(f"{listing.where} has no images{but}; images end in {_or(IMAGE_SUFFIXES)}")
+        raise InputError(f"{listing.where} has no images{but}; images end in {_or(IMAGE_SUFFIXES)}")
     depths = {len(image.parts) for image in images}
     extra_folders = 0
     if depths == {4} and len({image.parts[0] for image in images}) == 1:
@@ -156,7 +124,7 @@ def _refuse_depth(where: Path, images: list[PurePosixPath]) -> None:
         remedy = "move it up, or list images and their labels in a table of path,label,domain"
     else:
         remedy = "give every domain a folder for each class, or give the folder above this one"
-    raise ValueError(
+    raise InputError(
         f"{image} in {where} lies in {counted(above, 'folder')}, and images must lie in 2, "
         f"as {_LAYOUT}; {remedy}"
     )
@@ -178,7 +146,7 @@ def _refuse_empty(listing: Listing, images: list[PurePosixPath], extra_folders: 
         empty_domain = level == 1 and folder not in with_files
         empty_class = level == 2 and folder.parent in with_images
         if empty_domain or empty_class:
-            raise ValueError(
+            raise InputError(
                 f"folder {folder} in {listing.where} has no images; fill it, or remove it: a "
                 "domain may lack a class"
             )

@@ -14,9 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from skdare.errors import InputError
+from skdare.features.backbones.backbone import state_hash
 from skdare.features.examples.listing import RUN_SETTINGS
-from skdare.features.training.recipe import BATCH_EXPONENTS, Job
-from skdare.persist import lock_folder, read_json, whole_file
+from skdare.features.json_file import read_json
+from skdare.features.training.recipe import Job
+from skdare.files import whole_file
 
 _STATE = "state.pt"
 _RECORD = "record.json"
@@ -152,7 +155,7 @@ class TrainingFolder:
             if isinstance(value, Mapping) and isinstance(earlier, Mapping):
                 self._compare(earlier, value)
             elif value != earlier:
-                raise ValueError(
+                raise InputError(
                     f"{self.folder} was begun with {name} {_shown(earlier)}, not {_shown(value)}; "
                     "give the same settings, or another folder"
                 )
@@ -161,23 +164,23 @@ class TrainingFolder:
         """Settings of the run."""
         path = self.folder / RUN_SETTINGS
         if not path.is_file():
-            raise ValueError(
+            raise InputError(
                 f"{self.folder} has no {RUN_SETTINGS}; name the folder of a run, or train one first"
             )
-        settings = read_json(path, _SETTINGS_SHAPE, remedy=_REMEDY)
-        # Runs from before there was a choice had this range.
-        settings["recipe"].setdefault("batch_exponents", list(BATCH_EXPONENTS))
-        return settings
+        return read_json(path, _SETTINGS_SHAPE, remedy=_REMEDY)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Refuse other processes that want to train here at the same time."""
-        descriptor = lock_folder(self.folder)
+        from filelock import FileLock, Timeout
+
         try:
-            yield
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
+            with FileLock(self.folder / ".lock", timeout=0):
+                yield
+        except Timeout as error:
+            raise InputError(
+                f"another process is training in '{self.folder}'", "wait for it"
+            ) from error
 
     def save_state(self, job: Job, state: Mapping[str, Any]) -> None:
         """Save a state to go on from."""
@@ -215,14 +218,19 @@ class TrainingFolder:
         """Records of networks that held a domain out, the best draw of each; at least one."""
         chosen = [record for record in best_draws(self.records()) if record.held_out is not None]
         if not chosen:
-            raise ValueError(
+            raise InputError(
                 f"{self.folder} has no finished network that held a domain out; train one first"
             )
         return chosen
 
     def weights(self, job: Job) -> dict[str, Tensor]:
-        """Kept weights of a network."""
-        return _load(self._place(job) / _WEIGHTS)
+        """Kept weights of a network, checked against its record."""
+        path = self._place(job) / _WEIGHTS
+        weights = _load(path)
+        record = self.record(job)
+        if record is not None and state_hash(weights) != record.network:
+            raise InputError(f"'{path}' is damaged", "remove its folder, and train it again")
+        return weights
 
     def _place(self, job: Job) -> Path:
         return self.folder / job.name
@@ -230,7 +238,7 @@ class TrainingFolder:
 
 def _read_record(path: Path) -> TrainingRecord:
     # The loss of a network that diverged is not a number.
-    content = read_json(path, _RECORD_SHAPE, remedy=_REMEDY, finite=False)
+    content = read_json(path, _RECORD_SHAPE, remedy=_REMEDY)
     return TrainingRecord(**{name: content[name] for name in _RECORD_SHAPE})
 
 
@@ -238,7 +246,7 @@ def _load(path: Path, *, mmap: bool = False) -> dict[str, Any]:
     try:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except Exception as error:
-        raise ValueError(
+        raise InputError(
             f"{path} cannot be read ({type(error).__name__}); remove it to do that part again"
         ) from error
 

@@ -10,7 +10,8 @@ from zlib import crc32
 
 import numpy as np
 
-from skdare._validation import InputError, check_choice, check_count, check_number
+from skdare.checks import check_choice, check_count, check_number
+from skdare.errors import InputError
 from skdare.features.augmentation import Augmentation
 from skdare.features.device import PRECISIONS
 
@@ -118,7 +119,6 @@ class Recipe:
             raise InputError(
                 f"batch_exponents is {exponents}",
                 "pass two numbers between 0 and 20, the smaller one first",
-                argument="batch_exponents",
             )
 
     def drawn(self, job: Job) -> Hyperparameters:
@@ -194,7 +194,7 @@ def jobs(
     absent = [domain for domain in held_out or () if domain not in domains]
     if absent:
         names = ", ".join(f"`{name}`" for name in domains)
-        raise ValueError(f"there is no domain `{absent[0]}` to hold out; there are {names}")
+        raise InputError(f"there is no domain `{absent[0]}` to hold out; there are {names}")
     choices: list[str | None] = [*(held_out or domains), *([None] * ceilings)]
     return [
         Job(domain, trial, draw)

@@ -1,8 +1,7 @@
 """Which rows a network trains on, and everything random in its steps.
 
 What a step draws depends on (seed, step) alone. No generator has a state that would have to be
-saved: a training that is resumed at any step draws what it would have drawn, and two processes
-draw the same batch and take their shares.
+saved: a training that is resumed at any step draws what it would have drawn.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdare.datasets import reserve
+from skdare.errors import InputError
 from skdare.features.augmentation import Augmentation
 from skdare.features.examples.examples import Examples
+from skdare.features.split import reserve
 from skdare.features.training.recipe import Job
 
 
@@ -55,17 +55,17 @@ def check_trainable(examples: Examples, held_out: Iterable[str | None], share: f
     """Refuse, before any work, examples that no network could be trained on."""
     names, counts = np.unique(examples.domains, return_counts=True)
     if len(names) < 2:
-        raise ValueError(
+        raise InputError(
             f"there is one domain, `{names[0]}`; at least 2 are needed to hold one out"
         )
     for name, count in zip(names, counts, strict=True):
         if count < 2:
-            raise ValueError(
+            raise InputError(
                 f"domain `{name}` has 1 row, too few to set {share:.0%} aside; merge or drop it"
             )
     for domain in held_out:
         if len(np.unique(examples.labels[examples.domains != domain])) < 2:
-            raise ValueError(
+            raise InputError(
                 f"without `{domain}` the examples have one class; there is nothing to learn"
             )
 
@@ -103,8 +103,6 @@ class Sampler:
     dropout : float
     dim : int
         Number of features.
-    rank, processes : int
-        Number of this process, and of all; each takes every ``processes``-th row of the batch.
     """
 
     domains: Sequence[np.ndarray]
@@ -113,18 +111,11 @@ class Sampler:
     augmentation: Augmentation | None = None
     dropout: float = 0.0
     dim: int = 0
-    rank: int = 0
-    processes: int = 1
 
     @property
     def total(self) -> int:
-        """Rows in the batch of all processes."""
+        """Rows in a batch."""
         return self.batch * len(self.domains)
-
-    @property
-    def share(self) -> int:
-        """Rows in this process's share of the batch."""
-        return len(range(self.rank, self.total, self.processes))
 
     def draws(self, start: int, stop: int) -> StepDraws:
         """Draws of steps ``start`` to ``stop``."""
@@ -138,11 +129,10 @@ class Sampler:
 
     def _step(self, step: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         rng = np.random.default_rng([*self.seed, step])
-        share = slice(self.rank, None, self.processes)
         chosen = [rows[rng.integers(len(rows), size=self.batch)] for rows in self.domains]
         views = mask = None
         if self.augmentation is not None:
-            views = self.augmentation.draw(rng, self.total)[share]
+            views = self.augmentation.draw(rng, self.total)
         if self.dropout > 0:
-            mask = (rng.random((self.total, self.dim), dtype=np.float32) >= self.dropout)[share]
-        return np.concatenate(chosen)[share], views, mask
+            mask = rng.random((self.total, self.dim), dtype=np.float32) >= self.dropout
+        return np.concatenate(chosen), views, mask

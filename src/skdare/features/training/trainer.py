@@ -5,22 +5,20 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import torch
 
-import skdare
-from skdare._validation import InputError
+from skdare import __version__
+from skdare.errors import InputError
 from skdare.features.backbones.backbone import Backbone, provenance, weights_hash
 from skdare.features.device import pick_device, pick_precision, torch_tuned_for
 from skdare.features.examples.examples import Examples
 from skdare.features.inputs import DeviceInputs, ResidentInputs, place_inputs
 from skdare.features.network import Network
 from skdare.features.training.folder import TrainingFolder, TrainingRecord
-from skdare.features.training.processes import Processes
 from skdare.features.training.recipe import RULE, Job, Recipe
 from skdare.features.training.sampler import RowSplit, Sampler, check_trainable
 from skdare.features.training.training import Training
@@ -66,7 +64,7 @@ class Trainer:
         source: Mapping[str, Any] | None = None,
     ) -> None:
         if examples.kind != backbone.kind:
-            raise ValueError(
+            raise InputError(
                 f"{backbone.name} takes {backbone.kind}s, and {examples.name} has "
                 f"{examples.kind}s; choose another backbone"
             )
@@ -75,8 +73,7 @@ class Trainer:
         self.recipe = recipe
         self.folder = TrainingFolder(folder)
         self.device = pick_device(device)
-        self.processes = Processes.join(self.device)
-        self.at_once = at_once or (1 if self.processes.several else AT_ONCE[self.device.type])
+        self.at_once = at_once or AT_ONCE[self.device.type]
         self.source = source or {}
         self.precision = pick_precision(recipe.precision, self.device)
         self._provenance = provenance(backbone, examples)
@@ -99,7 +96,6 @@ class Trainer:
         planned: Sequence[Job],
         *,
         progress: Callable[[int], None] | None = None,
-        say: Callable[[str], None] | None = None,
     ) -> list[TrainingRecord]:
         """Train the networks that are not done yet.
 
@@ -109,8 +105,6 @@ class Trainer:
             As `jobs` lists them.
         progress : callable, optional
             Called with the number of rows that were just trained on.
-        say : callable of one str, optional
-            Called when a network is done.
 
         Returns
         -------
@@ -118,23 +112,16 @@ class Trainer:
             Of all planned networks: hyperparameters, accuracy, and how they were made.
         """
         check_trainable(self.examples, {job.held_out for job in planned}, self.recipe.aside)
-        self._check_shares(planned)
-        if self.processes.first:
-            # Without a bottleneck this is said too, so that going on with one is refused.
-            settings = {"bottleneck": None, **self._provenance, "recipe": self.recipe.settings()}
-            self.folder.begin(settings, self.source)
-        self.processes.wait()
-        lock = self.folder.locked() if self.processes.first else nullcontext()
-        with lock, torch_tuned_for(self.device, self.backbone.module):
+        # Without a bottleneck this is said too, so that going on with one is refused.
+        settings = {"bottleneck": None, **self._provenance, "recipe": self.recipe.settings()}
+        self.folder.begin(settings, self.source)
+        with self.folder.locked(), torch_tuned_for(self.device, self.backbone.module):
             waiting = [job for job in planned if self.folder.record(job) is None]
-            self._train(waiting, progress or (lambda rows: None), say or (lambda text: None))
-        self.processes.wait()
+            self._train(waiting, progress or (lambda rows: None))
         records = [self.folder.record(job) for job in planned]
         return [record for record in records if record is not None]
 
-    def _train(
-        self, waiting: list[Job], progress: Callable[[int], None], say: Callable[[str], None]
-    ) -> None:
+    def _train(self, waiting: list[Job], progress: Callable[[int], None]) -> None:
         active: list[ActiveTraining] = []
         while waiting or active:
             while waiting and len(active) < self.at_once:
@@ -144,22 +131,10 @@ class Trainer:
             for one in [one for one in active if one.is_done]:
                 one.finish()
                 active.remove(one)
-                say(f"trained {one.job.name}")
 
     def _rows_per_step(self, job: Job) -> int:
         domains = len(self._domains) - (job.held_out is not None)
         return self.recipe.drawn(job).batch * domains
-
-    def _check_shares(self, planned: Sequence[Job]) -> None:
-        """Refuse batches with fewer rows than there are processes."""
-        for job in planned:
-            rows = self._rows_per_step(job)
-            if rows < self.processes.count:
-                raise InputError(
-                    f"{job.name} has {rows} rows a step for {self.processes.count} processes",
-                    "raise batch, or start fewer processes",
-                    argument="batch",
-                )
 
     def _start(self, job: Job) -> ActiveTraining:
         training = self._training(job)
@@ -184,18 +159,15 @@ class Trainer:
             recipe.augmentation if backbone.kind == "image" else None,
             hyperparameters.dropout,
             backbone.dim,
-            self.processes.rank,
-            self.processes.count,
         )
         return Training(
             network.placed(self.device),
-            self._inputs(sampler.share),
+            self._inputs(sampler.total),
             sampler,
             rows,
             hyperparameters,
             self.precision,
             micro_batch=recipe.micro_batch,
-            processes=self.processes,
         )
 
     def _inputs(self, at_least: int) -> DeviceInputs:
@@ -215,9 +187,8 @@ class Trainer:
         return {
             **self._provenance,
             "device": torch.cuda.get_device_name(self.device) if cuda else "cpu",
-            "processes": self.processes.count,
             "torch": torch.__version__,
-            "skdare": skdare.__version__,
+            "skdare": __version__,
         }
 
 
@@ -260,8 +231,7 @@ class ActiveTraining:
         checkpoint = min(self._recipe.steps, (training.step // every + 1) * every)
         steps = training.advance(min(checkpoint - training.step, self._most_steps))
         if training.stream is None:
-            # The same in all processes: what they exchange is matched by order.
-            pace = training.processes.mean((time.monotonic() - start) / steps)
+            pace = (time.monotonic() - start) / steps
             wanted = int(_SECONDS_OF_STEPS / max(pace, 1e-9))
             self._most_steps = max(1, min(training.block, 2 * self._most_steps, wanted))
         if training.step == checkpoint:
@@ -273,16 +243,14 @@ class ActiveTraining:
     def _save(self) -> None:
         start = time.monotonic()
         state = self.training.state()
-        if self.training.processes.first:
-            self._folder.save_state(self.job, state)
+        self._folder.save_state(self.job, state)
         now = time.monotonic()
         self._next_save = now + max(SAVE_EVERY, self._at_once * (now - start) / _SAVE_SHARE)
 
     def finish(self) -> None:
         """Write the record and the kept weights."""
         record = self._record()
-        if self.training.processes.first:
-            self._folder.finish(record, self.training.best)
+        self._folder.finish(record, self.training.best)
         # A graph and its training hold each other; waiting for the collector, fifteen networks
         # would not fit one GPU.
         self.training.release()

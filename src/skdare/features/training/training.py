@@ -11,14 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.parallel import DistributedDataParallel
 
-from skdare._validation import InputError
+from skdare.errors import InputError
 from skdare.features.device import WARM_UPS, CapturedGraph, compiled
 from skdare.features.inputs import DeviceInputs, copy_to
 from skdare.features.network import Network
 from skdare.features.reader import Reader
-from skdare.features.training.processes import ALONE, Processes
 from skdare.features.training.recipe import Hyperparameters
 from skdare.features.training.sampler import RowSplit, Sampler
 
@@ -57,12 +55,10 @@ class Batch(NamedTuple):
         return Batch(self.rows[rows], views, mask)
 
 
-def _loss(
-    model: nn.Module, network: Network, inputs: DeviceInputs, batch: Batch, precision: torch.dtype
-) -> Tensor:
-    """Sum over rows of the cross-entropy; the model is the network, or wraps it."""
+def _loss(network: Network, inputs: DeviceInputs, batch: Batch, precision: torch.dtype) -> Tensor:
+    """Sum over rows of the cross-entropy."""
     views = network.backbone.views(inputs.inputs, batch.rows, batch.views)
-    scores = model(views, batch.dropout_mask, precision)
+    scores = network(views, batch.dropout_mask, precision)
     return F.cross_entropy(scores, inputs.labels[batch.rows], reduction="sum")
 
 
@@ -79,7 +75,6 @@ class Training:
         precision: torch.dtype,
         *,
         micro_batch: int | None = None,
-        processes: Processes = ALONE,
     ) -> None:
         self.network = network
         self.inputs = inputs
@@ -87,13 +82,12 @@ class Training:
         self.rows = rows
         self.precision = precision
         self.device = inputs.inputs.device
-        self.processes = processes
         self.step = 0
         self.checkpoints: list[Checkpoint] = []
         self.best: dict[str, Tensor] = {}
         cuda = self.device.type == "cuda"
         self.stream = torch.cuda.Stream(self.device) if cuda else None
-        self.block = max(1, min(_STEPS_PER_BLOCK, inputs.capacity // sampler.share))
+        self.block = max(1, min(_STEPS_PER_BLOCK, inputs.capacity // sampler.total))
         self._adam = torch.optim.Adam(
             network.parameters(),
             lr=hyperparameters.lr,
@@ -101,40 +95,28 @@ class Training:
             fused=True,
             capturable=cuda,
         )
-        micro_batch = micro_batch or sampler.share
-        starts = range(0, sampler.share, micro_batch)
+        micro_batch = micro_batch or sampler.total
+        starts = range(0, sampler.total, micro_batch)
         self._micro_batches = [slice(start, start + micro_batch) for start in starts]
         self._losses: list[float] = []  # since the last checkpoint
         self._pending: deque[tuple[Any, Tensor]] = deque()
         self._allocate()
-        self._model: nn.Module = network
-        if self.processes.several:
-            self._freeze_idle()
-            self._model = DistributedDataParallel(network)
-        self._loss = _loss if self.processes.several else compiled(_loss, self.device)
+        self._loss = compiled(_loss, self.device)
         self._run_step: Callable[[], None] | None = None
         self.reader = Reader(network, inputs, precision, self.stream)
 
-    def _freeze_idle(self) -> None:
-        """Leave out parameters that features do not depend on: processes would wait for them."""
-        first = torch.zeros_like(self._rows[0, :1])
-        self.network(self.network.backbone.views(self.inputs.inputs, first)).sum().backward()
-        for parameter in self.network.parameters():
-            parameter.requires_grad_(parameter.grad is not None)
-            parameter.grad = None
-
     def _allocate(self) -> None:
         """Reserve fixed places for what a block of steps reads and writes."""
-        share = self.sampler.share
+        rows = self.sampler.total
         device = self.device
         # Capturing runs a few steps before any is counted.
         steps = max(self.block, WARM_UPS + 1)
-        self._rows = torch.zeros((steps, share), dtype=torch.int64, device=device)
+        self._rows = torch.zeros((steps, rows), dtype=torch.int64, device=device)
         self._views = self._dropout_masks = None
         if self.sampler.augmentation is not None:
-            self._views = torch.zeros((steps, share, 10), device=device)
+            self._views = torch.zeros((steps, rows, 10), device=device)
         if self.sampler.dropout > 0:
-            shape = (steps, share, self.sampler.dim)
+            shape = (steps, rows, self.sampler.dim)
             self._dropout_masks = torch.zeros(shape, dtype=torch.bool, device=device)
         self._counter = torch.zeros(1, dtype=torch.int64, device=device)
         self._step_losses = torch.zeros(steps, device=device)
@@ -163,7 +145,7 @@ class Training:
 
     def _captured_step(self) -> Callable[[], None]:
         """The step, on a GPU as one graph; the steps that capturing takes are undone."""
-        if self.stream is None or self.processes.several:
+        if self.stream is None:
             return self._take_step
         state = self.state()
         graph = CapturedGraph(self._take_step, self.stream)
@@ -180,13 +162,10 @@ class Training:
         self._adam.zero_grad(set_to_none=True)
         total = torch.zeros(1, device=self.device)
         for rows in self._micro_batches:
-            last = rows is self._micro_batches[-1]
-            with self.processes.exchanging(self._model, last=last):
-                part = batch.part(rows)
-                loss = self._loss(self._model, self.network, self.inputs, part, self.precision)
-                # The mean over the batch of all processes, whose gradients are averaged.
-                loss = loss * (self.processes.count / self.sampler.total)
-                loss.backward()
+            part = batch.part(rows)
+            loss = self._loss(self.network, self.inputs, part, self.precision)
+            loss = loss / self.sampler.total
+            loss.backward()
             total += loss.detach()
         self._adam.step()
         self._step_losses.index_copy_(0, at, total)
@@ -215,11 +194,9 @@ class Training:
     def check(self) -> Checkpoint:
         """Measure accuracy on rows set aside, and keep the weights if they are the best so far."""
         self.wait()
-        loss = self.processes.mean(float(np.mean(self._losses)) if self._losses else float("nan"))
+        loss = float(np.mean(self._losses)) if self._losses else float("nan")
         if not np.isfinite(loss):
-            raise InputError(
-                f"the loss at step {self.step} is not a number", "lower lr", argument="lr"
-            )
+            raise InputError(f"the loss at step {self.step} is not a number", "lower lr")
         accuracy = {
             domain: float(np.mean(self.correct(rows))) for domain, rows in self.rows.valid.items()
         }
@@ -231,18 +208,14 @@ class Training:
         return checkpoint
 
     def correct(self, rows: np.ndarray) -> np.ndarray:
-        """Whether the network gets each of these rows right; every process reads its share."""
-        share = rows[self.processes.rank :: self.processes.count]
-        guesses = [outputs.scores.argmax(axis=1) for outputs in self.reader(share)]
-        correct = np.concatenate(guesses or [share]) == self.rows.labels[share]
-        return self.processes.interleaved(correct, len(rows))
+        """Whether the network gets each of these rows right."""
+        guesses = [outputs.scores.argmax(axis=1) for outputs in self.reader(rows)]
+        return np.concatenate(guesses or [rows]) == self.rows.labels[rows]
 
     def release(self) -> None:
         """Free captured graphs and their memory; the training cannot go on afterwards."""
         self.wait()
         self._run_step = None
-        # The threads of DistributedDataParallel must end before the group of processes does.
-        self._model = self.network
         self.reader.release()
 
     def state(self) -> dict[str, Any]:

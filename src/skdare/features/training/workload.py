@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from skdare._validation import InputError
+from skdare.errors import InputError
 from skdare.features.backbones.backbone import Backbone
 from skdare.features.norm_statistics import NETWORK, PASSES
 from skdare.features.training.recipe import Job, Recipe
@@ -19,10 +19,10 @@ from skdare.features.training.recipe import Job, Recipe
 # EfficientNet: docs/results/pacs-images.md.
 _RATES = {
     "resnet50": (3200, 8300),
-    "efficientnet-lite0": (7760, 10795),
-    "efficientnet-lite2": (3780, 6073),
+    "tf_efficientnet_lite0": (7760, 10795),
+    "tf_efficientnet_lite2": (3780, 6073),
 }
-_BYTES = {"float32": 4, "float16": 2, "uint8": 1}
+_BYTES = {"float32": 4, "float16": 2}
 # A saved state has the weights, Adam's two moments of them, and the best weights so far.
 _WEIGHTS_IN_A_STATE = 4
 
@@ -40,7 +40,7 @@ class Workload:
     network_bytes, feature_bytes : int
         That networks, saved states and stores of features will take on disk.
     pixel_bytes : int
-        That decoded images will take in memory, or on disk where there is a cache for them.
+        That decoded images will take in memory.
     rates : tuple of 2 float, optional
         Images a second, the least and the most to be expected; None: not known.
     """
@@ -65,31 +65,22 @@ class Workload:
         slow, fast = self.rates
         return self.passes / fast / 3600, self.passes / slow / 3600
 
-    def check_room(self, folder: Path, cache: str | None = None) -> None:
-        """Refuse a disk that is too small for what will be written, or memory for the images.
-
-        Decoded images are in memory unless there is a cache for them.
-        """
+    def check_room(self, folder: Path) -> None:
+        """Refuse a disk that is too small for what will be written, or memory for the images."""
         memory = _memory()
-        if cache is None and memory is not None and self.pixel_bytes > memory:
+        if memory is not None and self.pixel_bytes > memory:
             raise InputError(
                 f"decoded images take {self.pixel_bytes / 1e9:.1f} GB, and this machine has "
                 f"{memory / 1e9:.1f} GB of memory",
-                "give a folder for them with cache=FOLDER, or a smaller size",
-                argument="size",
+                "give a smaller size",
             )
-        needed = {folder: self.disk_bytes}
-        if cache is not None and _disk(Path(cache)) == _disk(folder):
-            needed = {folder: self.disk_bytes + self.pixel_bytes}
-        elif cache is not None:
-            needed[Path(cache)] = self.pixel_bytes
-        for place, size in needed.items():
-            free = free_bytes(place)
-            if size > free:
-                raise InputError(
-                    f"{size / 1e9:.1f} GB will go to {place}, and {free / 1e9:.1f} GB are free",
-                    "choose another disk, dtype='uint8', or fewer draws or trials",
-                )
+        free = free_bytes(folder)
+        if self.disk_bytes > free:
+            raise InputError(
+                f"{self.disk_bytes / 1e9:.1f} GB will go to {folder}, and {free / 1e9:.1f} GB are "
+                "free",
+                "choose another disk, or fewer draws or trials",
+            )
 
 
 def workload(
@@ -117,7 +108,7 @@ def workload(
     counts : mapping from domain to number of rows
     backbone : Backbone
     classes : int
-    dtype : "float32", "float16" or "uint8"
+    dtype : "float32" or "float16"
         Of stored features.
     states : int
         Networks whose states are saved at the same time.
@@ -172,10 +163,6 @@ def _memory() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None
-
-
-def _disk(folder: Path) -> int:
-    return _existing(folder).stat().st_dev
 
 
 def _existing(folder: Path) -> Path:

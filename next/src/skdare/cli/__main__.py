@@ -1,3 +1,0 @@
-from skdare.cli import main
-
-main()

@@ -1,1 +1,0 @@
-"""Pretrained networks up to their features."""

@@ -1,1 +1,0 @@
-"""What networks learn from: images and texts with labels and domains."""

@@ -1,1 +1,0 @@
-"""Fine-tuning: one network for each held-out domain and trial."""

@@ -1,1 +1,0 @@
-"""The demonstration: what to expect on two real data sets and on the paper's model."""

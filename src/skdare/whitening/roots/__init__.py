@@ -1,1 +1,0 @@
-"""Inverse square roots of second moments, by whichever way is the quickest."""
