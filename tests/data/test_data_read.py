@@ -429,7 +429,7 @@ REFUSED = [
         "text of 300 characters in row 3, which is no",
     ),
     ("none.csv", "a,y,site\n1,,x\n", {"missing": "drop"}, "no row has all of its labels"),
-    ("cut.csv.gz", gzip.compress(PATIENTS.encode())[:90], SICK, "end-of-stream"),
+    ("cut.csv.gz", gzip.compress(PATIENTS.encode(), mtime=0)[:90], SICK, "end-of-stream"),
     ("mac.csv", "a,y,site\r1,0,x\r", {}, "carriage returns"),
     ("table.xlsx", "x", {}, "cannot read 'table.xlsx'; save it as CSV"),
     ("X.npy", "x", {}, "cannot read 'X.npy'; save the arrays X, y and domains"),
