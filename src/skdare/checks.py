@@ -37,7 +37,7 @@ ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 """Weight of each class in the loss: equal, as given, or None for what the rows weigh."""
 
 _FLOATS = [np.float64, np.float32, np.float16]
-# Sums of fourth powers overflow beyond these.
+# Powers of larger features overflow: in float64 squared norms of second moments are needed.
 _LARGEST = {"float64": 1e75, "float32": 1e11}
 # Numbers that are looked at twice faster than they are cut into chunks.
 _CACHED = 1 << 18

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import linalg
+from scipy import linalg, sparse
 
 from held_out_problems import made, problem_of
 from skdare.errors import DataNote
@@ -150,9 +150,17 @@ def test_a_warning_needs_more_than_any_domain_and_sampling_explain(counts, n, wa
     ("n", "scale", "expected"), [(40, 100.0, True), (40, 1.0, False), (10, 100.0, False)]
 )
 def test_one_of_many_rows_may_be_an_outlier(n, scale, expected):
-    X = np.random.default_rng(0).normal(size=(n, 3))
-    X[0] *= scale
-    assert has_outliers(Moments.of(X)) == expected
+    X = 50.0 + np.random.default_rng(0).normal(size=(n, 3))
+    X[0] = 50.0 + scale
+    for rows in (X, X.astype(np.float32), sparse.csr_matrix(X), np.pad(X, ((0, 0), (0, 60)))):
+        assert has_outliers(Moments.of(rows)) == expected
+        parts = [Moments.of(rows[: n // 2]), Moments.of(rows[n // 2 :])]
+        assert has_outliers(parts[0] + parts[1]) == expected
+
+
+def test_rows_that_are_all_the_same_have_no_outlier():
+    X = np.full((40, 3), 0.1)
+    assert not any(has_outliers(Moments.of(rows)) for rows in (X, sparse.csr_array(X)))
 
 
 # -- In a head ------------------------------------------------------------------------------------

@@ -31,14 +31,14 @@ _LEAST_SEPARATION = 2.5
 # Of fewer held-out domains, or fewer rows, no standard deviation is reliable.
 _FEWEST_DOMAINS = 4
 _FEWEST_ROWS = 50
-# The square of the share that one of many rows must have of the variance to be an outlier.
-_OUTLYING = 0.25
+# The share that one of many rows must have of the variance to be an outlier.
+_OUTLYING = 0.45
 _MANY_ROWS = 20
 
 
 def has_outliers(moments: Moments) -> bool:
     """Whether one or two of many rows hold most of the variance, and decide the adjustment."""
-    return moments.n >= _MANY_ROWS and moments.quartic > _OUTLYING * moments.trace**2
+    return moments.n >= _MANY_ROWS and moments.furthest > _OUTLYING * moments.trace > 0
 
 
 def _distance(shares: np.ndarray, others: np.ndarray) -> float:

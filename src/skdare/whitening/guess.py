@@ -34,8 +34,7 @@ def guess_adjustment(
     if guess == "covariance" and whitening.adjusts:
         share = 1.0 / len(moments)
         S = reduce(add, (share * m.second_moment(whitening.centered) for m in moments))
-        zero = 0.0 * moments[0].mean
-        typical = Moments(1.0, zero, S, None, zero, 0.0)
+        typical = Moments(1.0, 0.0 * moments[0].mean, S, None)
         W = whitening.root(typical, whitening.usual([typical]), np.float64)
         return replace(W, shift=mean_shift(adjustments, shares))
     return average(adjustments, shares)

@@ -34,7 +34,7 @@ from skdare.errors import InputError
 
 # Chunks large enough that adding their (d, d) sums costs little compared with making them.
 _CHUNK_BYTES = 8 << 20
-# Squared lengths of float32 rows within which it holds the sums of their third powers.
+# Squared lengths of float32 rows within which it holds sums of squares of their entries.
 _FITTING = 1e-20, 1e20
 # Relative, of a sum of squares about a point far from the mean.
 _ROUNDING = 1e-13
@@ -48,7 +48,7 @@ _FURTHEST = 1e15
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Weight, mean, scatter and the third and fourth powers of some rows.
+    """Weight, mean and scatter of some rows.
 
     Fewer rows than features are kept as rows, and no (d, d) matrix is made of them.
     """
@@ -57,8 +57,7 @@ class Moments:
     mean: Annotated[Array, "d"]
     scatter: Annotated[Array, "d d"] | None  # Σ w (x - μ)(x - μ)ᵀ
     rows: Annotated[Array, "m d"] | None  # in its place: √w (x - μ), and √n μ last
-    cubic: Annotated[Array, "d"]  # Σ w ‖x - μ‖² (x - μ): without it the next would not add up
-    quartic: float  # Σ w ‖x - μ‖⁴
+    furthest: float = 0.0  # largest w ‖x - p‖²; p is near the mean of rows that came together
 
     @classmethod
     def of(cls, X: Array, index: Index | None = None, weight: Array | None = None) -> Moments:
@@ -71,34 +70,23 @@ class Moments:
         n = self.n + other.n
         gap = other.mean - self.mean
         mean = self.mean + gap * (other.n / n)
-        our_cubic, our_quartic = self._powers_about(mean - self.mean)
-        cubic, quartic = other._powers_about(mean - other.mean)
-        cubic = cubic + our_cubic
-        quartic = quartic + our_quartic
+        furthest = max(self.furthest, other.furthest)
         # The gap between the means is a row of its own, of weight n₁ n₂ / n.
         apart = gap * (self.n * other.n / n) ** 0.5
         if self.rows is not None and other.rows is not None:
             parts = (self.rows[:-1, :], other.rows[:-1, :], apart[None, :], mean[None, :] * n**0.5)
             if sum(part.shape[0] for part in parts) <= mean.shape[0]:
                 rows = namespace(mean).concat([like(part, self.rows) for part in parts], axis=0)
-                return Moments(n, mean, None, rows, cubic, quartic)
+                return Moments(n, mean, None, rows, furthest)
         scatter = self.dense_scatter() + other.dense_scatter()
         scatter += apart[:, None] * apart[None, :]
-        return Moments(n, mean, scatter, None, cubic, quartic)
-
-    def _powers_about(self, delta: Array) -> tuple[Array, float]:
-        """Σ w ‖z‖² z and Σ w ‖z‖⁴ for z = x - μ - δ, expanded in the powers about μ."""
-        powers = self.cubic, self.quartic
-        turned = self.scatter_times(delta)
-        return _shifted(powers, self.n, self.trace, 0.0 * delta, turned, delta)
+        return Moments(n, mean, scatter, None, furthest)
 
     def faded(self, factor: float) -> Moments:
         """The same rows, each of which counts ``factor`` times as much."""
         scatter = None if self.scatter is None else self.scatter * factor
         rows = None if self.rows is None else self.rows * factor**0.5
-        return Moments(
-            self.n * factor, self.mean, scatter, rows, self.cubic * factor, self.quartic * factor
-        )
+        return Moments(self.n * factor, self.mean, scatter, rows, self.furthest * factor)
 
     def dense_scatter(self) -> Array:
         return self.scatter if self.rows is None else gram(as_float64(self.rows[:-1, :]))
@@ -136,8 +124,7 @@ class Moments:
 
     def to_numpy(self) -> Moments:
         scatter, rows = [None if a is None else to_numpy(a) for a in (self.scatter, self.rows)]
-        cubic = to_numpy(self.cubic)
-        return Moments(self.n, to_numpy(self.mean), scatter, rows, cubic, self.quartic)
+        return Moments(self.n, to_numpy(self.mean), scatter, rows, self.furthest)
 
 
 def moments_of(part: Part, _: None = None) -> Moments:
@@ -146,15 +133,18 @@ def moments_of(part: Part, _: None = None) -> Moments:
     weight = part.columns[0] if part.columns else None
     if length(part.index) < X.shape[1]:
         return _of_few_rows(take(X, part.index), weight)
-    n = quartic = 0.0
-    powers: Array = 0.0
+    n = 0.0
+    furthest = 0.0
+    linear: Array = 0.0
     for place, rows in chunks(X, part.index, n_bytes=_CHUNK_BYTES):
         w = beside(np.ones(rows.shape[0]) if weight is None else weight[place], rows)
         if sparse.issparse(rows):
             # About the origin, and in float64: only there do zeros stay zeros.
             Z = rows.astype(np.float64)
             point = np.zeros(X.shape[1])
-            squares = np.asarray(Z.multiply(Z).sum(axis=1)).ravel()
+            if n == 0:
+                near = transposed_product(Z, w[:, None])[:, 0] / total(w)
+            squares = np.asarray(Z.multiply(Z).sum(axis=1)).ravel() - 2.0 * (Z @ near) + near @ near
             rooted = Z if weight is None else sparse.diags_array(w**0.5) @ Z
         else:
             # About the first chunk's mean: that of ReLU features is as large as their spread, and
@@ -162,24 +152,20 @@ def moments_of(part: Part, _: None = None) -> Moments:
             point = point_near_mean(rows, w) if n == 0 else point
             Z, squares = _deviations(rows, point)
             rooted = Z if weight is None else Z * like(w**0.5, Z)[:, None]
-        by_power = namespace(w).stack([w, w * squares], axis=1)
         with float32_products(Z):
-            powers = powers + as_float64(transposed_product(Z, like(by_power, Z)))
+            linear = linear + as_float64(transposed_product(Z, like(w, Z)[:, None])[:, 0])
             square = gram(rooted)
         if n == 0:
             scatter = as_float64(square)
         else:
             scatter += square  # in its own dtype: a float64 copy would be one more (d, d) matrix
         n += total(w)
-        quartic += float(w @ squares**2)
-    linear, cubic = powers[:, 0], powers[:, 1]
+        furthest = max(furthest, float(namespace(w).max(w * squares)))
     delta = linear / n
-    trace = total(namespace(delta).linalg.diagonal(scatter))
-    cubic, quartic = _shifted((cubic, quartic), n, trace, linear, scatter @ delta, delta)
     # S - zδᵀ - δzᵀ + nδδᵀ with z = nδ.
     root = delta * n**0.5
     scatter -= root[:, None] * root[None, :]
-    return Moments(n, point + delta, _without_noise(scatter, root**2), None, cubic, quartic)
+    return Moments(n, point + delta, _without_noise(scatter, root**2), None, furthest)
 
 
 def _of_few_rows(rows: Array, weight: Array | None) -> Moments:
@@ -192,12 +178,10 @@ def _of_few_rows(rows: Array, weight: Array | None) -> Moments:
     # Twice: the rounding of a large mean comes off.
     rest = as_float64(transposed_product(Z, like(w, Z)[:, None])[:, 0]) / n
     Z, squares = _deviations(Z, rest)
-    cubic = as_float64(transposed_product(Z, like(w * squares, Z)[:, None])[:, 0])
-    quartic = float(w @ squares**2)
     mean = point + rest
     Z = like(Z, rows) if weight is None else like(Z, rows) * like(w**0.5, rows)[:, None]
     kept = namespace(rows).concat([Z, like(mean * n**0.5, rows)[None, :]], axis=0)
-    return Moments(n, mean, None, kept, cubic, quartic)
+    return Moments(n, mean, None, kept, float(namespace(w).max(w * squares)))
 
 
 def point_near_mean(rows: Array, w: Array) -> Array:
@@ -220,7 +204,7 @@ def total(values: Array) -> float:
 def _deviations(rows: Array, point: Array) -> tuple[Array, Array]:
     """Rows less a point, and their squared lengths in float64.
 
-    Those in float32 whose powers it cannot hold come back in float64.
+    Those in float32 whose squares it cannot hold come back in float64.
     """
     xp = namespace(rows)
     Z = rows - like(point, rows)
@@ -231,23 +215,6 @@ def _deviations(rows: Array, point: Array) -> tuple[Array, Array]:
         Z = as_float64(rows) - point
         squares = xp.linalg.vecdot(Z, Z)
     return Z, squares
-
-
-def _shifted(
-    powers: tuple[Array, float], n: float, trace: float, linear: Array, turned: Array, delta: Array
-) -> tuple[Array, float]:
-    """Σ w ‖z'‖² z' and Σ w ‖z'‖⁴ for z' = z - δ; ``linear`` is Σ w z, ``turned`` is Σ w z zᵀδ.
-
-    With ‖z'‖² = ‖z‖² - 2 z·δ + ‖δ‖², expand each power and sum.
-    """
-    cubic, quartic = powers
-    square = float(delta @ delta)
-    cross = float(linear @ delta)
-    spread = trace - 2.0 * cross + n * square
-    quartic = quartic + float(4.0 * delta @ turned - 4.0 * cubic @ delta) + n * square**2
-    quartic += 2.0 * square * trace - 4.0 * square * cross
-    # Whatever rounding leaves, it is at least the squared sum of the ‖z'‖² over n.
-    return cubic - 2.0 * turned + square * linear - spread * delta, max(quartic, spread**2 / n)
 
 
 def _without_noise(scatter: Array, removed: Array) -> Array:

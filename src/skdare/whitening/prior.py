@@ -108,8 +108,8 @@ def _mean(moments: Sequence[Moments]) -> Moments:
     if len(rows) == len(moments) and sum([Z.shape[0] for Z in rows]) < zero.shape[0]:
         parts = [Z * share**0.5 for Z, share in zip(rows, shares, strict=True)]
         parts.append(like(zero, rows[0])[None, :])
-        return Moments(1.0, zero, None, namespace(zero).concat(parts, axis=0), zero, 0.0)
+        return Moments(1.0, zero, None, namespace(zero).concat(parts, axis=0))
     scatter = 0.0  # one accumulator: a (d, d) matrix of each domain may be too much
     for m, share in zip(moments, shares, strict=True):
         scatter = scatter + share * m.dense_scatter()
-    return Moments(1.0, zero, scatter, None, zero, 0.0)
+    return Moments(1.0, zero, scatter, None)
