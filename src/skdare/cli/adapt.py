@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from skdare.cli.answer import Answer, command, facts
-from skdare.cli.heads import SavedHead
 from skdare.cli.labels import LabelFile
 from skdare.cli.outputs import named_after, writable
+from skdare.cli.saved_head import SavedHead
 from skdare.cli.scores import Targets, bootstrap, metric_of
 from skdare.cli.tables import Stream
 from skdare.errors import InputError, counted, filled, listed

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from skdare.cli.answer import Answer, command, facts, file_size, some
-from skdare.cli.heads import SavedHead
 from skdare.cli.outputs import named_after, writable
+from skdare.cli.saved_head import SavedHead
 from skdare.errors import InputError, counted, note
 
 Format = Literal["onnx", "torch", "csv"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skdare.cli.heads import SavedHead
+from skdare.cli.saved_head import SavedHead
 from skdare.cli.scores import Targets
 from skdare.errors import InputError, counted, listed, unknown
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skdare.cli.answer import Answer, command, facts, shares, some
-from skdare.cli.heads import SavedHead
 from skdare.cli.labels import ROW
 from skdare.cli.outputs import Output, named_after, writable
+from skdare.cli.saved_head import SavedHead
 from skdare.cli.scores import Targets, metric_of
 from skdare.cli.tables import Stream
 from skdare.errors import counted

@@ -1,4 +1,4 @@
-"""Tables that commands read, and files that they write."""
+"""Tables as commands read them: the options that say what is in one, and its task."""
 
 from __future__ import annotations
 
