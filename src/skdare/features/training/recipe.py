@@ -17,7 +17,8 @@ from skdare.features.device import PRECISIONS
 
 # Batches of random draws are 2^U(3, 5.5) in DomainBed, but for DomainNet.
 BATCH_EXPONENTS = (3.0, 5.5)
-# Which checkpoint and which hyperparameters are kept; it is written into every record.
+# Which checkpoint and which hyperparameters are kept, by `Training.kept` and `best_draws`; it is
+# written into every record.
 RULE = (
     "largest unweighted mean over training domains of the accuracy on their rows set aside, "
     "test transform"

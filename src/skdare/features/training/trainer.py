@@ -261,16 +261,14 @@ class ActiveTraining:
         training = self.training
         last = self._accuracy()
         training.reader.load(training.best)
-        values = [checkpoint.value for checkpoint in training.checkpoints]
-        best = training.checkpoints[int(np.argmax(values))]
         return TrainingRecord(
             held_out=job.held_out,
             trial=job.trial,
             draw=job.draw,
             hyperparameters=asdict(self._recipe.drawn(job)),
             rule=RULE,
-            step=best.step,
-            value=best.value,
+            step=training.kept.step,
+            value=training.kept.value,
             accuracy=self._accuracy(),
             last=last,
             checks=[asdict(checkpoint) for checkpoint in training.checkpoints],

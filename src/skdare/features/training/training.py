@@ -201,11 +201,16 @@ class Training:
             domain: float(np.mean(self.correct(rows))) for domain, rows in self.rows.valid.items()
         }
         checkpoint = Checkpoint(self.step, loss, accuracy)
-        if all(checkpoint.value > earlier.value for earlier in self.checkpoints):
-            self.best = _copied(self.network.state_dict())
         self.checkpoints.append(checkpoint)
+        if self.kept is checkpoint:
+            self.best = _copied(self.network.state_dict())
         self._losses = []
         return checkpoint
+
+    @property
+    def kept(self) -> Checkpoint:
+        """The checkpoint whose weights are kept: the first of the highest value."""
+        return max(self.checkpoints, key=lambda checkpoint: checkpoint.value)
 
     def correct(self, rows: np.ndarray) -> np.ndarray:
         """Whether the network gets each of these rows right."""
