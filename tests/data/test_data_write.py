@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from skdare.data import DomainData, RowWriter, read, write, write_store
+from skdare.cli.outputs import TABLES
+from skdare.data import DomainData, RowWriter, read, source, write, write_store
 from skdare.errors import InputError
 from small_tables import NAMES, N, dense, table
 
@@ -44,6 +45,11 @@ def test_a_table_on_disk_is_written_as_one_in_memory(tmp_path):
     write_store(tmp_path / "store", table())
     write(read(tmp_path / "store"), tmp_path / "t.csv")
     assert read(tmp_path / "t.csv", groups="groups").fingerprint() == table().fingerprint()
+
+
+def test_every_format_that_is_read_is_written_and_is_a_table_to_commands():
+    assert {f".{name.split('.')[1]}" for name in FORMATS} == set(source.FORMATS)
+    assert {*source.FORMATS, *source.COMPRESSED} == TABLES
 
 
 LABELS = ["a,b", 'a"b', "a;b", "é ☃", "x" * 200, "a\tb", "a  b", "1e5x", "-", "a\nb", "a\rb"]

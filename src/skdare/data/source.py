@@ -27,6 +27,7 @@ from skdare.data.store import MANIFEST, Store
 from skdare.errors import InputError, listed, quoted
 
 STDIN = "-"
+# `write` has them, too, and `TABLES` in `skdare.cli.outputs`, which does not load this module.
 FORMATS = (".csv", ".tsv", ".parquet", ".feather", ".npz")
 COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 FEATURE_KEYS = ("x", "features", "embeddings", "embedding", "feats")
