@@ -6,7 +6,12 @@ Equation (1), for classes:
 
 Equation (3), for numbers, has x_i - μ_e in place of x_i, the squared error, and a target of zero at
 the means. The constraint on the means is this penalty, one more row for each domain; or, with
-λ = "exact", it holds exactly: the solver's steps along the means are zero.
+λ = "exact", it holds exactly: the solver's steps along the means are zero. The intercept of (3) is
+set after the solve, by `without_means` in `skdare.fitting.domain_fit`.
+
+`empirical_lagrangian` makes the sum that is minimised: a block for the rows of each domain, and one
+for the means. tests/heads/test_heads_formulas.py compares the minimum with the equations, written
+row by row in tests/paper_formulas.py.
 
 Notation: B (d, k) canonical weights, W (d, d) adjustment, μ (d,) mean, M (E, d) adjusted means.
 """

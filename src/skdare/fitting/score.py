@@ -1,4 +1,4 @@
-"""The way from weights to a score, the same for a search, a rehearsal and a bench.
+"""The way from weights to a score in a search and a rehearsal, and measures that a bench shares.
 
 Notation: T (n,) targets as they are fitted, predicted (n,) likewise, V (d, k) weights, b (k,).
 """

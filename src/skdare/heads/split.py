@@ -1,4 +1,4 @@
-"""Leave-one-domain-out cross-validation."""
+"""Leave-one-domain-out as a splitter for scikit-learn; searches here use `fitting.hold_out`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The smallest worst loss of several, by its dual.
+"""The smallest worst loss of several, by its dual: what group DRO minimises.
 
 Notation: θ parameters, q (m,) weights of the losses.
 """
