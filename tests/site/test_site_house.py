@@ -46,6 +46,17 @@ def test_files_that_contributing_names_are_there():
     assert [n for n in named if not any((top / n).exists() for top in (PACKAGE, ROOT))] == []
 
 
+def test_what_contributing_says_is_in_a_file_is_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"((?:`\w+`(?:, | and )?)+) in `([\w/]+\.py)`", text)
+    assert named
+    for names, file in named:
+        path = next(top / file for top in (PACKAGE, ROOT) if (top / file).exists())
+        code = path.read_text(encoding="utf-8")
+        for name in re.findall(r"\w+", names.replace(" and ", " ")):
+            assert re.search(rf"^ *(def |class )?{name}\b", code, re.M), f"{name} in {file}"
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_can_be_imported(name):
     try:
