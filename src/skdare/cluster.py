@@ -198,7 +198,7 @@ def _map_share(
 
 
 def _n_bytes(values: Any) -> int:
-    """Of the arrays in any nesting of sequences."""
+    """Size of the arrays in any nesting of sequences."""
     if isinstance(values, tuple | list):
         return sum(map(_n_bytes, values))
     return getattr(values, "nbytes", 0)

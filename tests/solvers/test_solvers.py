@@ -13,7 +13,7 @@ from posed_problems import objective_of, zero_of
 from skdare.arrays import to_numpy
 from skdare.solvers.lbfgs import Status, lbfgs, lockstep
 from skdare.solvers.minimax import minimax
-from skdare.solvers.newton import direct
+from skdare.solvers.newton import newton
 
 
 @dataclass
@@ -58,7 +58,7 @@ def by_lbfgs(function, start, *, tol, max_iter=1000):
 
 
 def by_newton(function, start, *, tol, max_iter=1):
-    return direct(function, function.H, tol=tol)
+    return newton(function, function.H, tol=tol)
 
 
 SOLVERS = {"lbfgs": by_lbfgs, "newton": by_newton}
@@ -95,12 +95,12 @@ def test_newton_and_lbfgs_reach_the_same_minimum(intercept, penalty):
     data = make_problem("regression")
     objective = objective_of(data, intercept=intercept, penalty=penalty)
     zero = zero_of(objective)
-    newton = direct(objective, objective.hessian(zero), tol=1e-9)
+    quadratic = newton(objective, objective.hessian(zero), tol=1e-9)
     descent = lbfgs(objective, zero + 1.0, tol=1e-11, max_iter=1000)
-    assert newton.converged
+    assert quadratic.converged
     assert descent.converged
     for ours, theirs in zip(
-        objective.coordinates.unpack(newton.theta),
+        objective.coordinates.unpack(quadratic.theta),
         objective.coordinates.unpack(descent.theta),
         strict=True,
     ):
@@ -120,7 +120,7 @@ def test_lbfgs_reaches_the_minimum_that_scipy_finds(task):
 
 def test_directions_in_which_a_quadratic_is_flat_keep_the_value_zero():
     function = Quadratic(np.diag([2.0, 0.0, 1.0]), np.array([2.0, 0.0, 3.0]))
-    solution = direct(function, function.H, tol=1e-8)
+    solution = newton(function, function.H, tol=1e-8)
     np.testing.assert_allclose(solution.theta, [1.0, 0.0, 3.0], atol=1e-12)
 
 

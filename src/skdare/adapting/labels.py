@@ -34,7 +34,7 @@ from skdare.fitting.mixture import cholesky
 from skdare.objective.losses import Loss
 from skdare.objective.objective import Block, Coordinates, Objective
 from skdare.solvers.lbfgs import lbfgs
-from skdare.solvers.newton import direct
+from skdare.solvers.newton import newton
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments, mean_variance
 
@@ -142,7 +142,7 @@ class Before:
             rows = Block(Z, slice(0, len(Z)), T, weight, Adjustment(1.0))
             objective = Objective([rows], loss, coordinates, self.ridge, centre=share * self.B)
             if loss.is_quadratic:
-                theta = direct(objective, objective.hessian(0.0 * theta), tol=limits.tol).theta
+                theta = newton(objective, objective.hessian(0.0 * theta), tol=limits.tol).theta
             else:
                 theta = lbfgs(objective, theta, tol=limits.tol, max_iter=limits.max_iter).theta
             yield coordinates.unpack(theta)

@@ -14,8 +14,7 @@ so far, `NewDomain.weights`
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -55,8 +54,6 @@ class Adapted:
     rows: int
     labelled_rows: int = 0
     declined: str | None = None  # why it was not adapted
-    # Of the labelled rows, so that the head is not measured by them.
-    digests: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +165,7 @@ class NewDomain:
         return self._new_weights(V, b, adapted.adjustment)
 
     def _moments(self, adaptation: Adaptation) -> Moments:
-        """Of all rows so far, if they can be adapted to."""
+        """Moments of all rows so far, refused if they cannot be adapted to."""
         moments = self.stream.sum_up()
         assert moments is not None
         whitening = adaptation.fit.formulation.whitening
@@ -215,8 +212,7 @@ class NewDomain:
         adapted = Adapted(stream.n_seen, declined=declined)
         if self._takes_labels:
             assert stream.labels is not None
-            digests = [row_digest(row) for row in stream.labels.X]
-            adapted = Adapted(stream.n_seen, len(stream.labels), declined, digests)
+            adapted = Adapted(stream.n_seen, len(stream.labels), declined)
             if self._has_new_classes:
                 assert stream.classes is not None
                 order = np.argsort(stream.classes)
@@ -333,8 +329,3 @@ class NewDomain:
         warning = training.warning(counts, n, classes.tolist())
         if warning is not None:
             note(warning, LabelShiftWarning)
-
-
-def row_digest(row: np.ndarray) -> str:
-    """A checksum of the values of a row in single precision."""
-    return hashlib.blake2b(row.astype(np.float32).tobytes(), digest_size=8).hexdigest()

@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
-import scipy.sparse.csgraph
 
 from skdare.checks import check_labels
 from skdare.errors import InputError, listed
+from skdare.fitting.hold_out import chained_by_groups
 
 # What holds the column of each role.
 ROLES = {"target": "y", "domains": "domains", "groups": "groups"}
@@ -122,9 +122,7 @@ class DomainData:
         """Whether groups in several domains chain all of them together: none can be held out."""
         domain = np.unique(self.domains, return_inverse=True)[1]
         group = np.unique(self.groups, return_inverse=True)[1]
-        holds = scipy.sparse.csr_array((np.ones(len(domain), bool), (domain, group)))
-        tied = (holds @ holds.T).astype(bool)
-        return scipy.sparse.csgraph.connected_components(tied, directed=False)[0] == 1
+        return chained_by_groups(domain, group)[0] == 1
 
     def fingerprint(self) -> str:
         """Sixteen hexadecimal digits that change with any value, label or name of a feature.

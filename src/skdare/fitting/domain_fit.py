@@ -30,7 +30,7 @@ from skdare.fitting.problem import Problem
 from skdare.fitting.safety_check import ClassShares, SafetyCheck
 from skdare.objective.objective import Objective
 from skdare.solvers.lbfgs import Solution, lbfgs
-from skdare.solvers.newton import direct
+from skdare.solvers.newton import newton
 from skdare.whitening.adjustment import Adjustment, average
 from skdare.whitening.guess import guess_adjustment, guess_shares
 from skdare.whitening.moments import AnyMoments, Moments, moments_of, overall_variances
@@ -146,7 +146,7 @@ def solve(
 def minimise(objective: Objective, theta: Array, formulation: Formulation) -> Solution:
     """Directly, for a quadratic of few parameters; else by L-BFGS."""
     if objective.loss.is_quadratic and theta.shape[0] <= _DIRECT_SIZE:
-        return direct(objective, objective.hessian(0.0 * theta), tol=formulation.tol)
+        return newton(objective, objective.hessian(0.0 * theta), tol=formulation.tol)
     # On a GPU, products with three digits come first, until these are reached.
     is_quicker = has_coarse_products(objective.blocks[0].X)
     coarse = replace(objective, coarse=True) if is_quicker else None
@@ -222,7 +222,7 @@ class Adaptation:
     def adapted(
         self, n: float, own: Adjustment, trust: Trust, sample: Sample | None = None
     ) -> CanonicalFit:
-        """To a domain of ``n`` rows, by its own adjustment as far as trusted.
+        """The fit for a domain of ``n`` rows, with its own adjustment as far as trusted.
 
         A mixture needs a sample of the rows.
         """

@@ -34,7 +34,7 @@ class HeldOut:
 
     @property
     def rest(self) -> Problem:
-        """What can be fitted to."""
+        """The other domains, which can be fitted to."""
         return self.problem.only(self.others)
 
     @property
@@ -83,8 +83,7 @@ def units(problem: Problem) -> list[list[int]]:
     present = [np.unique(problem.groups[index]) for index in problem.index]
     owner = np.repeat(np.arange(E), [len(groups) for groups in present])
     member = np.concatenate(present)
-    holds = sparse.csr_array((np.ones(len(owner), bool), (owner, member)))
-    count, unit = csgraph.connected_components((holds @ holds.T).astype(bool), directed=False)
+    count, unit = chained_by_groups(owner, member)
     if count == 1 and E > 1:
         raise InputError(
             f"groups tie all {E} domains together, and none can be held out without rows of a "
@@ -92,6 +91,15 @@ def units(problem: Problem) -> list[list[int]]:
             "leave out the rows of groups that are in several domains, or pass no groups",
         )
     return [np.flatnonzero(unit == u).tolist() for u in range(count)]
+
+
+def chained_by_groups(domains: np.ndarray, groups: np.ndarray) -> tuple[int, np.ndarray]:
+    """How many units domains form that share a group, or a chain of groups, and which each is of.
+
+    Both are numbers, of the domain and the group of a row.
+    """
+    holds = sparse.csr_array((np.ones(len(domains), bool), (domains, groups)))
+    return csgraph.connected_components((holds @ holds.T).astype(bool), directed=False)
 
 
 def check_cv(cv: Any) -> None:

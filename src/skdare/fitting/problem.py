@@ -83,7 +83,7 @@ class Numbers:
     def encode(
         cls, y: np.ndarray, weight: np.ndarray, index: Sequence[Index], *, centre: bool
     ) -> tuple[Numbers, np.ndarray]:
-        """By the indexed rows; every domain counts the same in the centre, whatever its size."""
+        """Centre and spread of the indexed rows; every domain counts the same in the centre."""
         y = np.asarray(y, dtype=np.float64)
         largest = float(np.abs(y).max())
         if largest > 0 and not _TARGETS[0] <= largest <= _TARGETS[1]:
@@ -141,7 +141,7 @@ class Problem:
         return replace(self, labels=labels, index=[self.index[e] for e in domains])
 
     def thinned(self, most: int) -> Self:
-        """At most about so many numbers: of more, every domain keeps the same share of its rows."""
+        """The problem with about ``most`` numbers: each domain keeps the same share of its rows."""
         rows = sum(length(index) for index in self.index)
         step = -(-rows * self.X.shape[1] // most)
         if step <= 1:

@@ -60,7 +60,7 @@ class ClassShares:
 
     @classmethod
     def of(cls, problem: Problem, V: np.ndarray, b: np.ndarray) -> ClassShares:
-        """By weights on raw features."""
+        """Shares predicted by weights on raw features."""
         assert isinstance(problem.targets, Classes)
         k = len(problem.targets.classes)
         totals = np.array(

@@ -167,11 +167,11 @@ class Metric:
         return "R²" if self.name == "r2" else self.name.replace("_", " ")
 
     def written(self, score: float) -> str:
-        """With a no-break space before the percent sign."""
+        """A score in a text, with a no-break space before the percent sign."""
         return f"{round(score, 2) + 0.0:.2f}" if self.name == "r2" else f"{100 * score:.0f}\u00a0%"
 
     def differences(self, scores: Iterable[float]) -> str:
-        """With their signs, and the unit once."""
+        """Differences in a text, with their signs, and the unit once."""
         if self.name == "r2":
             return ", ".join(f"{round(score, 2) + 0.0:+.2f}" for score in scores)
         return ", ".join(f"{round(100 * score) + 0:+d}" for score in scores) + " points"

@@ -154,7 +154,7 @@ class Steps:
 
     @classmethod
     def of(cls, transformer: Any) -> Steps:
-        """Of a fitted transformer."""
+        """The steps of a fitted transformer."""
         if not isinstance(transformer, Pipeline):
             return cls([_step(transformer)], None)
         named = [(name, step) for name, step in transformer.steps if not _is_nothing(step)]

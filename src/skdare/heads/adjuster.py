@@ -198,7 +198,7 @@ class DomainAdjuster(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return Adjustment(0.0, inverse[:, None] * root, shift=shift)
 
     def _of_new_domain(self, moments: Moments) -> Adjustment:
-        """By its own moments, blended with the average of the training domains."""
+        """The adjustment of its own moments, blended with the training domains' average."""
         known = list(self.moments_.values())
         if self.prior_rows is None:
             rho = 1.0 if self.strategy == "standardize" else self.shrinkage

@@ -12,7 +12,7 @@ import numpy as np
 from skdare.arrays import Array, Index, beside, to_numpy
 from skdare.checks import ClassWeight, Label, check_number
 from skdare.fitting.domain_fit import solve
-from skdare.fitting.lagrangian import PLAIN, Formulation, domain_blocks, mean_directions
+from skdare.fitting.lagrangian import PLAIN, Formulation, domain_blocks
 from skdare.fitting.problem import Problem, Targets
 from skdare.heads.base import ClassifierHead, Head, RegressorHead
 from skdare.heads.data_notes import note_odd_features
@@ -207,9 +207,8 @@ class ByDomain(Baseline):
         E = len(moments)
         blocks = domain_blocks(problem, adjustments, np.ones(E))
         origin = W.back((sum(m.mean for m in moments) / E)[:, None])[:, 0]
-        # Without a penalty no direction is stiff.
-        span, gains = (beside(one, X) for one in mean_directions(np.zeros((1, X.shape[1])), 0.0))
-        coordinates = Coordinates(self.fit_intercept, origin, span, gains)
+        span = beside(np.empty((X.shape[1], 0)), X)  # without a penalty no direction is stiff
+        coordinates = Coordinates(self.fit_intercept, origin, span, span[0, :])
         objective = Objective(blocks, problem.targets.loss, coordinates, self.l2)
         size = (X.shape[1] + self.fit_intercept) * problem.targets.columns
         solution, q = self._minimised(objective, beside(np.zeros(size), X))

@@ -1,4 +1,4 @@
-"""The minimum of a quadratic, at once."""
+"""Newton's step, which is the minimum of a quadratic."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from skdare.arrays import Array, namespace, symmetric_eigen
 from skdare.solvers.lbfgs import Function, Solution, Status, largest
 
 
-def direct(function: Function, hessian: Array, *, tol: float) -> Solution:
-    """Minimise a quadratic at once, by eigendecomposition of its Hessian.
+def newton(function: Function, hessian: Array, *, tol: float) -> Solution:
+    """The minimum of a quadratic, by eigendecomposition of its Hessian.
 
     Directions in which it is flat keep the value zero, as in the minimum-norm solution: collinear
     features need no ridge.
