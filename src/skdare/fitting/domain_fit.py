@@ -114,7 +114,8 @@ def without_means(
     """Equation (3) in use: rows were centred by domain in training, and no mean is subtracted now.
 
     The score at a mean cannot be learnt from centred rows, so the intercept is set to predict the
-    mean target on average at the training domains' means: b - Σ_e q_e m_eᵀ W_e B.
+    mean target on average at the training domains' means, each adjusted by its own W_e as in the
+    constraint: b - Σ_e q_e m_eᵀ W_e B. Where that holds nothing is subtracted, as in the paper.
     """
     if not fit.formulation.intercept:
         return replace(fit, adjustment=replace(fit.adjustment, shift=None))
