@@ -1,4 +1,4 @@
-"""Commands of the optional parts: networks to features, and the studies of the paper."""
+"""`skdare train`, `extract`, `reproduce` and `theory`: networks to features, and the paper."""
 
 from __future__ import annotations
 
