@@ -145,7 +145,7 @@ def test_an_unseen_domain_is_scored_by_the_guessed_adjustment(task, shift, guess
 
 
 @pytest.mark.parametrize("guess", ["mean", "covariance", {"north": 3.0, "west": 1.0}])
-def test_equation_3_predicts_the_mean_target_on_average_at_the_training_means(guess):
+def test_equation_3_has_the_mean_target_on_average_at_the_training_means_in_training(guess):
     data = make_problem("regression")
     problem = posed(data)
     fit = fitted(data, shift="own mean in training", guess=guess, penalty=1.0)

@@ -452,7 +452,7 @@ def test_a_regressor_adapted_by_the_new_covariance_predicts_a_new_domain_exactly
 
 @pytest.mark.parametrize("guess", ["mean", {0: 3.0, 2: 1.0}], ids=str)
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
-def test_predictions_at_the_domain_means_average_to_the_mean_of_their_mean_targets(penalty, guess):
+def test_means_by_their_own_adjustments_average_to_the_mean_of_their_mean_targets(penalty, guess):
     X, y, domains, *_ = exact_regression(noise=1.0)
     keep = ~((domains == 1) & (np.arange(len(y)) % 3 == 0))  # unequal sizes
     X, y, domains = X[keep], y[keep], domains[keep]
