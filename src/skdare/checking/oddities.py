@@ -10,7 +10,7 @@ import numpy as np
 
 from skdare.checking.sorted_table import SortedTable
 from skdare.data.domain_data import FEW_VALUES
-from skdare.data.roles import ENCODING, is_classes, may_be_domains
+from skdare.data.roles import ENCODING, is_classes, may_be_domains, with_reasons
 from skdare.errors import counted, listed, quoted
 
 LEVELS = ("problem", "caution", "note")
@@ -229,11 +229,9 @@ def no_features(table: SortedTable) -> Findings:
 def left_out(table: SortedTable) -> Findings:
     reasons = {name: why for name, why in table.data.left_out.items() if why != "is text"}
     if reasons:
-        said = ", ".join(f"{quoted(name)} {why}" for name, why in list(reasons.items())[:4])
-        more = f", and {len(reasons) - 4:,} more" if len(reasons) > 4 else ""
         yield Finding(
             "note",
-            f"left out of the features: {said}{more}",
+            f"left out of the features: {with_reasons(reasons)}",
             f"nothing to do; keep={next(iter(reasons))} uses it all the same",
         )
 

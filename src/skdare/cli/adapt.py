@@ -143,6 +143,9 @@ def diagnose(
     id
         Column that names rows in both tables  [default: the one that both have, else row]
     """
+    import numpy as np
+    import scipy.sparse
+
     saved = SavedHead.load(head)
     saved.check_adaptable("diagnose")
     if not saved.about["rehearsed"]:
@@ -159,7 +162,7 @@ def diagnose(
         parts.append(rows.X)
     if given is not None:
         given.check()
-    X = _together(parts)
+    X = scipy.sparse.vstack(parts) if scipy.sparse.issparse(parts[0]) else np.concatenate(parts)
     diagnosis = saved.model.diagnose(X)
     fields = diagnosis.to_dict()
     if given is None or labels is None:
@@ -176,15 +179,6 @@ def diagnose(
     if use == "unadapted" and given.count >= _ENOUGH_LABELS:
         commands.append(adapting)
     return Answer(_in_words(diagnosis, measured, use), fields, commands)
-
-
-def _together(parts: list[Any]) -> Any:
-    """All rows in memory."""
-    import numpy as np
-    import scipy.sparse
-
-    stack = scipy.sparse.vstack if scipy.sparse.issparse(parts[0]) else np.concatenate
-    return stack(parts)
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,18 @@ class _Bars(_Lines):
         if time.monotonic() < self.from_then:
             return
         if self.bars is None:
-            self.bars = _rich_bars()
+            from rich import progress
+            from rich.console import Console
+
+            self.bars = progress.Progress(
+                progress.TextColumn("{task.description}", markup=False),
+                progress.BarColumn(),
+                progress.MofNCompleteColumn(),
+                progress.TimeRemainingColumn(),
+                progress.TextColumn("left"),
+                console=Console(stderr=True),
+                transient=True,
+            )
             self.bars.start()
         if what not in self.tasks:
             self.tasks[what] = self.bars.add_task(printable(what), total=total)
@@ -88,18 +99,3 @@ class _Bars(_Lines):
         if self.bars is not None:
             self.bars.stop()
         super().close()
-
-
-def _rich_bars() -> Any:
-    from rich import progress
-    from rich.console import Console
-
-    return progress.Progress(
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("left"),
-        console=Console(stderr=True),
-        transient=True,
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # A chunk of a stream has about so many bytes of features.
 _CHUNK_BYTES = 1 << 24
-# More columns than these are counted, not named.
-_NAMED = 4
 
 
 def read(
@@ -181,7 +179,7 @@ def to_store(
     if isinstance(first.X, np.ndarray) and len(first.X):
         no_measurements = roles.no_features(first.X, names, first.domains)
     if no_measurements:
-        note(f"not used as features: {_said(no_measurements)}")
+        note(f"not used as features: {roles.with_reasons(no_measurements)}")
     features = [name for name in names if name not in dropped and name not in no_measurements]
     start = seen = 0
     with StoreWriter(folder, features, dtype=dtype, made={"file": str(path)}) as writer:
@@ -270,13 +268,6 @@ def _note_left_out(rows: int) -> None:
         note(f"left out {counted(rows, 'row')} without a label")
 
 
-def _said(reasons: Mapping[str, str]) -> str:
-    """Columns that are no features, and why."""
-    said = [f"{quoted(name)} {why}" for name, why in list(reasons.items())[:_NAMED]]
-    more = f", and {len(reasons) - _NAMED:,} more" if len(reasons) > _NAMED else ""
-    return ", ".join(said) + more
-
-
 def _features_only(
     data: DomainData, drop: set[str], keep: set[str], *, is_table: bool
 ) -> DomainData:
@@ -297,12 +288,12 @@ def _features_only(
         )
     if reasons:
         note(
-            f"not used as features: {_said(reasons)} (keep={next(iter(reasons))} uses it all the "
-            "same)"
+            f"not used as features: {roles.with_reasons(reasons)} (keep={next(iter(reasons))} uses "
+            "it all the same)"
         )
     if classes := [name for name in text if roles.is_classes(data.ids[name])]:
         note(
-            f"text is not used as features: {listed(classes, _NAMED)}; encode it as numbers, "
+            f"text is not used as features: {listed(classes, roles.NAMED)}; encode it as numbers, "
             f"{roles.ENCODING}"
         )
     left_out = reasons | dict.fromkeys(text, "is text")

@@ -22,6 +22,8 @@ _ROW_NAME = re.compile(
     r"(^|[\s_.-])(id|ids|uuid|index|rownum|row|ID|Id|Index)$|[a-z](ID|Id)$|^Unnamed: \d+$"
 )
 ENCODING = "for example with pandas.get_dummies"
+# More columns than these are counted, not named.
+NAMED = 4
 _SAMPLE = 64
 # Fewer rows rise, or differ, by chance.
 _FEW_ROWS = 20
@@ -111,6 +113,13 @@ def no_features(X: np.ndarray, names: Sequence[str], domains: np.ndarray | None)
     for j in repeats(X, codes).tolist():
         reasons.setdefault(names[j], "repeats the domain")
     return reasons
+
+
+def with_reasons(reasons: Mapping[str, str]) -> str:
+    """Columns that are not features, and why; of many, the first few and how many more."""
+    first = [f"{quoted(name)} {why}" for name, why in list(reasons.items())[:NAMED]]
+    more = f", and {len(reasons) - NAMED:,} more" if len(reasons) > NAMED else ""
+    return ", ".join(first) + more
 
 
 def is_classes(text: np.ndarray) -> bool:

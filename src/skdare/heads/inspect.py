@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
-
-import numpy as np
 
 from skdare.errors import InputError
 from skdare.fitting.steps import STEP_NAMES
@@ -54,40 +51,27 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
             header = header_of((file.metadata() or {}).get("skdare", ""), path)
             about = {"kind": header["kind"], "version": header["version"]}
             described = _of_head if header["kind"] == "head" else _of_stream
-            return about | described(header, _Lazily(file))
+            return about | described(header, file)
     except InputError:
         raise
     except (SafetensorError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise unreadable(path, "it was cut off or altered, or is no file of skdare") from error
 
 
-@dataclass(frozen=True)
-class _Lazily(Mapping[str, np.ndarray]):
-    """Arrays of a file, read when they are asked for."""
-
-    file: Any
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self.file.get_tensor(name)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.file.keys()  # noqa: SIM118
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.file.keys())
-
-    def __len__(self) -> int:
-        return len(list(self))
-
-
-def _of_head(header: Mapping[str, Any], arrays: _Lazily) -> dict[str, Any]:
+def _of_head(header: Mapping[str, Any], file: Any) -> dict[str, Any]:
     state = header["state"]
     fit = state["fit"]
     names = state["names"]
     adapted = state["adapted"] or {}
     classes = state["targets"].get("classes")
+    named = set(file.keys())
+    arrays = {
+        name: file.get_tensor(name)
+        for name in (classes or {}).values()
+        if isinstance(name, str) and name in named
+    }
     steps = (header["preparation"] or {"steps": []})["steps"]
-    shape = arrays.file.get_slice(state["V"]["array"]).get_shape()
+    shape = file.get_slice(state["V"]["array"]).get_shape()
     return {
         "class": str(header["class"]),
         "parameters": {name: _plain(value) for name, value in header["parameters"].items()},
@@ -109,13 +93,13 @@ def _of_head(header: Mapping[str, Any], arrays: _Lazily) -> dict[str, Any]:
     }
 
 
-def _of_stream(header: Mapping[str, Any], arrays: _Lazily) -> dict[str, Any]:
+def _of_stream(header: Mapping[str, Any], file: Any) -> dict[str, Any]:
     stream = header["stream"]
     labels = stream["labels"]
     return {
         "options": {name: one for name, one in header["options"].items() if name != "class"},
         "rows": stream["n_seen"],
-        "labels": 0 if labels is None else len(arrays[labels["T"]["array"]]),
+        "labels": 0 if labels is None else file.get_slice(labels["T"]["array"]).get_shape()[0],
     }
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skdare.bench.heads import HEADS, BenchHead, heads_of
 from skdare.bench.run import run_bench
 from skdare.bench.settings import Settings
 from skdare.data import DomainData
 from skdare.errors import InputError
-
-if TYPE_CHECKING:
-    from skdare.report import Summary
+from skdare.report.summary import Summary
 
 
 def compare(
@@ -83,15 +82,8 @@ def compare(
         raise InputError(f"a head of the bench is called {min(taken)}", "give yours another name")
     settings = Settings(tuple(named), tuple(map(str, held_out)), metric, repeats)
 
-    def summary(folder: str | Path) -> Summary:
-        from skdare.report import Summary
-
+    with tempfile.TemporaryDirectory() if out is None else nullcontext(out) as folder:
         file = run_bench(
             data, folder, settings, estimators=own, versions=versions, progress=progress
         )
         return Summary.of(file)
-
-    if out is not None:
-        return summary(out)
-    with tempfile.TemporaryDirectory() as folder:
-        return summary(folder)

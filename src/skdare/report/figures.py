@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,30 +119,24 @@ def _axes(ax: Any) -> Any:
 
 
 def _figure(draw: Callable[[Any, str], Any], height: float, caption: str) -> Figure:
-    images = {}
-    for theme, colours in _THEMES.items():
-        with _canvas(colours, height) as (figure, ax):
-            draw(ax, theme)
-            file = io.BytesIO()
-            figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-        encoded = base64.b64encode(file.getvalue()).decode("ascii")
-        images[theme] = f"data:image/svg+xml;base64,{encoded}"
-    return Figure(**images, caption=caption)
-
-
-@contextmanager
-def _canvas(colours: dict[str, str], height: float) -> Any:
-    """Axes in the colours of a theme, drawn without a window and the same every time."""
+    """A figure in the colours of each theme, drawn without a window and the same every time."""
     import matplotlib as mpl
     from matplotlib.figure import Figure as Canvas
 
     names = ("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor")
-    style: dict[Any, Any] = dict.fromkeys(names, colours["ink"])
-    style |= dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), colours["faint"])
-    style |= {"svg.hashsalt": "skdare", "svg.fonttype": "path", "font.size": _SIZE}
-    style |= {"axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False}
-    style |= {"axes.grid": True, "axes.grid.axis": "x", "grid.color": colours["faint"]}
-    style |= {"grid.linewidth": 0.4, "ytick.major.size": 0, "axes.axisbelow": True}
-    with mpl.rc_context(style):
-        figure = Canvas(figsize=(_WIDTH, 0.75 + height), layout="constrained")
-        yield figure, figure.add_subplot()
+    images = {}
+    for theme, colours in _THEMES.items():
+        style: dict[Any, Any] = dict.fromkeys(names, colours["ink"])
+        style |= dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), colours["faint"])
+        style |= {"svg.hashsalt": "skdare", "svg.fonttype": "path", "font.size": _SIZE}
+        style |= {"axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False}
+        style |= {"axes.grid": True, "axes.grid.axis": "x", "grid.color": colours["faint"]}
+        style |= {"grid.linewidth": 0.4, "ytick.major.size": 0, "axes.axisbelow": True}
+        file = io.BytesIO()
+        with mpl.rc_context(style):
+            figure = Canvas(figsize=(_WIDTH, 0.75 + height), layout="constrained")
+            draw(figure.add_subplot(), theme)
+            figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+        encoded = base64.b64encode(file.getvalue()).decode("ascii")
+        images[theme] = f"data:image/svg+xml;base64,{encoded}"
+    return Figure(**images, caption=caption)
