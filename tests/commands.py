@@ -80,7 +80,7 @@ def answer(*words: object, folder: Path) -> Any:
 
 
 def _refuse(constant: str) -> None:
-    raise AssertionError(f"{constant} is no JSON")
+    raise AssertionError(f"{constant} is not JSON")
 
 
 def typed(command: str, **instead: str) -> list[str]:

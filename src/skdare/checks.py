@@ -141,7 +141,7 @@ def in_blocks(X: Any) -> Any:
 
 
 def rows_of(X: Array) -> Array:
-    """A dask.array as rows that are computed block by block; everything else as it is."""
+    """A dask.array as rows that are computed block by block; everything else unchanged."""
     if not is_dask_array(X):
         return X
     X = in_blocks(X)
@@ -185,7 +185,7 @@ def _refuse_missing(y: np.ndarray) -> None:
 
 
 def _of_one_type(y: np.ndarray) -> np.ndarray:
-    """Objects in the dtype of what they are; text stays as it is."""
+    """Objects in the dtype of their values; text stays text."""
     entries = y.tolist()
     kinds = {_kind_of(entry) for entry in entries}
     if kinds == {"text"} or not kinds:

@@ -121,8 +121,8 @@ def test_a_column_cannot_be_called_as_the_features_are(tmp_path):
     ("options", "words"),
     [
         ({"dtype": "int8"}, "use float64, float32, float16"),
-        ({"made": {"when": {1}}}, "made is no JSON"),
-        ({"made": {"score": np.nan}}, "made is no JSON"),
+        ({"made": {"when": {1}}}, "made is not JSON"),
+        ({"made": {"score": np.nan}}, "made is not JSON"),
     ],
 )
 def test_a_store_that_could_not_be_read_is_not_begun(options, words, tmp_path):

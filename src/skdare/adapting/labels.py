@@ -70,16 +70,6 @@ class Labelled:
         return Labelled(self.Z[index], self.T[index], self.weight[index])
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How fits to labels are solved."""
-
-    loss: Loss
-    intercept: bool
-    tol: float
-    max_iter: int
-
-
 @dataclass(frozen=True, eq=False)
 class Before:
     """Weights before the labels, and rows like those in training."""
@@ -87,10 +77,10 @@ class Before:
     B: np.ndarray
     b: np.ndarray
     rows: np.ndarray  # (m, d), like those in training
-    ridge: float
+    how: Formulation
 
     def weights(
-        self, labelled: Labelled, limits: Limits, columns: int, prior_labels: float | None
+        self, labelled: Labelled, loss: Loss, columns: int, prior_labels: float | None
     ) -> Weights:
         """Canonical weights for the new domain.
 
@@ -99,31 +89,28 @@ class Before:
         may be, by the labels' own evidence.
         """
         before = self
-        if not limits.loss.is_quadratic:
+        if not loss.is_quadratic:
             old = labelled
             if columns > self.B.shape[1]:
                 before = self._by_class()
                 old = labelled[before.B.shape[1] > labelled.T]
-            before = before._scaled(old, limits.loss)._with_columns(columns)
+            before = before._scaled(old, loss)._with_columns(columns)
         if prior_labels is not None:
-            return next(before.fits(labelled, limits, [prior_labels]))
-        limits = replace(
-            limits, tol=max(limits.tol, _TOLERANCE), max_iter=min(limits.max_iter, _STEPS)
-        )
+            return next(before.fits(labelled, loss, [prior_labels]))
+        how = self.how
+        how = replace(how, tol=max(how.tol, _TOLERANCE), max_iter=min(how.max_iter, _STEPS))
         Q = before._basis(labelled.Z)
-        before = replace(before, B=Q.T @ before.B, rows=before.rows @ Q)
+        before = replace(before, B=Q.T @ before.B, rows=before.rows @ Q, how=how)
         labelled = replace(labelled, Z=labelled.Z @ Q)
-        shares = before.shares(labelled, limits)
-        fits = list(before.fits(labelled, limits, PRIOR_LABELS))
+        shares = before.shares(labelled, loss)
+        fits = list(before.fits(labelled, loss, PRIOR_LABELS))
         B = sum(share * B for share, (B, _) in zip(shares, fits, strict=True))
         b = sum(share * b for share, (_, b) in zip(shares, fits, strict=True))
         return Q @ B, b
 
-    def fits(
-        self, labelled: Labelled, limits: Limits, priors: Sequence[float]
-    ) -> Iterator[Weights]:
+    def fits(self, labelled: Labelled, loss: Loss, priors: Sequence[float]) -> Iterator[Weights]:
         """The weights for each number of labels that the training domains may count as."""
-        loss = limits.loss
+        how = self.how
         d, k = self.B.shape
         n = labelled.weight.sum()
         m = len(self.rows)
@@ -134,28 +121,27 @@ class Before:
         _, expected = loss.value_and_residual(F.T, np.zeros((m, k)))
         T = np.concatenate([T.astype(np.float64), expected.T])
         Z = np.concatenate([labelled.Z, self.rows])
-        coordinates = Coordinates.plain(d, intercept=limits.intercept)
+        coordinates = Coordinates.plain(d, intercept=how.intercept)
         theta = coordinates.pack(self.B, self.b)
         for prior in priors:
             share = prior / (n + prior)
             weight = np.concatenate([(1 - share) * labelled.weight / n, np.full(m, share / m)])
             rows = Block(Z, slice(0, len(Z)), T, weight, Adjustment(1.0))
-            objective = Objective([rows], loss, coordinates, self.ridge, centre=share * self.B)
+            objective = Objective([rows], loss, coordinates, how.l2, centre=share * self.B)
             if loss.is_quadratic:
-                theta = newton(objective, objective.hessian(0.0 * theta), tol=limits.tol).theta
+                theta = newton(objective, objective.hessian(0.0 * theta), tol=how.tol).theta
             else:
-                theta = lbfgs(objective, theta, tol=limits.tol, max_iter=limits.max_iter).theta
+                theta = lbfgs(objective, theta, tol=how.tol, max_iter=how.max_iter).theta
             yield coordinates.unpack(theta)
 
-    def shares(self, labelled: Labelled, limits: Limits) -> np.ndarray:
+    def shares(self, labelled: Labelled, loss: Loss) -> np.ndarray:
         """Weight of each fit: prior probability times the likelihood of held-out labels."""
-        loss = limits.loss
         groups = _groups(labelled.T, classes=not loss.is_quadratic)
         tested = groups >= 0
         losses = np.zeros((len(PRIOR_LABELS), len(groups)))
         for group in np.unique(groups[tested]):
             new = labelled[groups == group]
-            fits = self.fits(labelled[groups != group], limits, PRIOR_LABELS)
+            fits = self.fits(labelled[groups != group], loss, PRIOR_LABELS)
             for p, (B, b) in enumerate(fits):
                 losses[p, groups == group] = loss.value_and_residual((new.Z @ B + b).T, new.T)[0]
         evidence = _LOG_BELIEF
@@ -208,7 +194,7 @@ class Before:
         if len(Z) + 1 + k >= d:
             return np.eye(d)
         second_moment = self.rows.T @ self.rows / len(self.rows)
-        second_moment[np.diag_indices(d)] += max(self.ridge, 1e-6 * np.trace(second_moment) / d)
+        second_moment[np.diag_indices(d)] += max(self.how.l2, 1e-6 * np.trace(second_moment) / d)
         points = np.concatenate([Z, self.rows.mean(axis=0)[None, :]])
         moved = linalg.solve(second_moment, points.T, assume_a="pos")
         sizes = np.linalg.norm(moved, axis=0)
@@ -241,7 +227,6 @@ class StartingPoint:
 
     before: Before
     adjustment: Adjustment
-    formulation: Formulation
 
     @classmethod
     def adapted(cls, fit: DomainFit, adaptation: Adaptation, own: CanonicalFit) -> Self:
@@ -251,8 +236,8 @@ class StartingPoint:
         whitenings = (fit.unseen.formulation.whitening, formulation.whitening)
         adjustments = readjusted(adjustments, *whitenings, moments, np.float64)
         rows = replayed_rows(moments, adjustments)
-        before = Before(own.B, own.b, rows, formulation.l2)
-        return cls(before, own.adjustment, formulation)
+        before = Before(own.B, own.b, rows, formulation)
+        return cls(before, own.adjustment)
 
     @classmethod
     def unadapted(cls, fit: DomainFit) -> Self:
@@ -266,16 +251,14 @@ class StartingPoint:
         adjustment = Adjustment(unit**-0.5, shift=shift)
         rows = replayed_rows(moments, [adjustment] * len(moments))
         b = b if shift is None else b + shift @ V
-        return cls(Before(V * unit**0.5, b, rows, formulation.l2), adjustment, formulation)
+        return cls(Before(V * unit**0.5, b, rows, formulation), adjustment)
 
     def with_labels(
         self, labelled: Labelled, loss: Loss, columns: int, prior_labels: float | None
     ) -> Weights:
         """V and b after some labelled rows, given on raw features; see `Before.weights`."""
         Z = self.adjustment.rows(labelled.Z)
-        how = self.formulation
-        limits = Limits(loss, how.intercept, how.tol, how.max_iter)
-        B, b = self.before.weights(replace(labelled, Z=Z), limits, columns, prior_labels)
+        B, b = self.before.weights(replace(labelled, Z=Z), loss, columns, prior_labels)
         return self.adjustment.raw_weights(B, b)
 
 
@@ -285,8 +268,8 @@ def _varying(fit: DomainFit) -> tuple[list[Moments], list[Adjustment]]:
     varying = [(m, W) for m, W in pairs if m.trace > 0]
     if not varying:
         raise InputError(
-            "the rows of every training domain are all the same, and say nothing to weigh labels "
-            "against",
+            "the rows of every training domain are all the same, and labels cannot be weighed "
+            "against them",
             "fit to domains of several rows",
         )
     return [m for m, _ in varying], [W for _, W in varying]

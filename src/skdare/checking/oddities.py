@@ -257,7 +257,7 @@ def text(table: SortedTable) -> Findings:
 
 
 def codes_of_missing(table: SortedTable) -> Findings:
-    """Codes of missing values, such as -999, and numbers that are no measurements."""
+    """Codes of missing values, such as -999, and numbers that are not measurements."""
     low, high = np.fmin.reduce(table.low), np.fmax.reduce(table.high)
     for j in np.flatnonzero(table.huge):
         reach = max(abs(low[j]), abs(high[j]))
@@ -434,7 +434,7 @@ def copies(table: SortedTable) -> Findings:
             "note",
             f"{counted(within, 'row')} of {n:,} have the same features as another row of their "
             "domain",
-            "leave the copies out if they are no measurements of their own",
+            "leave the copies out if they are not separate measurements",
         )
 
 

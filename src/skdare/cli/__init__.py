@@ -177,7 +177,7 @@ def _mistake(error: CycloptsError) -> InputError:
         what = f"{name} needs a value" if name.startswith("-") else f"{name} is missing"
         return InputError(what, f"see {' '.join(words)}")
     what, _, hint = str(error).partition(". ")
-    if "Did you mean" in hint:  # and not all that there is besides
+    if "Did you mean" in hint:  # and not the list of all others
         hint = hint[hint.index("Did you mean") :].partition("?")[0] + "?"
     return InputError(
         what[:1].lower() + what[1:].rstrip("."),

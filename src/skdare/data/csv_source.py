@@ -186,7 +186,7 @@ class CsvSource:
                     )
 
     def _wide_block(self, labels: Sequence[str]) -> RowBlock | None:
-        """A wide table, some lines at a time; None if a cell is no number, or is quoted.
+        """A wide table, some lines at a time; None if a cell is not a number, or is quoted.
 
         A sixth of pandas' time at 100,000 columns. Labels are read by pandas, as everywhere.
         """

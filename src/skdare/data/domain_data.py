@@ -164,7 +164,7 @@ def _numbers(X: Any) -> np.ndarray:
 
 
 def _labels(role: str, values: Any, n: int) -> np.ndarray:
-    """One label of a row each, all of one type."""
+    """One label per row, all of one type."""
     distinct, codes = check_labels(role, values, n)
     if any(isinstance(label, float) and math.isinf(label) for label in distinct):
         raise InputError(f"{role} has infinity", "correct those rows, or leave them out")

@@ -243,7 +243,7 @@ def _labelled_rows(data: DomainData, missing: str, start: int = 0) -> DomainData
             if isinstance(value, str) and len(value) > LONGEST_LABEL:
                 raise InputError(
                     f"column {quoted(column)} has text of {len(value):,} characters in row "
-                    f"{start + row + 1:,}, which is no label",
+                    f"{start + row + 1:,}, which is not a label",
                     "name another column",
                 )
         gone = np.array([value is None or value != value for value in values.tolist()])
@@ -271,7 +271,7 @@ def _note_left_out(rows: int) -> None:
 def _features_only(
     data: DomainData, drop: set[str], keep: set[str], *, is_table: bool
 ) -> DomainData:
-    """The data without columns that are no features; a note names these."""
+    """The data without columns that are not features; a note names these."""
     names = data.feature_names.tolist()
     # In a table all columns but numbers are text; arrays may be numbers for another purpose.
     kinds = {name: values.dtype.kind for name, values in data.ids.items() if name not in drop}

@@ -1,4 +1,4 @@
-"""Roles of columns: target, domains, groups, features, and columns that are none of these."""
+"""Roles of columns: target, domains, groups, features, and columns with none."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def matching(patterns: Iterable[str], columns: Sequence[str]) -> set[str]:
 
 
 def no_features(X: np.ndarray, names: Sequence[str], domains: np.ndarray | None) -> dict[str, str]:
-    """Columns of numbers that are no measurements, each with a reason to follow its name.
+    """Columns of numbers that are not measurements, each with a reason to follow its name.
 
     They count or name rows, or repeat the domain. A model fitted to one of them scores well on the
     training rows and on no others.
@@ -128,7 +128,7 @@ def is_classes(text: np.ndarray) -> bool:
 
 
 def may_be_domains(others: Mapping[str, np.ndarray]) -> list[str]:
-    """Columns that may hold domains: no features, with few values, the fewest first."""
+    """Columns that may hold domains: not features, and of few values, the fewest first."""
     distinct = {name: len(set(values.tolist())) for name, values in others.items()}
     few = [name for name, count in distinct.items() if 1 < count <= len(others[name]) / 9]
     return sorted(few, key=distinct.__getitem__)

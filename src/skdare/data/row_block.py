@@ -22,7 +22,7 @@ MISSING = ["", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL", "?"]
 LONGEST_LABEL = 256
 # Types of arrays that can be labels: truth values, numbers, text, bytes and dates.
 LABEL_KINDS = "biufUSM"
-# A column of numbers has at most this share of cells that are none.
+# A column of numbers has at most this share of cells that are not numbers.
 _FEW_WRONG = 0.1
 # 108,000 may be either; 1,234,567 and 1,234.5 have thousands separators, 0,125 and 1,5 have not.
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
@@ -79,7 +79,7 @@ def split(
     *,
     may_lack_numbers: bool = False,
 ) -> RowBlock:
-    """The rows of a data frame; a column of numbers is refused if a few of its cells are none."""
+    """The rows of a data frame; a column of numbers is refused if a few cells are not."""
     import pandas as pd
 
     if not len(frame):
@@ -109,7 +109,7 @@ def split(
 
 
 def _refuse_misspelt_number(column: pd.Series, name: str, wanted: bool, start: int) -> None:
-    """Refuse a column of numbers with a cell that is none; one of words is no feature."""
+    """Refuse a column of numbers with a cell that is not one; text may stand in any other."""
     import pandas as pd
 
     present = column.dropna().astype(str).str.strip()

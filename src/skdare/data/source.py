@@ -64,7 +64,7 @@ def open_source(path: str | Path) -> Source:
         raise InputError(f"there is no file {quoted(path)}", "check the path")
     if path.is_dir():
         if not (path / MANIFEST).exists():
-            raise InputError(f"{quoted(path)} is a folder and no feature store", "give a file")
+            raise InputError(f"{quoted(path)} is a folder, and not a feature store", "give a file")
         return StoreSource(Store.open(path))
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = suffixes[-1] if suffixes and suffixes[-1] in COMPRESSED else ""
@@ -255,7 +255,7 @@ def _sparse(arrays: Mapping[str, np.ndarray]) -> Any:
     if any(array.ndim != 1 for array in (data, first, second)) or data.dtype.kind not in "biuf":
         raise ValueError("its sparse matrix has entries or indices of another shape or type")
     if first.dtype.kind not in "iu" or second.dtype.kind not in "iu":
-        raise ValueError("its sparse matrix has indices that are no integers")
+        raise ValueError("its sparse matrix has indices that are not integers")
     if layout == "coo":
         within = _within(first, shape[0]) and _within(second, shape[1])
         sizes = len(first) == len(second) == len(data)

@@ -89,7 +89,7 @@ class Store:
         folder = Path(folder)
         path = folder / MANIFEST
         if not path.is_file():
-            raise InputError(f"{quoted(folder)} is no feature store", f"it has no {MANIFEST}")
+            raise InputError(f"{quoted(folder)} is not a feature store", f"it has no {MANIFEST}")
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             version = content.pop("format"), content.pop("version")
@@ -252,7 +252,7 @@ class StoreWriter:
         try:
             made_of: dict[str, Any] = json.loads(json.dumps(dict(made or {}), allow_nan=False))
         except (TypeError, ValueError) as error:
-            raise InputError(f"made is no JSON: {error}", "use text and finite numbers") from error
+            raise InputError(f"made is not JSON: {error}", "use text and finite numbers") from error
         begun = (folder / MANIFEST).exists()
         if folder.exists() and not begun:
             raise InputError(f"{quoted(folder)} exists already", "choose another name")

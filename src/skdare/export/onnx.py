@@ -63,7 +63,7 @@ def to_onnx(
 
 
 def onnx_inputs(head: Any) -> dict[str, np.ndarray]:
-    """Inputs of the adaptable graph besides ``X``; see `Head.onnx_inputs`."""
+    """Inputs of the adaptable graph other than ``X``; see `Head.onnx_inputs`."""
     linear = LinearMap.of(head)
     assert linear.origin is not None
     origin = linear.origin.astype(np.float32)

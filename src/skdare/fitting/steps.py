@@ -171,8 +171,8 @@ def _step(transformer: Any) -> Step:
     kind = _STEPS.get(type(transformer))
     if kind is None:
         raise InputError(
-            f"the preparation has a {type(transformer).__name__}, which is no part of a file or a "
-            "graph",
+            f"the preparation has a {type(transformer).__name__}, which a file or a "
+            "graph cannot hold",
             f"use {_KNOWN}, or prepare the rows beforehand",
         )
     check_is_fitted(transformer, "n_features_in_")

@@ -90,18 +90,16 @@ class AdaptableHead(Head):
         note_odd_features(problem, fit.moments, unseen.formulation.l2)
         adapting = None if adaptation is None else adaptation.fit.formulation
         note_odd_moments(problem, fit.moments, unseen.formulation, adapting)
-        self._warn_unless_converged(fit)
+        fits = [(unseen, "")]
+        if adaptation is not None:
+            fits.append((adaptation.fit, " (the fit that adapt uses)"))
+        for one, what in fits:
+            if one.solution is not None:
+                self._warn_of_no_convergence(one.solution, what)
         V, b = fit.unseen.raw_weights()
         if isinstance(problem.targets, Classes):
             fit = replace(fit, class_shares=ClassShares.of(problem, V, b))
         return HeadState(problem.targets, V, b, fit, choice, solution=unseen.solution)
-
-    def _warn_unless_converged(self, fit: DomainFit) -> None:
-        if fit.unseen.solution is not None:
-            self._warn_of_no_convergence(fit.unseen.solution)
-        adaptation = fit.adaptation
-        if adaptation is not None and adaptation.fit.solution is not None:
-            self._warn_of_no_convergence(adaptation.fit.solution, " (the fit that adapt uses)")
 
     def adapt(
         self,

@@ -307,7 +307,7 @@ class Head(BaseEstimator, ABC):
         return to_onnx(self, path, adaptable=adaptable)
 
     def onnx_inputs(self) -> dict[str, np.ndarray]:
-        """Inputs besides ``X`` with which the adaptable graph of `to_onnx` predicts as this head.
+        """Inputs, other than ``X``, of the adaptable graph of `to_onnx` that predicts as this head.
 
         ``{"X": X, **head.adapt(rows).onnx_inputs()}`` is all that a session needs for the domain
         of these rows.

@@ -8,7 +8,7 @@ from typing import Any
 
 from skdare.errors import InputError
 from skdare.fitting.steps import STEP_NAMES
-from skdare.saving.saved_file import check_is_file, header_of, unreadable
+from skdare.saving.saved_file import DAMAGED, check_is_file, header_of, unreadable
 from skdare.saving.state import Reader
 
 
@@ -55,7 +55,7 @@ def inspect_file(path: str | PathLike[str]) -> dict[str, Any]:
     except InputError:
         raise
     except (SafetensorError, ValueError, TypeError, LookupError, AttributeError) as error:
-        raise unreadable(path, "it was cut off or altered, or is no file of skdare") from error
+        raise unreadable(path, DAMAGED) from error
 
 
 def _of_head(header: Mapping[str, Any], file: Any) -> dict[str, Any]:

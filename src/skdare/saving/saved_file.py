@@ -17,6 +17,7 @@ from skdare.errors import InputError
 from skdare.files import whole_file
 
 VERSION = 3
+DAMAGED = "it was cut off or altered, or skdare did not write it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +49,11 @@ class SavedFile:
                 metadata = file.metadata() or {}
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (SafetensorError, ValueError, TypeError, OverflowError) as error:
-            raise unreadable(path, "it was cut off or altered, or is no file of skdare") from error
+            raise unreadable(path, DAMAGED) from error
         text = metadata.get("skdare", "")
         # The checksum finds damage; it is no signature, so everything is checked as well.
         if _digest(text, arrays) != metadata.get("sha256"):
-            raise unreadable(path, "it was cut off or altered, or is no file of skdare")
+            raise unreadable(path, DAMAGED)
         header = header_of(text, path)
         if header["kind"] != kind:
             raise InputError(f"{path} holds a {header['kind']!r:.40}, not a {kind}")
@@ -64,9 +65,9 @@ def header_of(text: str, path: str | PathLike[str]) -> dict[str, Any]:
     try:
         header = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise unreadable(path, "its header is no JSON") from error
+        raise unreadable(path, "its header is not JSON") from error
     if not isinstance(header, dict) or not {"version", "kind"} <= set(header):
-        raise unreadable(path, "it is no file of skdare")
+        raise unreadable(path, "skdare did not write it")
     if header["version"] != VERSION:
         raise InputError(
             f"{path} has version {header['version']!r:.20} of the format, and this skdare reads "
