@@ -206,7 +206,7 @@ class Before:
 def _groups(T: np.ndarray, *, classes: bool) -> np.ndarray:
     """The number of the group that each row is held out with; -1 if it never is.
 
-    The only labelled row of a class stays: without it nobody could predict its class.
+    The only labelled row of a class stays: without it no fit could predict its class.
     """
     count = 2 if len(T) > _MANY else min(_FOLDS, len(T))
     if count < 2:

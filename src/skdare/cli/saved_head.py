@@ -36,11 +36,11 @@ class SavedHead:
         from skdare.heads.inspect import inspect_file
 
         if path.suffix in TABLES:
-            raise InputError(f"'{path}' is a table, and no head", "give the head first, then rows")
+            raise InputError(f"'{path}' is a table, not a head", "give the head first, then rows")
         about = inspect_file(path)
         if about["kind"] != "head":
             raise InputError(
-                f"'{path}' holds the rows that adapt has seen, and no head",
+                f"'{path}' holds the rows that adapt has seen, not a head",
                 "give the file that skdare fit wrote",
             )
         return cls(path, load(path), about)
@@ -85,7 +85,8 @@ class SavedHead:
     def domain_rows(self, file: Path, *, labelled: bool) -> Iterator[DomainData]:
         """The same for rows that should be of one new domain; a note if they look otherwise."""
         seen: set[str] = set()
-        column, has_target = self.about["domain_name"], False
+        column = self.about["domain_name"]
+        has_target = False
         for rows in self.rows(file):
             if column in rows.ids:
                 seen.update(map(str, rows.ids[column]))

@@ -278,12 +278,12 @@ class StoreWriter:
             raise
 
     def _continue(self) -> None:
-        asked, begun = self.store, Store.open(self.store.folder, unfinished=True)
+        begun = Store.open(self.store.folder, unfinished=True)
         if begun.finished:
             raise InputError(f"{quoted(begun.folder)} exists already", "choose another name")
         for name in ("feature_names", "dtype", "made"):
             before = getattr(begun, name)
-            if before != getattr(asked, name):
+            if before != getattr(self.store, name):
                 raise InputError(
                     f"{quoted(begun.folder)} was begun with another {name}: {str(before)[:80]}",
                     "give the same, or choose another name",
@@ -373,7 +373,8 @@ class StoreWriter:
             store = replace(store, columns=columns, names=names, shards=[*store.shards, shard])
         store = replace(store, finished=finished)
         store.write_manifest()
-        self.store, self._held = store, []
+        self.store = store
+        self._held = []
 
     def finish(self) -> None:
         """Write the rows that are held, and mark the store as finished."""

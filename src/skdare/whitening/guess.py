@@ -1,4 +1,4 @@
-"""The adjustment of a domain that nobody has seen.
+"""The adjustment of an unseen domain.
 
 Notation: W (d, d) adjustment, S (d, d) second moment.
 """
