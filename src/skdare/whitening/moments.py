@@ -70,9 +70,11 @@ class Moments:
         n = self.n + other.n
         gap = other.mean - self.mean
         mean = self.mean + gap * (other.n / n)
-        furthest = max(self.furthest, other.furthest)
         # The gap between the means is a row of its own, of weight n₁ n₂ / n.
         apart = gap * (self.n * other.n / n) ** 0.5
+        # A row that comes alone is away from the others, and not from itself.
+        alone = float(apart @ apart) if min(self.n, other.n) <= 1.0 else 0.0
+        furthest = max(self.furthest, other.furthest, alone)
         if self.rows is not None and other.rows is not None:
             parts = (self.rows[:-1, :], other.rows[:-1, :], apart[None, :], mean[None, :] * n**0.5)
             if sum(part.shape[0] for part in parts) <= mean.shape[0]:
