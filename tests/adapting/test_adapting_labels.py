@@ -11,7 +11,13 @@ from sklearn.preprocessing import StandardScaler
 import skdare
 from domain_problems import assert_same_bits, assert_same_head
 from new_domains import fitted, moved_domains, new_rows, partly, training
-from skdare import DAREClassifier, DAREClassifierCV, ERMClassifier, ERMRegressor
+from skdare import (
+    DAREClassifier,
+    DAREClassifierCV,
+    DARERegressor,
+    ERMClassifier,
+    ERMRegressor,
+)
 from skdare.data import load_digit_domains
 
 pytestmark = [
@@ -170,6 +176,23 @@ def test_with_all_labels_and_no_prior_it_is_a_fit_on_the_new_domain(task):
         np.testing.assert_allclose(adapted.predict(X), alone.predict(X), atol=1e-3)
     else:  # without a ridge separable classes have no minimum: compare what is predicted
         assert adapted.score(X, y) >= alone.score(X, y) - 0.02
+
+
+@pytest.mark.parametrize("far", [0.0, 30.0])
+def test_the_ridge_of_a_fit_to_labels_has_the_unit_of_the_features(far):
+    X, y, domains = training("regression")
+    new, targets = new_rows("regression")
+    X, new = X + far, new + far
+    head = DARERegressor(l2=0.3, shrinkage=1.0, tol=1e-10).fit(X, y, domains=domains)
+    adapted = head.adapt(new, targets, prior_labels=0, prior_rows=0)
+    # Scalar adjustments: the weights are those of ridge regression, whose ridge is l2 times the
+    # mean variance, but for how large the new domain is beside the others.
+    own = np.mean([np.mean(X[domains == e] ** 2) for e in np.unique(domains)])
+    ridge = 0.3 * X.var(axis=0).mean() * np.mean(new**2) / own
+    Z = new - new.mean(axis=0)
+    hessian = Z.T @ Z / len(Z) + ridge * np.eye(Z.shape[1])
+    expected = np.linalg.solve(hessian, Z.T @ (targets - targets.mean()) / len(Z))
+    np.testing.assert_allclose(adapted.coef_, expected, rtol=1e-5)
 
 
 def test_labels_overrule_a_head_that_is_wrong():

@@ -4,11 +4,12 @@ Labelled rows of the new domain count one each. Rows like those in training, wit
 the weights B₀, b₀ expect there, count as p labels together:
 
     1/(n + p) [ Σ_i ℓ(z_iᵀB + b, y_i) + p E ℓ(zᵀB + b, E[y | zᵀB₀ + b₀]) ]
-        + l2/2 ‖B - p/(n + p) B₀‖²
+        + r/2 ‖B - p/(n + p) B₀‖²
 
-Without labels its minimum is B₀ and b₀; with p = 0 it is a fit to the new domain only. The best p
-differs by a factor of a thousand between real sets, so it is estimated from the labels: fits for
-several p are averaged, weighted by how well each predicts held-out labels.
+r is the ridge of the fit to the training domains, in whose unit it is. Without labels the minimum
+is B₀ and b₀; with p = 0 it is a fit to the new domain only. The best p differs by a factor of a
+thousand between real sets, so it is estimated from the labels: fits for several p are averaged,
+weighted by how well each predicts held-out labels.
 
 Scores of a classifier are first scaled to fit the labels. If a new domain is fainter than those in
 training, scores are too small, and labels of common classes would push out the others.
@@ -78,6 +79,7 @@ class Before:
     b: np.ndarray
     rows: np.ndarray  # (m, d), like those in training
     how: Formulation
+    ridge: float  # its l2 in these coordinates
 
     def weights(
         self, labelled: Labelled, loss: Loss, columns: int, prior_labels: float | None
@@ -127,7 +129,7 @@ class Before:
             share = prior / (n + prior)
             weight = np.concatenate([(1 - share) * labelled.weight / n, np.full(m, share / m)])
             rows = Block(Z, slice(0, len(Z)), T, weight, Adjustment(1.0))
-            objective = Objective([rows], loss, coordinates, how.l2, centre=share * self.B)
+            objective = Objective([rows], loss, coordinates, self.ridge, centre=share * self.B)
             if loss.is_quadratic:
                 theta = newton(objective, objective.hessian(0.0 * theta), tol=how.tol).theta
             else:
@@ -194,7 +196,7 @@ class Before:
         if len(Z) + 1 + k >= d:
             return np.eye(d)
         second_moment = self.rows.T @ self.rows / len(self.rows)
-        second_moment[np.diag_indices(d)] += max(self.how.l2, 1e-6 * np.trace(second_moment) / d)
+        second_moment[np.diag_indices(d)] += max(self.ridge, 1e-6 * np.trace(second_moment) / d)
         points = np.concatenate([Z, self.rows.mean(axis=0)[None, :]])
         moved = linalg.solve(second_moment, points.T, assume_a="pos")
         sizes = np.linalg.norm(moved, axis=0)
@@ -236,7 +238,8 @@ class StartingPoint:
         whitenings = (fit.unseen.formulation.whitening, formulation.whitening)
         adjustments = readjusted(adjustments, *whitenings, moments, np.float64)
         rows = replayed_rows(moments, adjustments)
-        before = Before(own.B, own.b, rows, formulation)
+        ridge = formulation.whitening.ridge(fit.moments, formulation.l2)
+        before = Before(own.B, own.b, rows, formulation, ridge)
         return cls(before, own.adjustment)
 
     @classmethod
@@ -251,7 +254,8 @@ class StartingPoint:
         adjustment = Adjustment(unit**-0.5, shift=shift)
         rows = replayed_rows(moments, [adjustment] * len(moments))
         b = b if shift is None else b + shift @ V
-        return cls(Before(V * unit**0.5, b, rows, formulation), adjustment)
+        before = Before(V * unit**0.5, b, rows, formulation, formulation.l2)
+        return cls(before, adjustment)
 
     def with_labels(
         self, labelled: Labelled, loss: Loss, columns: int, prior_labels: float | None
