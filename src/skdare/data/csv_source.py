@@ -115,8 +115,6 @@ class CsvSource:
             "dtype": dict.fromkeys(as_text, str),
         }
         # From 3.1 on pandas reads every number exactly, and warns of the option that asks for it.
-        if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
-            options["float_precision"] = "round_trip"
         start = 0
         if self._file is not None:
             for part in self._parts(self._file, rows):
