@@ -114,7 +114,6 @@ class CsvSource:
             "low_memory": False,
             "dtype": dict.fromkeys(as_text, str),
         }
-        # From 3.1 on pandas reads every number exactly, and warns of the option that asks for it.
         start = 0
         if self._file is not None:
             for part in self._parts(self._file, rows):
