@@ -163,6 +163,13 @@ MISTAKES = {
         ("diagnose", HEAD, "new.csv", "--labels", "labels.csv", "--id", "rwo"), "'row'",
     ),
     "a state that is none": (("adapt", HEAD, "new.csv", "--state", "notes.txt"), "notes.txt"),
+    "a state that is the head": (
+        ("adapt", HEAD, "new.csv", "--state", HEAD), "give another name with --state",
+    ),
+    "a state in the place of the output": (
+        ("adapt", HEAD, "new.csv", "--state", "both.safetensors", "--out", "./both.safetensors"),
+        "--out and --state",
+    ),
     "a state with other options": (
         ("adapt", HEAD, "new.csv", "--state", "new.stream", "--force"), "'force'",
     ),

@@ -72,7 +72,9 @@ def adapt(
     given = None if labels is None else LabelFile(labels, id, saved, file)
     options = {"prior_rows": prior_rows, "half_life": half_life, "force": force}
     if state is not None:
-        writable(state, "stream", head, file)
+        if state.resolve() == out.resolve():
+            raise InputError(f"--out and --state are both '{out}'", "give the two different names")
+        writable(state, "stream", head, file, labels)
     # Of two calls at once, one would lose its rows.
     with nullcontext() if state is None else locked(state):
         if state is not None and state.exists() and state.stat().st_size:

@@ -41,31 +41,34 @@ Kind = Literal["head", "stream", "predictions", "onnx", "torch", "weights", "pag
 
 
 def writable(out: Path, kind: Kind, *inputs: Path | None) -> Output:
-    """The file, if it can be written.
+    """The file that is given by --out, or by --state for a stream, if it can be written.
 
     A file that is there is replaced only if it is one that skdare wrote, of the same kind: a
     mistyped name must not cost anybody a table.
     """
+    option = "--state" if kind == "stream" else "--out"
+    another = f"give another name with {option}"
     ending = {"head": HEAD, "page": ".html"}.get(kind, "")
     if not out.name.endswith(ending):
         raise InputError(
-            f"--out is '{out}', and its name must end in {ending}", f"call it '{out.stem}{ending}'"
+            f"{option} is '{out}', and its name must end in {ending}",
+            f"call it '{out.stem}{ending}'",
         )
     if out.is_dir():
-        raise InputError(f"--out is '{out}', which is a folder", "give the name of a file")
+        raise InputError(f"{option} is '{out}', which is a folder", "give the name of a file")
     there = out.exists()
     for one in filter(None, inputs):
         if there and one.exists() and out.samefile(one):
-            raise InputError(f"--out is '{out}', which is read", "give another name with --out")
+            raise InputError(f"{option} is '{out}', which is read", another)
     folder = out.parent
     if not folder.is_dir():
         raise InputError(f"there is no folder '{folder}' to write '{out.name}' to", "make it first")
     if not os.access(folder, os.W_OK) or (there and not os.access(out, os.W_OK)):
-        raise InputError(f"'{out}' cannot be written", "give another place with --out")
+        raise InputError(f"'{out}' cannot be written", f"give another place with {option}")
     if there and out.is_file() and out.stat().st_size and not _is(kind, out):
         raise InputError(
             f"'{out}' exists, and is not one that skdare {_MADE_BY[kind]} wrote",
-            "give another name with --out, or remove it first",
+            f"{another}, or remove it first",
         )
     return Output(out, there)
 
