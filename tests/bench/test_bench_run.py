@@ -340,3 +340,10 @@ def test_a_domain_of_one_class_is_scored(tmp_path):
     data.y[data.domains == "b"] = 1
     records = run_bench(data, tmp_path).records()
     assert all(r.score is not None for r in records)
+
+
+def test_groups_that_leave_nothing_to_train_on_are_refused_before_any_fit(tmp_path):
+    data = replace(table(), groups=np.tile(np.arange(30), 4))
+    with pytest.raises(InputError, match="none is left to train on"):
+        run_bench(data, tmp_path / "run", Settings(heads=("erm",)))
+    assert not (tmp_path / "run").exists()

@@ -84,13 +84,15 @@ class Settings:
         for domain in self.held_out:
             if domain not in domains:
                 raise unknown("domain", domain, domains)
+        held_out = tuple(dict.fromkeys(self.held_out)) or tuple(domains)
+        if data.groups is not None:
+            _refuse_groups_without_training(data, held_out)
         if self.preparation not in PREPARATIONS:
             raise unknown("preparation", self.preparation, list(PREPARATIONS))
         if self.repeats < 1:
             raise InputError(f"repeats is {self.repeats}", "give 1 or more")
         named = self.heads or (() if more_heads else DEFAULT_HEADS)
         heads = tuple(dict.fromkeys(("erm", *named, *more_heads)))
-        held_out = tuple(dict.fromkeys(self.held_out)) or tuple(domains)
         return Settings(heads, held_out, metric, self.repeats, task, self.preparation)
 
     @property
@@ -103,3 +105,17 @@ class Settings:
         trained_on = "all" if self.repeats == 1 else "80 %"
         settings = {"task": self.task, "metric": self.metric, "training rows": trained_on}
         return settings | {"preparation": self.preparation}
+
+
+def _refuse_groups_without_training(data: DomainData, held_out: tuple[str, ...]) -> None:
+    """Refuse domains whose groups take every row that could be trained on."""
+    names, domain = np.unique(data.domains.astype(str), return_inverse=True)
+    group = np.unique(data.groups, return_inverse=True)[1]
+    for e in np.searchsorted(names, held_out):
+        others = group[domain != e]
+        if np.isin(others, group[domain == e]).all():
+            raise InputError(
+                f"every row of the other domains is of a group that '{names[e]}' has, too, and "
+                "none is left to train on",
+                "leave out the rows of groups that are in several domains, or pass no groups",
+            )
