@@ -526,7 +526,7 @@ def test_arrays_that_do_not_make_a_table_are_refused(tmp_path):
         ({"X": np.full((4, 2), "a")}, "dtype <U1"),
         ({"X": np.full((4, 2), 1j)}, "dtype complex128"),
         ({"X": np.full((4, 2), np.inf), "y": np.arange(4)}, "'x0' has infinity in row 1"),
-        ({"X": np.array([[None]])}, "Object arrays cannot be loaded"),
+        ({"X": np.array([[None]])}, "holds Python objects"),
         ({"X": np.eye(4), "y": np.arange(3)}, "no column has a usual name for the target"),
         ({"X": np.eye(4), "y": [1, 2, np.nan, 4]}, "column 'y' is empty in 1 row, first in row 3"),
         ({"X": np.eye(4), "y": [1, 2], "feature_names": list("aabc")}, "two columns called 'a'"),

@@ -58,6 +58,12 @@ def reading(name: str, start: int = 0) -> Iterator[None]:
     # zipfile, pyarrow and the decompressors raise nearly anything.
     except Exception as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if "allow_pickle" in str(error) or "pickled (object)" in str(error):
+            raise InputError(
+                f"{quoted(name)} is no npz, is damaged, or holds Python objects, which may run "
+                "code when they are read",
+                "turn text into an array with astype(str) before numpy.savez",
+            ) from error
         if cells := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", first):
             header, row, count = cells.groups()
             first = f"row {start + int(row):,} has {count} cells, and the header {header}"
@@ -139,7 +145,8 @@ def _refuse_misspelt_number(column: pd.Series, name: str, wanted: bool, start: i
             f"column {quoted(name)} has {quoted(cell)} in row {start + row + 1:,}"
             + (f" and {counted(len(wrong) - 1, 'more such cell')}" if len(wrong) > 1 else "")
             + ", and a number is needed",
-            f"correct it, leave the cell empty, or leave the column out: drop={name}",
+            "correct it, leave the cell empty, or leave the column out: "
+            f"drop={name if name.isidentifier() else quoted(name)}",
         )
 
 
