@@ -13,6 +13,7 @@ import subprocess
 import sys
 import unicodedata
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -142,11 +143,24 @@ def test_a_column_called_like_an_option_stays_in_the_next_command(folder):
     assert answer(*typed(said["next"][1]), folder=folder)["classes"]
 
 
+def test_a_column_with_a_comma_is_left_out_by_the_words_that_check_prints(folder):
+    table = pd.read_csv(folder / "table.csv").rename(columns={"c": "vessels, seen"})
+    table.loc[: int(0.7 * len(table)), "vessels, seen"] = np.nan
+    table.to_csv(folder / "commas.csv", index=False)
+    found = answer("check", "commas.csv", *ROLES, folder=folder)["findings"]
+    (remedy,) = (each["remedy"] for each in found if "empty" in each["what"])
+    dropped = shlex.split(remedy.split(": ")[1])
+    less = answer("check", "commas.csv", *ROLES, *dropped, folder=folder)
+    assert not any("vessels" in each["what"] for each in less["findings"])
+
+
 def test_messages_of_the_library_are_in_options():
     options = {"target", "domains", "drop", "metric", "force", "rehearse", "preparation", "set"}
     for python, typed_ in {
         "name one with domains=": "name one with --domains",
         "leave it out: drop=height": "leave it out: --drop height",
+        "leave it out: drop='chest pain [1-4]'": "leave it out: --drop 'chest pain [1-4]'",
+        "leave it out: drop='vessels, seen'": "leave it out: --drop '\"vessels, seen\"'",
         "or set force=True if it is meant": "or give --force if it is meant",
         "fit with rehearse=False": "fit with --no-rehearse",
         "scoring='roc_auc' gives no score": "--metric roc_auc gives no score",

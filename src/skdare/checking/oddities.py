@@ -65,7 +65,7 @@ def one_domain(table: SortedTable) -> Findings:
         "problem",
         f"all rows are of one domain{where}, so nothing shows what a new one is like",
         "name the column that says where each row came from: "
-        + (f"domains={likely[0]}" if likely else "domains="),
+        + (f"domains={_given(likely[0])}" if likely else "domains="),
     )
 
 
@@ -202,7 +202,7 @@ def leaks(table: SortedTable) -> Findings:
         yield Finding(
             "problem",
             f"{_columns(names)} alone determine{'s' * (len(names) == 1)} the target",
-            f"if made from the target, leave it out: drop={names[0]}",
+            f"if made from the target, leave it out: drop={_given(names[0])}",
         )
 
 
@@ -222,7 +222,7 @@ def no_features(table: SortedTable) -> Findings:
             yield Finding(
                 "problem",
                 f"{_columns(names)} {one if len(names) == 1 else several}",
-                f"leave it out: drop={names[0]}",
+                f"leave it out: drop={_given(names[0])}",
             )
 
 
@@ -322,7 +322,7 @@ def missing_values(table: SortedTable) -> Findings:
             "caution",
             f"{_columns(names)} {'is' if len(names) == 1 else 'are'} empty in up to "
             f"{100 * share.max():.0f} % of the rows",
-            f"consider leaving it out: drop={names[0]}",
+            f"consider leaving out what is not needed: drop={_given(names[0])}",
         )
     empty = (table.missing == table.seen[:, None]) & ~mostly
     if empty.any():
@@ -331,7 +331,7 @@ def missing_values(table: SortedTable) -> Findings:
         yield Finding(
             "caution",
             f"{_columns(names)} {'has' if len(names) == 1 else 'have'} no value at all in {where}",
-            f"once filled in it identifies the domain; leave it out: drop={names[0]}",
+            f"once filled in it identifies the domain; leave it out: drop={_given(names[0])}",
         )
     total = int(table.missing.sum())
     yield Finding(
@@ -443,6 +443,11 @@ FINDINGS: tuple[Callable[[SortedTable], Findings], ...] = (
     *(leaks, no_features, codes_of_missing, constant_in_a_domain, outliers, copies),
     *(missing_values, wide_domains, wide_scales, constant_features, left_out, text),
 )
+
+
+def _given(name: str) -> str:
+    """A name as the value of an argument."""
+    return name if name.isidentifier() else quoted(name)
 
 
 def _columns(names: list[str]) -> str:

@@ -105,7 +105,7 @@ def inspect(file: Path, /) -> Answer:
     pairs["target"] = called(about["target_name"]) + classes
     names = f": {some(about['feature_names'])}" if about["feature_names"] else ""
     pairs["features"] = f"{about['features']:,}{names}"
-    pairs["prepared"] = ", ".join(about["steps"]).lower() or "no"
+    pairs["prepared"] = ", ".join(about["steps"]).lower().replace("autopreparation", "auto") or "no"
     domains = list(map(str, about["domains"]))
     if about["adaptable"]:
         rows = map(round, about["rows"])

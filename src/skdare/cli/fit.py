@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from skdare.cli.answer import Answer, command, facts, shares
+from skdare.cli.messages import in_options
 from skdare.cli.outputs import HEAD, named_after, writable
 from skdare.cli.tables import (
     Columns,
@@ -51,6 +53,9 @@ def check(file: Path, /, *, columns: Columns = Columns(), task: Task | None = No
         warnings.simplefilter("ignore", DataNote)  # the findings have it, too
         data = read_labelled(file, columns)
     found = check_table(data, task=task_of(data, task))
+    names = {each.name for each in fields_of(Columns)}
+    findings = [replace(each, remedy=in_options(each.remedy, names)) for each in found.findings]
+    found = replace(found, findings=findings)
     if data.domains is None:
         note(f"no domains are named; name their column with --domains{perhaps_domains(data)}")
     fields = {"summary": found.summary, "findings": [asdict(each) for each in found.findings]}

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shlex
 import shutil
 import signal
 import sys
@@ -81,7 +82,11 @@ def in_options(text: str, options: Collection[str]) -> str:
         name = {"scoring": "metric"}.get(name, name)
         if name == "preparation":
             value = "auto" if value == "'auto'" else "standardize"
-        value = ",".join(re.findall(r"[^\s'\",()]+", value))
+        if value.startswith("'"):
+            name_given = value[1:-1]
+            value = shlex.quote(f'"{name_given}"' if "," in name_given else name_given)
+        else:
+            value = ",".join(re.findall(r"[^\s'\",()]+", value))
         if name not in options:
             spelt = f"--{name} {value}" if name == "preparation" else f"--set {match[1]}={value}"
             fits = "set" in options or text[: match.start()].endswith("fit with ")

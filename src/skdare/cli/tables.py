@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def _names(kind: Any, words: tuple[Token, ...]) -> tuple[str, ...]:
-    return tuple(name.strip() for word in words for name in word.value.split(",") if name.strip())
+    """As in a row of CSV: a name with a comma stands in double quotes."""
+    rows = csv.reader((word.value for word in words), skipinitialspace=True)
+    return tuple(name.strip() for row in rows for name in row if name.strip())
 
 
 Names = Annotated[tuple[str, ...], Parameter(converter=_names, metavar="NAME,...")]
