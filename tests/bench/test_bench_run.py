@@ -347,3 +347,10 @@ def test_groups_that_leave_nothing_to_train_on_are_refused_before_any_fit(tmp_pa
     with pytest.raises(InputError, match="none is left to train on"):
         run_bench(data, tmp_path / "run", Settings(heads=("erm",)))
     assert not (tmp_path / "run").exists()
+
+
+def test_a_domain_for_every_row_is_refused_before_any_fit(tmp_path):
+    data = replace(table(), domains=np.arange(120).astype(str))
+    with pytest.raises(InputError, match="every domain of t has a single row"):
+        run_bench(data, tmp_path / "run", FAST)
+    assert not (tmp_path / "run").exists()

@@ -54,6 +54,9 @@ CASES = {
         {**PLAIN, "y": [f"c{i}" for i in range(N)]},
         "problem", "the target has 300 classes in 300 rows",
     ),
+    "one class": (
+        {**PLAIN, "y": np.repeat("sick", N)}, "problem", "every row has the target 'sick'",
+    ),
     "classes are domains": (
         {**PLAIN, "y": DOMAIN}, "problem", "every domain has rows of one class only",
     ),

@@ -176,6 +176,7 @@ def test_messages_of_the_library_are_in_options():
     assert in_options("fill with preparation='auto'", {"out"}) == (
         "fill with skdare fit --preparation auto"
     )
+    assert in_options("leave it out: drop=a", {"out"}) == "leave it out: skdare fit --drop a"
     assert in_options("fit with l2=1", {"out"}) == "fit with --set l2=1"
 
 

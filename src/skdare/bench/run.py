@@ -19,7 +19,7 @@ from skdare.bench.metrics import METRICS
 from skdare.bench.record import NOTHING, UNLABELLED, Record, RecordFile
 from skdare.bench.settings import PREPARATIONS, Settings
 from skdare.data import DomainData
-from skdare.errors import counted, listed, note
+from skdare.errors import InputError, counted, listed, note
 
 Progress = Callable[[str, int, int], None]
 
@@ -121,8 +121,13 @@ def without_single_rows(data: DomainData) -> DomainData:
     if data.domains is None:
         return data
     names, codes, counts = np.unique(data.domains, return_inverse=True, return_counts=True)
-    if counts.min() > 1 or counts.max() == 1:
+    if counts.min() > 1:
         return data
+    if counts.max() == 1:
+        raise InputError(
+            f"every domain of {data.name} has a single row, and nothing can be learnt from it",
+            "name another column of domains",
+        )
     single = names[counts == 1]
     note(f"left out {counted(len(single), 'domain')} with a single row: {listed(single)}")
     return data.rows(np.flatnonzero(counts[codes] > 1))

@@ -91,6 +91,16 @@ def wide_domains(table: SortedTable) -> Findings:
         )
 
 
+def one_target(table: SortedTable) -> Findings:
+    y = table.data.y
+    if (y == y[0]).all():
+        yield Finding(
+            "problem",
+            f"every row has the target {quoted(y[0])}, so there is nothing to learn",
+            "name another target, or add rows of other classes",
+        )
+
+
 def too_many_classes(table: SortedTable) -> Findings:
     n, k = len(table.data.y), len(table.classes)
     if table.is_classification and k > max(FEW_VALUES, n / 4):
@@ -439,9 +449,9 @@ def copies(table: SortedTable) -> Findings:
 
 
 FINDINGS: tuple[Callable[[SortedTable], Findings], ...] = (
-    *(one_domain, too_many_classes, classes_of_domains, shared_groups, small_domains),
-    *(leaks, no_features, codes_of_missing, constant_in_a_domain, outliers, copies),
-    *(missing_values, wide_domains, wide_scales, constant_features, left_out, text),
+    *(one_domain, one_target, too_many_classes, classes_of_domains, shared_groups),
+    *(small_domains, leaks, no_features, codes_of_missing, constant_in_a_domain, outliers),
+    *(copies, missing_values, wide_domains, wide_scales, constant_features, left_out, text),
 )
 
 

@@ -88,7 +88,8 @@ def in_options(text: str, options: Collection[str]) -> str:
         else:
             value = ",".join(re.findall(r"[^\s'\",()]+", value))
         if name not in options:
-            spelt = f"--{name} {value}" if name == "preparation" else f"--set {match[1]}={value}"
+            of_fit = name in ("preparation", "drop", "keep", "missing")
+            spelt = f"--{name} {value}" if of_fit else f"--set {match[1]}={value}"
             fits = "set" in options or text[: match.start()].endswith("fit with ")
             return spelt if fits else f"skdare fit {spelt}"
         if value in ("True", "False"):
