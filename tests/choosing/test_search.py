@@ -27,7 +27,7 @@ from skdare import (
 from skdare.choosing import batched, search
 from skdare.choosing.rule import Reason
 from skdare.choosing.strategies import STRATEGIES
-from skdare.data import load_digit_domains
+from skdare.data import load_digit_domains, make_latent_domains
 from skdare.errors import DataNote, InputError
 from skdare.fitting.domain_fit import Formulations, fit_domains
 from skdare.fitting.hold_out import hold_out
@@ -131,7 +131,7 @@ def test_one_domain_may_be_far_larger(task):
 # -- Invariance -----------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:feature .* of the variance of all features")
+@pytest.mark.filterwarnings("ignore:predicted class proportions")
 @pytest.mark.parametrize("task", TASKS)
 def test_units_of_features_do_not_matter(task):
     table = made(task)
@@ -146,6 +146,37 @@ def test_units_of_features_do_not_matter(task):
     np.testing.assert_allclose(
         first, second, rtol=0, atol=1e-6 if table.is_regression else 1.1 / 60
     )
+
+
+@pytest.mark.filterwarnings("ignore:predicted class proportions")
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array], ids=str)
+def test_units_of_features_change_no_prediction_of_the_default_head(task, storage):
+    table = made(task, E=4)
+    X, y, domains = table.without(3)
+    new = table.of(3)[0]
+    found = []
+    for unit in (1.0, np.array([3e-7, 1.0, 700.0, 5e8, 0.03])):
+        head = table.choosing(tol=1e-9).fit(storage(X * unit), y, domains)
+        adapted = head.adapt(storage(new * unit), force=True)
+        found.append(np.concatenate([(one.coef_ * unit).ravel() for one in (head, adapted)]))
+    np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:predicted class proportions")
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("feature", [2, 4, 6])
+def test_a_feature_that_one_domain_records_in_another_unit_serves_elsewhere(seed, feature):
+    data = make_latent_domains(random_state=seed)
+    found = []
+    for unit in (1.0, 1e3):
+        X = data.X.copy()
+        X[data.domains == 1, feature] *= unit
+        train = data.domains != 3
+        head = DAREClassifierCV(strategies=("standardize",))
+        head.fit(X[train], data.y[train], data.domains[train])
+        found.append(head.adapt(X[~train]).score(X[~train], data.y[~train]))
+    assert found[1] >= found[0] - 0.01
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -55,6 +55,12 @@ STRATEGIES = {
     "averaged": _AVERAGED,
     "center": _CENTER,
     "standardize": _STANDARDIZE,
+    "by-hand": Strategy(
+        "standardising each domain by its rows alone",
+        replace(_STANDARDIZE.whitening, blends=False),
+        adjusts_new=True,
+        by_rows=True,
+    ),
     "whiten": replace(_STANDARDIZE, words="centring and whitening each domain", shrinks=True),
     "raw": replace(
         _AVERAGED, words="whitening each domain by its raw second moment", adjusts_new=True
@@ -69,7 +75,7 @@ STRATEGIES = {
     "center+mixture": _with_mixture(_CENTER, "center"),
     "standardize+mixture": _with_mixture(_STANDARDIZE, "standardize"),
 }
-_BY_DEFAULT = [name for name in STRATEGIES if name not in ("averaged", "raw")]
+_BY_DEFAULT = [name for name in STRATEGIES if name not in ("averaged", "raw", "by-hand")]
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,9 @@ class AdaptableHead(Head):
         """State after a fit, with warnings about odd data and unfinished solvers."""
         unseen = fit.unseen
         adaptation = fit.adaptation
-        note_odd_features(problem, fit.moments, unseen.formulation.l2)
+        # In units of its own scale, no feature is small beside another.
+        has_own_scales = unseen.formulation.whitening.target == "diagonal"
+        note_odd_features(problem, fit.moments, 0.0 if has_own_scales else unseen.formulation.l2)
         adapting = None if adaptation is None else adaptation.fit.formulation
         note_odd_moments(problem, fit.moments, unseen.formulation, adapting)
         self._warn_unless_converged(fit)

@@ -38,12 +38,13 @@ class DARECV(AdaptableHead):
     scoring: Scoring = None
     standard_errors: float = 1.0
     cv: Any = 8
-    preparation: Any = None
+    preparation: Any = "auto"
     fit_intercept: bool = True
     tol: float = 1e-4
     max_iter: int = 1000
 
     __metadata_request__fit: ClassVar = {"domains": True, "groups": True}
+    _knows_scales = True
 
     def fit(
         self,
@@ -270,15 +271,15 @@ class DAREClassifierCV(ClassifierHead, DARECV):
     Parameters
     ----------
     strategies : sequence of str, optional
-        Which of these to consider. "erm" and "reweighted" need no rows of a new domain, nor do
-        "scaled-erm" and "scaled-reweighted", for which features are divided by their scales over
-        all training rows, so that the ridge does not depend on units. "center" subtracts each
-        domain's mean, "standardize" also divides by its feature scales, and "whiten" also removes
-        correlations, each in training and in `adapt`. "erm+mixture", "center+mixture" and
+        Which of these to consider. "erm" and "reweighted" need no rows of a new domain. "center"
+        subtracts each domain's mean, "standardize" also divides by its feature scales, and
+        "whiten" also removes correlations, each in training and in `adapt`. All others divide
+        features by their scales over all training rows, so that no unit matters. "erm+mixture", "center+mixture" and
         "standardize+mixture" also look for the classes among the new rows, each of which may have
         moved; "erm+translation" moves all of them by one vector, and estimates their proportions.
         "averaged" and "raw" whiten by raw second moments, with the average adjustment and adapted,
-        as in `DAREClassifier`. Default: all except these two; with more than 4,096 features
+        as in `DAREClassifier`. "by-hand" is "standardize" as it is done by hand: however few the
+        rows, they alone decide. Default: all except these three; with more than 4,096 features
         neither "whiten" nor mixtures.
     l2 : sequence of float
         Candidates for the ridge penalty.
@@ -301,7 +302,8 @@ class DAREClassifierCV(ClassifierHead, DARECV):
         Weight of the rows of a class in the loss, as in scikit-learn. Moments of domains, and
         scores, use unweighted rows.
     preparation : "auto", transformer or None
-        See `ERMClassifier`. It is fitted in every fold, without the held-out domains.
+        "auto" fills missing values by medians; strategies know scales by themselves. For others see
+        `ERMClassifier`. It is fitted in every fold, without the held-out domains.
     fit_intercept, tol, max_iter
         See `ERMClassifier`.
 

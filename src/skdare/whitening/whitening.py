@@ -34,6 +34,7 @@ class Whitening:
     shrinkage: float  # ρ
     target: Target
     shift: Shift = "none"
+    blends: bool = True  # with what is usual in training; else a domain's rows alone decide
 
     def usual(self, moments: Sequence[Moments]) -> Array:
         """Mean squares of the features in a usual training domain: see `root`.
@@ -57,7 +58,10 @@ class Whitening:
             # counts as one row, so that the noise of a feature that is all but constant here is not
             # amplified. A floor by the other features would depend on their units: on music in its
             # raw ones standardising gained 31 points without one.
-            c = inverse_scales((moments.n * self._squares(moments) + usual) / (moments.n + 1.0))
+            squares = self._squares(moments)
+            if self.blends:
+                squares = (moments.n * squares + usual) / (moments.n + 1.0)
+            c = inverse_scales(squares)
             if rho == 1.0:
                 return Adjustment(c)
             if moments.rows is not None:
