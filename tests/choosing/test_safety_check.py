@@ -10,7 +10,6 @@ from held_out_problems import made, problem_of
 from skdare.errors import DataNote
 from skdare.fitting.mixture import SHRINKAGE, ClassSums
 from skdare.fitting.safety_check import (
-    ClassShares,
     SafetyCheck,
     covariance_within,
     has_outliers,
@@ -116,34 +115,7 @@ def test_the_unit_of_all_features_does_not_matter(unit):
     assert separations[0] == pytest.approx(separations[1])
 
 
-# -- Shares and outliers --------------------------------------------------------------------------
-
-
-def test_shares_in_training_are_those_that_are_predicted():
-    table = made(E=4)
-    problem = problem_of(table, preparation=None)
-    head = table.choosing(strategies=("erm",), preparation=None).fit(*table.rows)
-    V, b = head.domain_fit_.unseen.raw_weights()
-    training = ClassShares.of(problem, V, b)
-    predicted = head.predict(table.X)
-    np.testing.assert_allclose(training.shares, np.bincount(predicted) / len(predicted))
-    distances = [
-        0.5 * np.abs(np.bincount(predicted[table.domains == e], minlength=3) / 60 - training.shares)
-        for e in range(4)
-    ]
-    assert training.reach == pytest.approx(max(each.sum() for each in distances))
-
-
-@pytest.mark.parametrize(
-    ("counts", "n", "warned"),
-    [([50, 50], 100, False), ([99, 1], 100, True), ([3, 0], 3, False), ([62, 38], 100, False)],
-)
-def test_a_warning_needs_more_than_any_domain_and_sampling_explain(counts, n, warned):
-    training = ClassShares(np.array([0.5, 0.5]), 0.1)
-    warning = training.warning(np.array(counts, dtype=float), n, ["no", "yes"])
-    assert (warning is not None) == warned
-    if warned:
-        assert "99 %, in training 50 %" in warning or "1 %, in training 50 %" in warning
+# -- Outliers --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -166,7 +138,6 @@ def test_rows_that_are_all_the_same_have_no_outlier():
 # -- In a head ------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:predicted class proportions")
 def test_an_objection_cancels_adapting_unless_it_is_forced(monkeypatch):
     table = made("binary", E=6, n=90, spread=4.0)
     head = table.choosing(l2=(0.05,)).fit(*table.without(0))

@@ -131,7 +131,6 @@ def test_one_domain_may_be_far_larger(task):
 # -- Invariance -----------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:predicted class proportions")
 @pytest.mark.parametrize("task", TASKS)
 def test_units_of_features_do_not_matter(task):
     table = made(task)
@@ -148,7 +147,6 @@ def test_units_of_features_do_not_matter(task):
     )
 
 
-@pytest.mark.filterwarnings("ignore:predicted class proportions")
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array], ids=str)
 def test_units_of_features_change_no_prediction_of_the_default_head(task, storage):
@@ -163,7 +161,6 @@ def test_units_of_features_change_no_prediction_of_the_default_head(task, storag
     np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:predicted class proportions")
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("feature", [2, 4, 6])
 def test_a_feature_that_one_domain_records_in_another_unit_serves_elsewhere(seed, feature):

@@ -23,8 +23,7 @@ from skdare.diagnosis.rehearsal import Rehearsal, for_rehearsal, rehearse
 from skdare.errors import InputError, counted, listed, note
 from skdare.fitting.domain_fit import DomainFit, Formulations, fit_domains, moments_by_domain
 from skdare.fitting.hold_out import HeldOut, hold_out
-from skdare.fitting.problem import Classes, Problem
-from skdare.fitting.safety_check import ClassShares
+from skdare.fitting.problem import Problem
 from skdare.fitting.score import Metric
 from skdare.heads.adapter import Adapter
 from skdare.heads.base import Head
@@ -94,8 +93,6 @@ class AdaptableHead(Head):
         note_odd_moments(problem, fit.moments, unseen.formulation, adapting)
         self._warn_unless_converged(fit)
         V, b = fit.unseen.raw_weights()
-        if isinstance(problem.targets, Classes):
-            fit = replace(fit, class_shares=ClassShares.of(problem, V, b))
         return HeadState(problem.targets, V, b, fit, choice, solution=unseen.solution)
 
     def _warn_unless_converged(self, fit: DomainFit) -> None:

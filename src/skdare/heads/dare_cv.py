@@ -272,11 +272,12 @@ class DAREClassifierCV(ClassifierHead, DARECV):
     ----------
     strategies : sequence of str, optional
         Which of these to consider. "erm" and "reweighted" need no rows of a new domain. "center"
-        subtracts each domain's mean, "standardize" also divides by its feature scales, and
-        "whiten" also removes correlations, each in training and in `adapt`. All others divide
-        features by their scales over all training rows, so that no unit matters. "erm+mixture", "center+mixture" and
-        "standardize+mixture" also look for the classes among the new rows, each of which may have
-        moved; "erm+translation" moves all of them by one vector, and estimates their proportions.
+        subtracts each domain's mean, "standardize" also divides by its feature scales, and "whiten"
+        also removes correlations, each in training and in `adapt`. All others divide features by
+        their scales over all training rows, so that no unit matters. "erm+mixture",
+        "center+mixture" and "standardize+mixture" also look for the classes among the new rows,
+        each of which may have moved; "erm+translation" moves all of them by one vector, and
+        estimates their proportions.
         "averaged" and "raw" whiten by raw second moments, with the average adjustment and adapted,
         as in `DAREClassifier`. "by-hand" is "standardize" as it is done by hand: however few the
         rows, they alone decide. Default: all except these three; with more than 4,096 features
