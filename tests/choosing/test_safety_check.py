@@ -15,6 +15,7 @@ from skdare.fitting.safety_check import (
     has_outliers,
     log_separation,
 )
+from skdare.whitening import prior
 from skdare.whitening.moments import Moments
 
 
@@ -113,6 +114,37 @@ def test_the_unit_of_all_features_does_not_matter(unit):
         within = covariance_within(sums, moments)
         separations.append(log_separation(sums[2], moments[2], within))
     assert separations[0] == pytest.approx(separations[1])
+
+
+# -- The mean prediction of a regressor -----------------------------------------------------------
+
+
+def test_a_regressor_adapts_only_if_that_moves_the_mean_prediction():
+    table = made("regression", spread=4.0)
+    head = table.choosing().fit(*table.without(0))
+    assert head.choice_.adapts
+    X = table.of(0)[0]
+    assert head.adapt(X).declined_ is None
+    # Moved along the weights until the unadapted head predicts the same mean as the adapted one.
+    gap = head.adapt(X).predict(X).mean() - head.predict(X).mean()
+    same = X + gap * head.coef_.ravel() / np.sum(head.coef_**2)
+    with pytest.warns(DataNote, match=r"would move the mean prediction by 0\.[01]"):
+        declined = head.adapt(same)
+    np.testing.assert_array_equal(declined.predict(same), head.predict(same))
+    assert head.adapt(same, force=True).declined_ is None
+
+
+def test_the_error_of_the_mean_is_that_on_held_out_domains(monkeypatch):
+    monkeypatch.setattr(prior, "_HALF_ADAPTED", 0.0)  # no blend with the unadapted head
+    table = made("regression", spread=4.0, E=5)
+    head = table.choosing(strategies=("erm", "standardize"), l2=(0.01,)).fit(*table.rows)
+    errors = []
+    for e in range(5):
+        X, y = table.of(e)
+        alone = table.choosing(strategies=("standardize",), l2=(0.01,)).fit(*table.without(e))
+        errors.append(np.mean(y - alone.adapt(X).predict(X)))
+    expected = np.sqrt(np.mean(np.square(errors))) / table.y.std()
+    assert head.domain_fit_.mean_error == pytest.approx(expected, rel=0.05)
 
 
 # -- Outliers --------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from skdare.errors import InputError, counted, listed, note
 from skdare.fitting.domain_fit import Adaptation, DomainFit, Weights
 from skdare.fitting.mixture import MOST_ROWS, ClassSums, Sample
 from skdare.fitting.problem import Classes, Numbers, Targets, class_factors, predicted_numbers
-from skdare.fitting.safety_check import has_outliers
+from skdare.fitting.safety_check import has_outliers, objection_to_mean
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
 
@@ -140,7 +140,7 @@ class NewDomain:
         adapted = self.fit.adapted(moments, trust, sample)
         V, b = adapted.raw_weights()
         if not self.options.force and trust.head >= _CHECKED:
-            objection = self._objection(sample, V, b)
+            objection = self._objection(sample, moments, V, b)
             if objection is not None:
                 return self._not_adapted(objection, "set force=True to adapt all the same")
         rest = self._unadapted
@@ -170,8 +170,14 @@ class NewDomain:
             )
         return moments
 
-    def _objection(self, sample: Sample | None, V: np.ndarray, b: np.ndarray) -> str | None:
+    def _objection(
+        self, sample: Sample | None, moments: Moments, V: np.ndarray, b: np.ndarray
+    ) -> str | None:
         """Objection of the safety check to these weights for the rows, if any."""
+        if self.fit.mean_error is not None:
+            V0, b0 = self._unadapted
+            moved = moments.mean @ (V - V0) + b - b0
+            return objection_to_mean(float(np.abs(moved).max()), self.fit.mean_error)
         check = self.fit.safety_check
         if check is None or sample is None or self._classes is None:
             return None

@@ -248,6 +248,7 @@ class DomainFit:
     adaptation: Adaptation | None
     declined: str | None = None  # why adapting changes nothing, where a search found no gain
     safety_check: SafetyCheck | None = None  # what may object to adapting to some rows
+    mean_error: float | None = None  # for numbers: see `objection_to_mean`
 
     def adapted(self, moments: Moments, trust: Trust, sample: Sample | None = None) -> CanonicalFit:
         """The fit for a new domain with these moments; a mixture needs a sample of its rows."""

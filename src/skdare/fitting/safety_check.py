@@ -49,6 +49,20 @@ def _noise(k: int, n: float) -> float:
     return 0.5 * float(np.sqrt(k / n))
 
 
+def objection_to_mean(moved: float, error: float) -> str | None:
+    """Why not to adapt a regressor by which the mean prediction moves so far, if there is a reason.
+
+    ``error`` is how far mean predictions of adapted models are off on held-out domains, as a root
+    mean square. What moves by less gains little, and the target itself may differ.
+    """
+    if moved > error:
+        return None
+    return (
+        f"adapting would move the mean prediction by {moved / error:.2f} times what adapted models "
+        "are off by on held-out training domains, and less than once is no sign of a gain"
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class SafetyCheck:
     """Objects to adapting if the new rows speak against it."""

@@ -144,7 +144,9 @@ class DARECV(AdaptableHead):
             fit = replace(fit, declined=str(choice.declined))
         elif choice.predicting == choice.adapting:
             pass  # there is no unadapted fit to go back to
-        elif not numbers and problem.X.shape[1] <= MOST_FEATURES:
+        elif numbers:
+            fit = replace(fit, mean_error=trials.mean_error(choice.adapting))
+        elif problem.X.shape[1] <= MOST_FEATURES:
             check = SafetyCheck.of_domains(
                 [ClassSums.of(problem, e, m) for e, m in enumerate(fit.moments)],
                 fit.moments,
@@ -352,7 +354,8 @@ class DARERegressorCV(RegressorHead, DARECV):
     R² has no floor, and one domain can decide its mean, so candidates are judged by the mean
     logarithm of the squared error. Adapting must be sure of its gain: the logarithm by which
     squared errors shrink, over the best candidate that does not adapt, must exceed two standard
-    errors over the held-out domains, to which two more of no gain are counted.
+    errors over the held-out domains, to which two more of no gain are counted. `adapt` is declined
+    if it would move the mean prediction by less than adapted models are off by on held-out domains.
 
     Parameters
     ----------

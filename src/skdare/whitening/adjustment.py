@@ -92,7 +92,7 @@ def average(adjustments: Sequence[Adjustment], shares: Sequence[float]) -> Adjus
     if not dense and not low:
         if shift is not None and not isinstance(diagonal, float):
             xp = namespace(diagonal)
-            total = sum([share * W.diagonal * W.shift for W, share in pairs])
+            total = sum([share * W.diagonal * W.shift for W, share in pairs if W.shift is not None])
             present = diagonal > 0
             shift = xp.where(present, total / xp.where(present, diagonal, 1.0), shift)
         return Adjustment(diagonal, shift=shift)
