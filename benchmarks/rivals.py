@@ -1,7 +1,7 @@
 """scikit-learn's own baselines, and methods of others that adapt, as estimators with ``adapt``.
 
-Each of these is ERM with the ridge that scores best on training domains held out in turn, on features that
-are filled and standardised by all training rows.
+Each of these is ERM with the ridge that scores best on training domains held out in turn, on
+features that are filled and standardised by all training rows.
 
 Notation: C_s, C_t (d, d) covariances of training rows and of new rows, m_s, m_t their means.
 """
