@@ -151,8 +151,9 @@ def scores(root: Path, out: Path, name: str, form: str) -> pd.Series:
             )
         rows.append(summary.scores)
     means = pd.concat(rows).groupby(level=0).mean().mean()
-    means = means[[head for head in means.index if head in OURS or head.endswith("-adapted")]]
-    return means.rename(lambda head: head.replace("Regressor", ""))
+    means = means.rename(lambda head: head.replace("Regressor", ""))
+    kept = (*OURS, "Sklearn")
+    return means[[head for head in means.index if head in kept or head.endswith("-adapted")]]
 
 
 def headline(table: pd.DataFrame) -> pd.DataFrame:

@@ -28,7 +28,7 @@ def adjustments(
     """
     roots = []
     moments = [second_moment(X, centered=centered) for X in domains]
-    usual = np.mean([np.diagonal(S) for S in moments], axis=0)
+    usual = np.median([np.diagonal(S) for S in moments], axis=0)
     for X, S in zip(domains, moments, strict=True):
         n, d = X.shape
         C = np.eye(d)

@@ -21,7 +21,6 @@ from skdare import (
 from skdare.data import load_digit_domains
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::skdare.adapting.new_domain.LabelShiftWarning"),
     pytest.mark.filterwarnings("ignore:the features vary little"),
 ]
 TASKS = ["classification", "regression"]

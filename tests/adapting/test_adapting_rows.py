@@ -27,10 +27,8 @@ from new_domains import (
     training,
 )
 from skdare import DAREClassifier, DAREClassifierCV, DARERegressor, ERMClassifier
-from skdare.adapting.new_domain import LabelShiftWarning
 from skdare.data import make_latent_domains
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdare.adapting.new_domain.LabelShiftWarning")
 HEADS = [
     *(("classification", adaptation) for adaptation in ADAPTATIONS),
     *(("regression", adaptation) for adaptation in ADAPTATIONS[:3]),
@@ -304,43 +302,6 @@ def test_a_stream_refuses_rows_that_would_spoil_it_and_goes_on(spoil):
 def test_wrong_options_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         fitted().adapter(**options)
-
-
-# -- Class proportions ---------------------------------------------------------------------------
-
-
-def test_other_class_proportions_are_warned_of():
-    problem = make_problem("binary")
-    head = problem.fit(DAREClassifier())
-    predicted = head.predict(problem.X)
-    with pytest.warns(LabelShiftWarning, match="label a few rows to check"):
-        head.adapt(problem.X[predicted == 1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        head.adapt(problem.X)
-
-
-def test_noisy_labels_are_no_label_shift():
-    # A head that predicts the common class too often does so everywhere.
-    rng = np.random.default_rng(0)
-    X, domains = rng.normal(size=(2000, 3)), rng.integers(0, 4, 2000)
-    y = (X[:, 0] + 2 * rng.normal(size=2000) > 1.5).astype(int)
-    head = DAREClassifier().fit(X, y, domains=domains)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        head.adapt(rng.normal(size=(1000, 3)))
-
-
-def test_class_proportions_fade_with_the_rows():
-    problem = make_problem("binary")
-    head = problem.fit(DAREClassifier())
-    most = np.tile(problem.X[head.predict(problem.X) == 1], (200, 1))
-    again = np.random.default_rng(0).permutation(np.tile(problem.X, (10, 1)))
-    with pytest.warns(LabelShiftWarning):
-        _ = head.adapter().partial_fit(most).partial_fit(again).head_
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", LabelShiftWarning)
-        _ = head.adapter(half_life=200).partial_fit(most).partial_fit(again).head_
 
 
 # -- Adapting that is declined -------------------------------------------------------------------

@@ -10,12 +10,12 @@ from held_out_problems import made, problem_of
 from skdare.errors import DataNote
 from skdare.fitting.mixture import SHRINKAGE, ClassSums
 from skdare.fitting.safety_check import (
-    ClassShares,
     SafetyCheck,
     covariance_within,
     has_outliers,
     log_separation,
 )
+from skdare.whitening import prior
 from skdare.whitening.moments import Moments
 
 
@@ -116,34 +116,38 @@ def test_the_unit_of_all_features_does_not_matter(unit):
     assert separations[0] == pytest.approx(separations[1])
 
 
-# -- Shares and outliers --------------------------------------------------------------------------
+# -- The mean prediction of a regressor -----------------------------------------------------------
 
 
-def test_shares_in_training_are_those_that_are_predicted():
-    table = made(E=4)
-    problem = problem_of(table, preparation=None)
-    head = table.choosing(strategies=("erm",), preparation=None).fit(*table.rows)
-    V, b = head.domain_fit_.unseen.raw_weights()
-    training = ClassShares.of(problem, V, b)
-    predicted = head.predict(table.X)
-    np.testing.assert_allclose(training.shares, np.bincount(predicted) / len(predicted))
-    distances = [
-        0.5 * np.abs(np.bincount(predicted[table.domains == e], minlength=3) / 60 - training.shares)
-        for e in range(4)
-    ]
-    assert training.reach == pytest.approx(max(each.sum() for each in distances))
+def test_a_regressor_adapts_only_if_that_moves_the_mean_prediction():
+    table = made("regression", spread=4.0)
+    head = table.choosing().fit(*table.without(0))
+    assert head.choice_.adapts
+    X = table.of(0)[0]
+    assert head.adapt(X).declined_ is None
+    # Moved along the weights until the unadapted head predicts the same mean as the adapted one.
+    gap = head.adapt(X).predict(X).mean() - head.predict(X).mean()
+    same = X + gap * head.coef_.ravel() / np.sum(head.coef_**2)
+    with pytest.warns(DataNote, match=r"would move the mean prediction by 0\.[01]"):
+        declined = head.adapt(same)
+    np.testing.assert_array_equal(declined.predict(same), head.predict(same))
+    assert head.adapt(same, force=True).declined_ is None
 
 
-@pytest.mark.parametrize(
-    ("counts", "n", "warned"),
-    [([50, 50], 100, False), ([99, 1], 100, True), ([3, 0], 3, False), ([62, 38], 100, False)],
-)
-def test_a_warning_needs_more_than_any_domain_and_sampling_explain(counts, n, warned):
-    training = ClassShares(np.array([0.5, 0.5]), 0.1)
-    warning = training.warning(np.array(counts, dtype=float), n, ["no", "yes"])
-    assert (warning is not None) == warned
-    if warned:
-        assert "99 %, in training 50 %" in warning or "1 %, in training 50 %" in warning
+def test_the_error_of_the_mean_is_that_on_held_out_domains(monkeypatch):
+    monkeypatch.setattr(prior, "_HALF_ADAPTED", 0.0)  # no blend with the unadapted head
+    table = made("regression", spread=4.0, E=5)
+    head = table.choosing(strategies=("erm", "standardize"), l2=(0.01,)).fit(*table.rows)
+    errors = []
+    for e in range(5):
+        X, y = table.of(e)
+        alone = table.choosing(strategies=("standardize",), l2=(0.01,)).fit(*table.without(e))
+        errors.append(np.mean(y - alone.adapt(X).predict(X)))
+    expected = np.sqrt(np.mean(np.square(errors))) / table.y.std()
+    assert head.domain_fit_.mean_error == pytest.approx(expected, rel=0.05)
+
+
+# -- Outliers --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -167,7 +171,6 @@ def test_rows_that_are_all_the_same_have_no_outlier():
 # -- In a head ------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:predicted class proportions")
 def test_an_objection_cancels_adapting_unless_it_is_forced(monkeypatch):
     table = made("binary", E=6, n=90, spread=4.0)
     head = table.choosing(l2=(0.05,)).fit(*table.without(0))

@@ -132,18 +132,6 @@ def test_an_outlier_that_decides_everything_is_named(classes):
     assert any("One or two rows hold most" in w for w in head.diagnose(X).warnings)
 
 
-def test_class_proportions_as_in_training_are_no_warning_and_others_are():
-    table = made("classes", E=6, n=90, spread=0.1)
-    head = table.choosing(strategies=("erm",), l2=(0.05,)).fit(*table.without(0), rehearse=True)
-    X = table.of(1)[0]
-    assert not any("proportions" in w for w in head.diagnose(X).warnings)
-    predicted = head.predict(X)
-    rarest = np.bincount(predicted).argmin()
-    [warning] = [w for w in head.diagnose(X[predicted == rarest]).warnings if "proportions" in w]
-    assert f"class {rarest}: 100 %" in warning
-    assert "label a few rows to check" in warning
-
-
 def test_a_head_that_learnt_nothing_is_not_to_be_relied_on():
     table = made(E=6, n=90)
     noise = np.random.default_rng(0).integers(0, 3, len(table.y))

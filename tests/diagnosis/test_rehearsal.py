@@ -65,7 +65,7 @@ def test_fit_and_rehearse_say_the_same(task):
 def test_each_domain_is_held_out_from_what_the_others_would_have_chosen(task, monkeypatch):
     monkeypatch.setattr(prior, "_HALF_ADAPTED", 0.0)  # no blend with another unadapted head
     table = made(task, E=5, spread=4.0)
-    names = ("erm", "scaled-erm", "center", "standardize")
+    names = ("erm", "reweighted", "center", "standardize")
     head = table.choosing(strategies=names, standard_errors=0.0, tol=1e-8, preparation=None)
     head.fit(*table.rows, rehearse=True)
     choice = head.choice_

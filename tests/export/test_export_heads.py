@@ -22,7 +22,6 @@ from skdare import AnchorRegressor, DAREClassifier, ERMClassifier
 from skdare.export import LinearMap
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::skdare.adapting.new_domain.LabelShiftWarning"),
     pytest.mark.filterwarnings("ignore::skdare.errors.DataNote"),
 ]
 TASKS = ("classification", "binary", "regression")

@@ -14,7 +14,6 @@ from skdare import DAREClassifier, DARERegressor
 PRECISE = {"tol": 1e-8}
 every_family = pytest.mark.parametrize(("task", "family"), FAMILIES)
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:predicted class proportions"),
     pytest.mark.filterwarnings("ignore:the features vary little"),
 ]
 # More rows than features in each domain; and fewer, which only whitening minds.

@@ -24,11 +24,11 @@ from skdare.adapting.partial_labels import PartialLabels
 from skdare.adapting.stream import Stream
 from skdare.arrays import Array, scores, threads_for
 from skdare.checks import ClassWeight, check_choice, check_number
-from skdare.errors import DataNote, InputError, counted, listed, note
+from skdare.errors import InputError, counted, listed, note
 from skdare.fitting.domain_fit import Adaptation, DomainFit, Weights
 from skdare.fitting.mixture import MOST_ROWS, ClassSums, Sample
 from skdare.fitting.problem import Classes, Numbers, Targets, class_factors, predicted_numbers
-from skdare.fitting.safety_check import class_counts, has_outliers
+from skdare.fitting.safety_check import has_outliers, objection_to_mean
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import Moments
 
@@ -41,10 +41,6 @@ _CHECKED = 0.8
 _ALL_BUT_ADAPTED = 0.99
 # Numbers this many standard deviations away are in another unit, or mistyped.
 _FAR = 20.0
-
-
-class LabelShiftWarning(DataNote):
-    """The new rows seem to have other class proportions than the training rows."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +110,7 @@ class NewDomain:
             takes_new = self.options.new_classes
             labels = PartialLabels.of(y, m, stream.classes, takes_new=takes_new)
         with threads_for(X):
-            counts = None
-            if self._classes is not None and self.fit.class_shares is not None:
-                weight = stream.weights(m)
-                everyone = slice(0, m)
-                counts = class_counts(X, everyone, weight, *self._unadapted, len(self._classes))
-            stream.add(X, labels, counts)
+            stream.add(X, labels)
         stream.forget_labels()
         return self
 
@@ -149,7 +140,7 @@ class NewDomain:
         adapted = self.fit.adapted(moments, trust, sample)
         V, b = adapted.raw_weights()
         if not self.options.force and trust.head >= _CHECKED:
-            objection = self._objection(sample, V, b)
+            objection = self._objection(sample, moments, V, b)
             if objection is not None:
                 return self._not_adapted(objection, "set force=True to adapt all the same")
         rest = self._unadapted
@@ -157,8 +148,6 @@ class NewDomain:
             V, b = self._with_labels(StartingPoint.adapted(self.fit, adaptation, adapted))
             if trust.head < _ALL_BUT_ADAPTED or self._has_new_classes:
                 rest = self._with_labels(StartingPoint.unadapted(self.fit))
-        elif self._classes is not None:
-            self._warn_of_shift(self._classes)
         if trust.head < 1.0:
             V = trust.head * V + (1.0 - trust.head) * rest[0]
             b = trust.head * b + (1.0 - trust.head) * rest[1]
@@ -181,8 +170,14 @@ class NewDomain:
             )
         return moments
 
-    def _objection(self, sample: Sample | None, V: np.ndarray, b: np.ndarray) -> str | None:
+    def _objection(
+        self, sample: Sample | None, moments: Moments, V: np.ndarray, b: np.ndarray
+    ) -> str | None:
         """Objection of the safety check to these weights for the rows, if any."""
+        if self.fit.mean_error is not None:
+            V0, b0 = self._unadapted
+            moved = moments.mean @ (V - V0) + b - b0
+            return objection_to_mean(float(np.abs(moved).max()), self.fit.mean_error)
         check = self.fit.safety_check
         if check is None or sample is None or self._classes is None:
             return None
@@ -317,15 +312,3 @@ class NewDomain:
                 f"no labelled row is of class {listed(absent)}; labels of the other classes are "
                 "little evidence of where these lie"
             )
-
-    def _warn_of_shift(self, classes: np.ndarray) -> None:
-        """Say if class proportions seem to have changed more than between training domains."""
-        training = self.fit.class_shares
-        counts = self.stream.class_counts
-        if training is None or counts is None:
-            return
-        # This many rows of equal weight would know the shares as well.
-        n = counts.sum() ** 2 / self.stream.squared_weight
-        warning = training.warning(counts, n, classes.tolist())
-        if warning is not None:
-            note(warning, LabelShiftWarning)

@@ -58,9 +58,6 @@ class Stream:
     moments: Moments | None = None
     gathered: list[Annotated[np.ndarray, "g d"]] = field(default_factory=list)
     sampled: list[Annotated[np.ndarray, "s d"]] = field(default_factory=list)
-    # Predicted by the unadapted head, and the square of each row's weight.
-    class_counts: Annotated[np.ndarray, "c"] | None = None
-    squared_weight: float = 0.0
     labels: LabelledRows | None = None
 
     def fade(self, m: int) -> float:
@@ -73,17 +70,11 @@ class Stream:
             return np.ones(m)
         return 2.0 ** (-np.arange(m - 1, -1, -1) / self.half_life)
 
-    def add(self, X: Array, y: PartialLabels | None, counts: np.ndarray | None) -> None:
-        """More rows, those of them that are labelled, and how many each class is predicted for."""
+    def add(self, X: Array, y: PartialLabels | None) -> None:
+        """More rows, and the labels of some."""
         m = X.shape[0]
         if y is not None and y.known.any():
             self._add_labels(X, y)
-        if counts is not None:
-            fade = self.fade(m)
-            before = 0.0 if self.class_counts is None else self.class_counts
-            self.class_counts = fade * before + counts
-            self.squared_weight *= fade**2
-            self.squared_weight += float(np.sum(self.weights(m) ** 2))
         self._add_to_sample(X)  # counts the rows
         if isinstance(X, np.ndarray) and m < _GATHERED_ROWS:
             self.gathered.append(X.copy())

@@ -2,7 +2,7 @@
 
 All of them see rows that are prepared in the same way, fitted to the training rows. ERM and DARE
 share one ridge, with which ERM scores best on training domains held out in turn: heads that differ
-in it are not comparable.
+in it are not comparable. What is done by hand has its own, found in the same way.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Training:
             used = choice.candidates[choice.adapting if head.adapts else choice.predicting]
             return Fitted(self.search.adapt(X) if head.adapts else self.search, X, used.name)
         l2 = None
-        if head.fits:
+        if head.fits and head.fits != "by-hand":  # which prepares rows and finds a ridge itself
             l2 = self.ridge
             X = self.preparation.transform(X)
         name = head.fits or head.label
@@ -127,6 +127,8 @@ class Training:
 
     def _model(self, head: BenchHead) -> Any:
         data = self.data
+        if head.fits == "by-hand":
+            return self._choosing("by-hand")
         if head.fits:
             kind = table.HEADS[head.fits]
             model = kind.estimator(self.task, l2=self.ridge, preparation=None)
@@ -143,18 +145,24 @@ class Training:
     @cached_property
     def search(self) -> Any:
         """The head that chooses its strategy, and finds the ridge of the others."""
+        strategies = None if self.chooses else ("erm",)
+        return self._choosing("dare-cv", strategies=strategies)
+
+    def _choosing(self, name: str, **options: Any) -> Any:
+        """A head that holds training domains out itself, fitted."""
         data = self.data
-        head = table.HEADS["dare-cv"].estimator(
-            self.task,
-            strategies=None if self.chooses else ("erm",),
-            scoring=scoring_of(self.metric, len(np.unique(data.y))),
-            preparation=self.prepare,
-        )
-        groups = data.groups
-        if groups is not None and data.groups_tie_all_domains:
+        scoring = scoring_of(self.metric, len(np.unique(data.y)))
+        if not isinstance(self.prepare, AutoPreparation):
+            options["preparation"] = self.prepare
+        head = table.HEADS[name].estimator(self.task, scoring=scoring, **options)
+        return head.fit(data.X, data.y, domains=data.domains, groups=self._groups)
+
+    @cached_property
+    def _groups(self) -> Any:
+        if self.data.groups is not None and self.data.groups_tie_all_domains:
             note("groups tie all training domains together: the choice was made without groups")
-            groups = None
-        return head.fit(data.X, data.y, domains=data.domains, groups=groups)
+            return None
+        return self.data.groups
 
     @cached_property
     def ridge(self) -> float:

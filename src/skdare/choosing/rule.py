@@ -237,8 +237,8 @@ def _surely_best(
     if not scores.shape[1]:
         return among[0]
     means = scores.mean(axis=1)
-    simplest = candidates[among[0]].family
-    base = max((c for c in among if candidates[c].family == simplest), key=lambda c: means[c])
+    simplest = candidates[among[0]].name
+    base = max((c for c in among if candidates[c].name == simplest), key=lambda c: means[c])
     for c in sorted(among, key=lambda c: -means[c]):
         gains = scores[c] - scores[base]
         error = np.std(gains, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0

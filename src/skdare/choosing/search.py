@@ -89,6 +89,22 @@ class Trials:
             return None
         return np.mean([fit.B for fit in fits], axis=0), np.mean([fit.b for fit in fits], axis=0)
 
+    def mean_error(self, c: int) -> float:
+        """Root mean square of how far mean predictions of a candidate are off, by held-out domain.
+
+        It adapts to the rows of each; targets are standardised.
+        """
+        errors = []
+        for held, fit in zip(self.folds, self.fits[c], strict=True):
+            problem = held.problem
+            for e in held.domains:
+                index = problem.index[e]
+                weights = fit.weights(held, e, adapts=True)
+                predicted = predictions(problem.targets, take(problem.X, index), weights)
+                off = problem.T[index] - predicted
+                errors.append(np.average(off, weights=problem.weight[index]))
+        return float(np.sqrt(np.mean(np.square(errors))))
+
     def separations(self, c: int) -> np.ndarray:
         """Logarithms of how far apart a candidate finds the classes of each held-out domain."""
         result = []

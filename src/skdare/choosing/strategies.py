@@ -29,13 +29,13 @@ class Strategy:
         return self.adjusts_new or self.mixture is not None
 
 
-_UNADJUSTED = Whitening(adjusts=False, centered=True, shrinkage=0.0, target="scaled")
 _DIAGONAL = Whitening(adjusts=True, centered=True, shrinkage=1.0, target="diagonal")
-_SCALED = replace(_DIAGONAL, adjusts=False)  # by the scales of all training rows
+# Features in units of their scales over all training rows, so that a ridge knows no other unit.
+_SCALED = replace(_DIAGONAL, adjusts=False)
 _SECOND_MOMENT = Whitening(adjusts=True, centered=False, shrinkage=0.5, target="scaled")
-_ERM = Strategy("plain ERM", _UNADJUSTED, by_rows=True)
-_REWEIGHTED = Strategy("ERM with domains of equal weight", _UNADJUSTED)
-_CENTER = Strategy("centring each domain", replace(_UNADJUSTED, shift="own mean"), adjusts_new=True)
+_ERM = Strategy("plain ERM", _SCALED, by_rows=True)
+_REWEIGHTED = Strategy("ERM with domains of equal weight", _SCALED)
+_CENTER = Strategy("centring each domain", replace(_SCALED, shift="own mean"), adjusts_new=True)
 _STANDARDIZE = replace(
     _CENTER, words="standardising each domain", whitening=replace(_DIAGONAL, shift="own mean")
 )
@@ -52,13 +52,15 @@ def _with_mixture(strategy: Strategy, base: str, mixture: Mixture = BY_CLASS) ->
 STRATEGIES = {
     "erm": _ERM,
     "reweighted": _REWEIGHTED,
-    "scaled-erm": replace(_ERM, words=f"{_ERM.words} on standardised features", whitening=_SCALED),
-    "scaled-reweighted": replace(
-        _REWEIGHTED, words=f"{_REWEIGHTED.words} on standardised features", whitening=_SCALED
-    ),
     "averaged": _AVERAGED,
     "center": _CENTER,
     "standardize": _STANDARDIZE,
+    "by-hand": Strategy(
+        "standardising each domain by its rows alone",
+        replace(_STANDARDIZE.whitening, blends=False),
+        adjusts_new=True,
+        by_rows=True,
+    ),
     "whiten": replace(_STANDARDIZE, words="centring and whitening each domain", shrinks=True),
     "raw": replace(
         _AVERAGED, words="whitening each domain by its raw second moment", adjusts_new=True
@@ -73,7 +75,7 @@ STRATEGIES = {
     "center+mixture": _with_mixture(_CENTER, "center"),
     "standardize+mixture": _with_mixture(_STANDARDIZE, "standardize"),
 }
-_BY_DEFAULT = [name for name in STRATEGIES if name not in ("averaged", "raw")]
+_BY_DEFAULT = [name for name in STRATEGIES if name not in ("averaged", "raw", "by-hand")]
 
 
 @dataclass(frozen=True)
@@ -87,11 +89,6 @@ class Candidate:
     @property
     def strategy(self) -> Strategy:
         return STRATEGIES[self.name]
-
-    @property
-    def family(self) -> str:
-        """Of candidates that differ in what their ridge shrinks, and in nothing else."""
-        return self.name.removeprefix("scaled-")
 
     @property
     def whitening(self) -> Whitening:

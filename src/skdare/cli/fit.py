@@ -99,8 +99,8 @@ def fit(
     metric
         Metric to choose by, such as balanced_accuracy  [default: accuracy, or r2]
     preparation
-        auto fills missing values, and standardises features whose scales are very different;
-        standardize does both always.
+        auto fills missing values, and standardises for heads that do not know scales by
+        themselves; standardize does both always.
     given
         Parameter of the head, such as shrinkage=0.5, l2=0.01 or strategies=center,standardize; may
         be repeated.

@@ -20,7 +20,7 @@ from skdare.diagnosis.forecast import Forecast, outlook
 from skdare.diagnosis.rehearsal import Rehearsal
 from skdare.errors import counted
 from skdare.fitting.domain_fit import DomainFit
-from skdare.fitting.problem import Classes, Targets
+from skdare.fitting.problem import Targets
 from skdare.fitting.safety_check import has_outliers
 from skdare.fitting.score import predictions
 from skdare.whitening.moments import Moments
@@ -165,12 +165,6 @@ def diagnose(
         )
     if declined is not None:
         warnings.append(f"Adapting is declined here: {declined}.")
-    if isinstance(targets, Classes) and fit.class_shares is not None:
-        codes = after if use == "adapted" else unadapted
-        counts = np.bincount(codes, minlength=len(targets.classes))
-        warning = fit.class_shares.warning(counts, rows, targets.classes.tolist())
-        if warning is not None:
-            warnings.append(f"{warning[0].upper()}{warning[1:]}.")
     if chosen_by not in (None, rehearsal.metric.name):
         warnings.append(
             f"These scores are of {rehearsal.metric.words}; the strategy was chosen by {chosen_by}."

@@ -27,7 +27,7 @@ from skdare.checks import Label
 from skdare.fitting.lagrangian import Formulation, empirical_lagrangian
 from skdare.fitting.mixture import ClassFinder, ClassPlaces, ClassSums, Mixture, NewRows, Sample
 from skdare.fitting.problem import Problem
-from skdare.fitting.safety_check import ClassShares, SafetyCheck
+from skdare.fitting.safety_check import SafetyCheck
 from skdare.objective.objective import Objective
 from skdare.solvers.lbfgs import Solution, lbfgs
 from skdare.solvers.newton import newton
@@ -248,7 +248,7 @@ class DomainFit:
     adaptation: Adaptation | None
     declined: str | None = None  # why adapting changes nothing, where a search found no gain
     safety_check: SafetyCheck | None = None  # what may object to adapting to some rows
-    class_shares: ClassShares | None = None  # that the head predicts in training
+    mean_error: float | None = None  # for numbers: see `objection_to_mean`
 
     def adapted(self, moments: Moments, trust: Trust, sample: Sample | None = None) -> CanonicalFit:
         """The fit for a new domain with these moments; a mixture needs a sample of its rows."""

@@ -23,9 +23,6 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from skdare.arrays import Array, Index, is_foreign
 from skdare.errors import InputError
 
-# Ratio of the largest standard deviation of a feature to the median one above which l2 would
-# treat most features as small.
-_UNEVEN = 100.0
 # Numbers of the rows that scales are known well enough from; and medians, if nothing is missing.
 _CELLS = 1 << 26
 _MEDIAN_CELLS = 1 << 22
@@ -39,13 +36,14 @@ class Preparation:
     rows: Any
 
     @classmethod
-    def of(cls, preparation: Any, X: Any) -> Self:
-        """As a head is given it."""
+    def of(cls, preparation: Any, X: Any, *, standardizes: bool = True) -> Self:
+        """As a head is given it; "auto" standardises unless the head knows scales by itself."""
         X = X if hasattr(X, "shape") else np.asarray(X)
         if len(X.shape) != 2:
             raise InputError(f"Expected 2D array, got shape {tuple(X.shape)}", "pass rows of X")
         if preparation == "auto":
-            return cls(AutoPreparation(), X.to_numpy() if hasattr(X, "columns") else X)
+            auto = AutoPreparation(standardizes=standardizes)
+            return cls(auto, X.to_numpy() if hasattr(X, "columns") else X)
         return cls(preparation, X)
 
     def fitted_to(self, index: Sequence[Index], without: str = "") -> tuple[Any, Array]:
@@ -55,7 +53,9 @@ class Preparation:
         chosen = np.sort(np.concatenate([everyone[i] for i in index]))
         if isinstance(self.transformer, AutoPreparation):  # its errors are about the rows
             some = chosen[:: 1 + len(chosen) * rows.shape[1] // _CELLS]
-            fitted = AutoPreparation().fit(_safe_indexing(rows, some))
+            fitted = clone(self.transformer).fit(_safe_indexing(rows, some))
+            if isinstance(rows, np.memmap):
+                fitted.centre_ = fitted.scale_ = None
             return fitted, fitted.transform(rows)
         try:
             fitted = clone(self.transformer).fit(_safe_indexing(rows, chosen))
@@ -71,12 +71,15 @@ class Preparation:
 
 
 class AutoPreparation(TransformerMixin, BaseEstimator):
-    """Fill missing values by medians, and standardise if scales are very different.
+    """Fill missing values by medians, and standardise.
 
     Medians are learnt even if nothing is missing, as new rows may have empty cells where no
-    training row has any. Rows that need neither are passed on unchanged, not copied, and so are
-    sparse ones and those of other array libraries.
+    training row has any. Rows that need neither are passed on unchanged, not copied; so are sparse
+    ones and those of other array libraries, and memory-mapped ones are not standardised.
     """
+
+    def __init__(self, *, standardizes: bool = True) -> None:
+        self.standardizes = standardizes
 
     def fit(self, X: Any, y: Any = None) -> Self:
         self.fill_ = self.centre_ = self.scale_ = None
@@ -95,9 +98,9 @@ class AutoPreparation(TransformerMixin, BaseEstimator):
         else:
             some = X[:: 1 + X.size // _MEDIAN_CELLS]
             self.fill_ = np.median(some, axis=0).astype(np.float64)
-        scales = X.std(axis=0, dtype=np.float64)
-        varying = scales > np.finfo(X.dtype).eps * np.abs(X).max(axis=0)
-        if varying.any() and scales.max() > _UNEVEN * np.median(scales[varying]):
+        if self.standardizes:
+            scales = X.std(axis=0, dtype=np.float64)
+            varying = scales > np.finfo(X.dtype).eps * np.abs(X).max(axis=0)
             self.centre_ = X.mean(axis=0, dtype=np.float64)
             self.scale_ = np.where(varying, scales, 1.0)
         return self
@@ -108,7 +111,8 @@ class AutoPreparation(TransformerMixin, BaseEstimator):
             X = X.to_numpy()
         if self.centre_ is None and not (self.fill_ is not None and _has_missing(X)):
             return X
-        X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        # The head refuses infinity, and names the feature.
+        X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
         if X.shape[1] != self.n_features_in_:
             raise InputError(
                 f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "

@@ -19,9 +19,7 @@ from typing import Annotated
 import numpy as np
 from scipy import linalg
 
-from skdare.arrays import Array, Index, Part, as_float64, chunks, like, map_reduce, product
 from skdare.fitting.mixture import SHRINKAGE, ClassSums, cholesky
-from skdare.fitting.problem import Classes, Problem, predicted_numbers
 from skdare.whitening.moments import Moments
 
 # Predicted class shares may be this far from those in training, in total variation.
@@ -51,58 +49,18 @@ def _noise(k: int, n: float) -> float:
     return 0.5 * float(np.sqrt(k / n))
 
 
-@dataclass(frozen=True, eq=False)
-class ClassShares:
-    """Shares of the classes that a head predicts in training."""
+def objection_to_mean(moved: float, error: float) -> str | None:
+    """Why not to adapt a regressor by which the mean prediction moves so far, if there is a reason.
 
-    shares: Annotated[np.ndarray, "c"]
-    reach: float  # the largest distance of a domain's shares from these, in total variation
-
-    @classmethod
-    def of(cls, problem: Problem, V: np.ndarray, b: np.ndarray) -> ClassShares:
-        """Shares predicted by weights on raw features."""
-        assert isinstance(problem.targets, Classes)
-        k = len(problem.targets.classes)
-        totals = np.array(
-            [class_counts(problem.X, i, problem.weight[i], V, b, k) for i in problem.index]
-        )
-        shares = totals.sum(axis=0) / totals.sum()
-        by_domain = totals / totals.sum(axis=1, keepdims=True)
-        reach = max(_distance(shares_of_one, shares) for shares_of_one in by_domain)
-        return cls(shares, reach)
-
-    def warning(self, counts: np.ndarray, n: float, classes: Sequence[object]) -> str | None:
-        """A warning about rows predicted as so many of each class, if no domain was as far away.
-
-        ``n`` is the number of rows of equal weight that give the shares as precisely.
-        """
-        shares = counts / counts.sum()
-        if _distance(shares, self.shares) <= self.reach + _noise(len(shares), n):
-            return None
-        worst = int(np.argmax(np.abs(shares - self.shares)))
-        return (
-            "predicted class proportions differ from those in training by more than on any "
-            f"training domain (class {classes[worst]}: {100 * shares[worst]:.0f} %, in training "
-            f"{100 * self.shares[worst]:.0f} %); label a few rows to check: if proportions really "
-            "differ, adapting may hurt"
-        )
-
-
-def class_counts(
-    X: Array, index: Index, weight: np.ndarray, V: np.ndarray, b: np.ndarray, k: int
-) -> np.ndarray:
-    """The weight of the rows that weights on raw features predict each of k classes for."""
-    return map_reduce(_counts_of_part, [Part(X, index, (weight,))], [(V, b, k)])[0]
-
-
-def _counts_of_part(part: Part, point: tuple[np.ndarray, np.ndarray, int]) -> np.ndarray:
-    V, b, k = point
-    V = like(V, part.X)
-    counts = np.zeros(k)
-    for place, rows in chunks(part.X, part.index, columns=V.shape[1]):
-        F = as_float64(product(rows, V))
-        counts += np.bincount(predicted_numbers(F + like(b, F)), part.columns[0][place], k)
-    return counts
+    ``error`` is how far mean predictions of adapted models are off on held-out domains, as a root
+    mean square. What moves by less gains little, and the target itself may differ.
+    """
+    if moved > error:
+        return None
+    return (
+        f"adapting would move the mean prediction by {moved / error:.2f} times what adapted models "
+        "are off by on held-out training domains, and less than once is no sign of a gain"
+    )
 
 
 @dataclass(frozen=True, eq=False)

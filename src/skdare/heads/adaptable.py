@@ -23,8 +23,7 @@ from skdare.diagnosis.rehearsal import Rehearsal, for_rehearsal, rehearse
 from skdare.errors import InputError, counted, listed, note
 from skdare.fitting.domain_fit import DomainFit, Formulations, fit_domains, moments_by_domain
 from skdare.fitting.hold_out import HeldOut, hold_out
-from skdare.fitting.problem import Classes, Problem
-from skdare.fitting.safety_check import ClassShares
+from skdare.fitting.problem import Problem
 from skdare.fitting.score import Metric
 from skdare.heads.adapter import Adapter
 from skdare.heads.base import Head
@@ -87,7 +86,9 @@ class AdaptableHead(Head):
         """State after a fit, with warnings about odd data and unfinished solvers."""
         unseen = fit.unseen
         adaptation = fit.adaptation
-        note_odd_features(problem, fit.moments, unseen.formulation.l2)
+        # In units of its own scale, no feature is small beside another.
+        has_own_scales = unseen.formulation.whitening.target == "diagonal"
+        note_odd_features(problem, fit.moments, 0.0 if has_own_scales else unseen.formulation.l2)
         adapting = None if adaptation is None else adaptation.fit.formulation
         note_odd_moments(problem, fit.moments, unseen.formulation, adapting)
         fits = [(unseen, "")]
@@ -97,8 +98,6 @@ class AdaptableHead(Head):
             if one.solution is not None:
                 self._warn_of_no_convergence(one.solution, what)
         V, b = fit.unseen.raw_weights()
-        if isinstance(problem.targets, Classes):
-            fit = replace(fit, class_shares=ClassShares.of(problem, V, b))
         return HeadState(problem.targets, V, b, fit, choice, solution=unseen.solution)
 
     def adapt(

@@ -60,6 +60,8 @@ class Head(BaseEstimator, ABC):
 
     # Whether a fit without domains is most likely a mistake.
     _needs_domains = True
+    # Whether it measures every feature in units of its own scale.
+    _knows_scales = False
 
     def fit(
         self,
@@ -142,7 +144,8 @@ class Head(BaseEstimator, ABC):
         preparation = None
         prepared = None
         if self.preparation is not None:
-            preparation = Preparation.of(self.preparation, X)
+            standardizes = not self._knows_scales
+            preparation = Preparation.of(self.preparation, X, standardizes=standardizes)
             prepared, X = preparation.fitted_to([slice(0, preparation.rows.shape[0])])
             names = names if isinstance(prepared, AutoPreparation) else None
         X = check_rows(X, type(self).__name__, least=2, feature_names=names)

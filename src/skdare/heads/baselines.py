@@ -91,8 +91,8 @@ class ERMClassifier(ClassifierHead, ERM):
     preparation : "auto", transformer or None
         A transformer of scikit-learn, or a Pipeline of them, applied to all rows that the head
         is given. It is fitted without targets, to the training rows only. "auto" fills missing
-        values with medians, and standardises if scales are very different. Use this rather than a
-        Pipeline around the head: `adapt` then accepts rows as they are.
+        values with medians and standardises; memory-mapped and sparse rows stay as they are. Use
+        this rather than a Pipeline around the head: `adapt` then accepts rows as they are.
     fit_intercept : bool
         Whether the scores have an intercept.
     tol : float

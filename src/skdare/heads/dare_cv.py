@@ -38,12 +38,13 @@ class DARECV(AdaptableHead):
     scoring: Scoring = None
     standard_errors: float = 1.0
     cv: Any = 8
-    preparation: Any = None
+    preparation: Any = "auto"
     fit_intercept: bool = True
     tol: float = 1e-4
     max_iter: int = 1000
 
     __metadata_request__fit: ClassVar = {"domains": True, "groups": True}
+    _knows_scales = True
 
     def fit(
         self,
@@ -143,7 +144,9 @@ class DARECV(AdaptableHead):
             fit = replace(fit, declined=str(choice.declined))
         elif choice.predicting == choice.adapting:
             pass  # there is no unadapted fit to go back to
-        elif not numbers and problem.X.shape[1] <= MOST_FEATURES:
+        elif numbers:
+            fit = replace(fit, mean_error=trials.mean_error(choice.adapting))
+        elif problem.X.shape[1] <= MOST_FEATURES:
             check = SafetyCheck.of_domains(
                 [ClassSums.of(problem, e, m) for e, m in enumerate(fit.moments)],
                 fit.moments,
@@ -270,15 +273,16 @@ class DAREClassifierCV(ClassifierHead, DARECV):
     Parameters
     ----------
     strategies : sequence of str, optional
-        Which of these to consider. "erm" and "reweighted" need no rows of a new domain, nor do
-        "scaled-erm" and "scaled-reweighted", for which features are divided by their scales over
-        all training rows, so that the ridge does not depend on units. "center" subtracts each
-        domain's mean, "standardize" also divides by its feature scales, and "whiten" also removes
-        correlations, each in training and in `adapt`. "erm+mixture", "center+mixture" and
-        "standardize+mixture" also look for the classes among the new rows, each of which may have
-        moved; "erm+translation" moves all of them by one vector, and estimates their proportions.
+        Which of these to consider. "erm" and "reweighted" need no rows of a new domain. "center"
+        subtracts each domain's mean, "standardize" also divides by its feature scales, and "whiten"
+        also removes correlations, each in training and in `adapt`. All others divide features by
+        their scales over all training rows, so that no unit matters. "erm+mixture",
+        "center+mixture" and "standardize+mixture" also look for the classes among the new rows,
+        each of which may have moved; "erm+translation" moves all of them by one vector, and
+        estimates their proportions.
         "averaged" and "raw" whiten by raw second moments, with the average adjustment and adapted,
-        as in `DAREClassifier`. Default: all except these two; with more than 4,096 features
+        as in `DAREClassifier`. "by-hand" is "standardize" as it is done by hand: however few the
+        rows, they alone decide. Default: all except these three; with more than 4,096 features
         neither "whiten" nor mixtures.
     l2 : sequence of float
         Candidates for the ridge penalty.
@@ -301,7 +305,8 @@ class DAREClassifierCV(ClassifierHead, DARECV):
         Weight of the rows of a class in the loss, as in scikit-learn. Moments of domains, and
         scores, use unweighted rows.
     preparation : "auto", transformer or None
-        See `ERMClassifier`. It is fitted in every fold, without the held-out domains.
+        "auto" fills missing values by medians; strategies know scales by themselves. For others see
+        `ERMClassifier`. It is fitted in every fold, without the held-out domains.
     fit_intercept, tol, max_iter
         See `ERMClassifier`.
 
@@ -349,7 +354,8 @@ class DARERegressorCV(RegressorHead, DARECV):
     R² has no floor, and one domain can decide its mean, so candidates are judged by the mean
     logarithm of the squared error. Adapting must be sure of its gain: the logarithm by which
     squared errors shrink, over the best candidate that does not adapt, must exceed two standard
-    errors over the held-out domains, to which two more of no gain are counted.
+    errors over the held-out domains, to which two more of no gain are counted. `adapt` is declined
+    if it would move the mean prediction by less than adapted models are off by on held-out domains.
 
     Parameters
     ----------

@@ -15,15 +15,6 @@ from skdare.errors import InputError
 
 TASKS = ("classification", "regression")
 _AUTO = {"preparation": "auto"}
-# Standardise each domain by its own rows: this much shrinkage leaves only feature variances.
-_BY_HAND = {
-    "shrinkage": 1.0,
-    "shrinkage_target": "diagonal",
-    "centered": True,
-    "mean_penalty": None,
-    "guess": None,
-    "adaptation": "centered",
-}
 
 
 @dataclass(frozen=True)
@@ -53,7 +44,9 @@ class HeadKind:
 
 HEADS = {
     "dare-cv": HeadKind("dare_cv", "DAREClassifierCV", "DARERegressorCV"),
-    "by-hand": HeadKind("dare", "DAREClassifier", "DARERegressor", _AUTO | _BY_HAND),
+    "by-hand": HeadKind(
+        "dare_cv", "DAREClassifierCV", "DARERegressorCV", _AUTO | {"strategies": ("by-hand",)}
+    ),
     "dare": HeadKind("dare", "DAREClassifier", "DARERegressor", _AUTO | {"mean_penalty": 1.0}),
     "erm": HeadKind("baselines", "ERMClassifier", "ERMRegressor"),
     "reweighted": HeadKind("baselines", "ReweightedClassifier", None),

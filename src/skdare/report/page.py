@@ -13,7 +13,7 @@ from skdare.report.tables import chosen, gain_table, meanings, remarks, score_ta
 
 _LISTED = 20
 _PREPARED = {
-    "auto": "Missing values were filled by medians, and features standardised if they needed it",
+    "auto": "Missing values were filled by medians, and features standardised where heads need it",
     "standardize": "Missing values were filled by medians, and features standardised",
     "none": "Features were taken unchanged",
 }

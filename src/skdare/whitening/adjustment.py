@@ -76,6 +76,9 @@ class Adjustment:
 def average(adjustments: Sequence[Adjustment], shares: Sequence[float]) -> Adjustment:
     """Σ q_e W_e, and the shift Σ q_e m_e.
 
+    Of scales c_e it is Σ q_e c_e m_e / Σ q_e c_e, so that adjusted rows are averaged: a domain that
+    records a feature in a far larger unit has a far larger mean, too.
+
     Average the whiteners, not the covariances: W is what multiplies the features, and with
     symmetric roots the mean does not depend on signs of eigenvectors.
     """
@@ -87,6 +90,11 @@ def average(adjustments: Sequence[Adjustment], shares: Sequence[float]) -> Adjus
         (W.U, share * W.core, W.V) for W, share in pairs if W.core is not None
     ]
     if not dense and not low:
+        if shift is not None and not isinstance(diagonal, float):
+            xp = namespace(diagonal)
+            total = sum([share * W.diagonal * W.shift for W, share in pairs if W.shift is not None])
+            present = diagonal > 0
+            shift = xp.where(present, total / xp.where(present, diagonal, 1.0), shift)
         return Adjustment(diagonal, shift=shift)
     if not dense and 2 * sum([core.shape[0] for _, core, _ in low]) < low[0][0].shape[0]:
         U = namespace(low[0][0]).concat([U for U, _, _ in low], axis=1)

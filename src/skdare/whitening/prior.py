@@ -57,6 +57,8 @@ class PriorRows:
     @classmethod
     def of_domains(cls, moments: Sequence[Moments], whitening: Whitening) -> PriorRows:
         """σ²/τ² of the means, and of the variances or covariances; one domain counts as d rows."""
+        if not whitening.blends:
+            return cls(0.0, 0.0)
         varying = [m for m in moments if m.trace > 0]
         if len(varying) < 2:
             d = float(moments[0].mean.shape[0])

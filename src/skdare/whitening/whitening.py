@@ -13,7 +13,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from skdare.arrays import Array, beside, like, namespace
+from skdare.arrays import Array, beside, like, namespace, to_numpy
 from skdare.whitening.adjustment import Adjustment
 from skdare.whitening.moments import AnyMoments, Moments, mean_variance, pooled_variances
 from skdare.whitening.roots import inverse_scales, root_of_matrix, root_of_rows
@@ -34,10 +34,17 @@ class Whitening:
     shrinkage: float  # ρ
     target: Target
     shift: Shift = "none"
+    blends: bool = True  # with what is usual in training; else a domain's rows alone decide
 
     def usual(self, moments: Sequence[Moments]) -> Array:
-        """Mean squares of the features in an average training domain: see `root`."""
-        return sum([self._squares(m) for m in moments]) / len(moments)
+        """Mean squares of the features in a usual training domain: see `root`.
+
+        The median over the domains where a feature varies: one that records it in another unit
+        decides a mean, and the feature vanishes elsewhere.
+        """
+        squares = np.stack([to_numpy(self._squares(m)) for m in moments])
+        middle = np.ma.median(np.ma.masked_less_equal(squares, 0.0), axis=0)
+        return beside(np.ma.filled(middle, 0.0), moments[0].mean)
 
     def _squares(self, moments: Moments) -> Array:
         return moments.variances + (0.0 if self.centered else moments.mean**2)
@@ -51,7 +58,10 @@ class Whitening:
             # counts as one row, so that the noise of a feature that is all but constant here is not
             # amplified. A floor by the other features would depend on their units: on music in its
             # raw ones standardising gained 31 points without one.
-            c = inverse_scales((moments.n * self._squares(moments) + usual) / (moments.n + 1.0))
+            squares = self._squares(moments)
+            if self.blends:
+                squares = (moments.n * squares + usual) / (moments.n + 1.0)
+            c = inverse_scales(squares)
             if rho == 1.0:
                 return Adjustment(c)
             if moments.rows is not None:
