@@ -116,8 +116,10 @@ def covariance_within(sums: Sequence[ClassSums], moments: Sequence[Moments]) -> 
     N = sum(s.weight for s in sums)
     between = (S / np.where(N > 0, N, 1.0)) @ S.T / everything.n
     within = everything.second_moment(centered=True) - between
-    d = len(within)
-    return (1.0 - SHRINKAGE) * within + SHRINKAGE * np.trace(within) / d * np.eye(d)
+    # Towards each feature's own variance: in other units they give the same separations.
+    own = np.diagonal(within)
+    varies = own > np.finfo(np.float64).eps * everything.mean**2
+    return (1.0 - SHRINKAGE) * within + SHRINKAGE * np.diag(np.where(varies, own, 1.0))
 
 
 def log_separation(sums: ClassSums, moments: Moments, within: np.ndarray) -> float:
