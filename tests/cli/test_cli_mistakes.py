@@ -215,6 +215,35 @@ def test_every_command_refuses_before_it_reads_rows(broken, monkeypatch):
         assert run(*words, folder=broken).code == 2
 
 
+def test_the_advice_for_a_table_of_one_domain_can_be_followed(broken, tmp_path):
+    said = text(
+        "fit",
+        "one.csv",
+        *ROLES,
+        "--head",
+        "erm",
+        "--out",
+        tmp_path / "x.safetensors",
+        folder=broken,
+    )
+    assert "wrote" in said
+
+
+def test_a_table_is_not_taken_for_weights_by_its_first_column(broken):
+    (broken / "importance.csv").write_text("feature,score\nage,1\n")
+    before = snapshot(broken)
+    done = run("export", HEAD, "--format", "csv", "--out", "importance.csv", folder=broken)
+    assert (done.code, len(done.errors)) == (2, 1)
+    assert snapshot(broken) == before
+    text("export", HEAD, "--format", "csv", "--out", "w.csv", folder=broken)
+    assert "replaced" in text("export", HEAD, "--format", "csv", "--out", "w.csv", folder=broken)
+
+
+def test_the_hint_about_a_folder_that_cannot_be_made_names_the_option(broken):
+    done = run("bench", *TABLE, "--out", "notes.txt", folder=broken)
+    assert "give another --out" in done.err
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written_is_refused_by_its_name(broken, tmp_path):
     shut = tmp_path / "shut"

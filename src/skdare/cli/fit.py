@@ -117,13 +117,14 @@ def fit(
     data = without_single_rows(read_labelled(file, columns))
     same = options(columns, task=task)
     kind = task_of(data, task)
-    if head != "erm" and (data.domains is None or len(data.domain_names) < 2):
+    several = data.domains is not None and len(data.domain_names) > 1
+    if head != "erm" and not several:
         raise InputError(
             f"{file.name} has one domain, and head {head} learns from how domains differ",
             f"name their column with --domains{perhaps_domains(data)}, or give --head erm, which "
             "needs none",
         )
-    model = _unfitted(head, kind, given, domains=data.domains is not None)
+    model = _unfitted(head, kind, given, domains=several)
     if preparation != "auto":
         standardize = PREPARATIONS["standardize"]()
         model.set_params(preparation=standardize if preparation == "standardize" else None)

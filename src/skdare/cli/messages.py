@@ -98,7 +98,7 @@ def in_options(text: str, options: Collection[str]) -> str:
 
     if not options:
         return text
-    found = _ASSIGNED.sub(option, text).replace("another out,", "another --out,")
+    found = re.sub(r"\banother out\b", "another --out", _ASSIGNED.sub(option, text))
     return found if found == text else re.sub(r"(?<!-)\b(pass|set) --", "give --", found)
 
 

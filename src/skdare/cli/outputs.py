@@ -93,7 +93,7 @@ def _is(kind: Kind, path: Path) -> bool:
         "predictions": lambda path: _are_predictions(_columns(path)),
         "onnx": lambda path: b"skdare" in path.read_bytes()[:64],
         "torch": _is_linear,
-        "weights": lambda path: _columns(path)[:1] == ["feature"],
+        "weights": _are_weights,
         "page": lambda path: b'<meta name="generator" content="skdare">' in path.read_bytes(),
         "numbers": lambda path: _columns(path) == ["statistic", "held_out", "head", "value"],
     }
@@ -129,6 +129,11 @@ def _are_predictions(columns: list[str]) -> bool:
         return False
     after = columns[columns.index("prediction") + 1 :]
     return all(name.startswith("probability_") for name in after)
+
+
+def _are_weights(path: Path) -> bool:
+    last = path.read_bytes().splitlines()[-1]
+    return _columns(path)[:1] == ["feature"] and last.startswith(b"intercept,")
 
 
 def _is_linear(path: Path) -> bool:

@@ -45,6 +45,10 @@ def reading(name: str, start: int = 0) -> Iterator[None]:
         yield
     except (InputError, ImportError):
         raise
+    except PermissionError as error:
+        raise InputError(
+            f"{quoted(name)} may not be read", "ask for permission, or copy it"
+        ) from error
     except MemoryError as error:  # damaged files can claim any size
         raise InputError(
             f"{quoted(name)} needs more memory than there is, or is damaged",
