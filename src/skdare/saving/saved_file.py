@@ -16,7 +16,7 @@ import numpy as np
 from skdare.errors import InputError
 from skdare.files import whole_file
 
-VERSION = 3
+VERSION = 4
 DAMAGED = "it was cut off or altered, or skdare did not write it"
 
 
