@@ -37,7 +37,7 @@ from skdare.checks import in_blocks, is_dask_array, rows_of
 _FEW_GROUPS = 2
 # The arguments of a pass go with each task up to this many bytes: it saves two round trips.
 _SMALL = 1 << 20
-# What the workers of a share need is laid out once for so many sets of parts.
+# Sets of parts for which the data of a share are laid out once.
 _LAYOUTS = 8
 WORKER_WAIT = 60.0  # seconds
 

@@ -4,9 +4,9 @@ The way of a row: `NewDomain.add` hands it to the `Stream`, which adds it to the
 domain and, where they are needed, to a sample of rows and to the labelled ones. Then, for all rows
 so far, `NewDomain.weights`
 
-1. makes W and m of the moments, and blends them with the averages of the training domains, as far
-   as so many rows are trusted (`DomainFit.adapted`, `skdare.whitening.prior`);
-2. where classes may move, looks for them in the sample (`skdare.fitting.mixture`);
+1. makes W and m of the moments, and blends them with the averages of the training domains, which
+   count for less the more rows there are (`DomainFit.adapted`, `skdare.whitening.prior`);
+2. if classes may move, looks for them in the sample (`skdare.fitting.mixture`);
 3. goes back to the unadapted weights if the safety check objects (`skdare.fitting.safety_check`);
 4. fits to labels, if there are any (`skdare.adapting.labels`);
 5. blends what it has with the unadapted weights: of few rows these count more.

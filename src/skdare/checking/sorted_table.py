@@ -81,7 +81,7 @@ class SortedTable:
 
     @cached_property
     def low(self) -> np.ndarray:
-        """(E, d) smallest value of each feature; NaN where there is none."""
+        """(E, d) smallest value of each feature; NaN if a domain has no value."""
         return np.fmin.reduceat(self.X, self.starts, axis=0)
 
     @cached_property

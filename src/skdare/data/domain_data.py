@@ -17,7 +17,7 @@ from skdare.fitting.hold_out import chained_by_groups
 
 # What holds the column of each role.
 ROLES = {"target": "y", "domains": "domains", "groups": "groups"}
-# Whole numbers with at most so many values are codes of classes.
+# Whole numbers with at most this many values are codes of classes.
 FEW_VALUES = 20
 _HASHED_ROWS = 1 << 14
 

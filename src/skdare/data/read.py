@@ -23,7 +23,7 @@ from skdare.errors import InputError, counted, listed, note, quoted, unknown
 if TYPE_CHECKING:
     import pandas as pd
 
-# A chunk of a stream has about so many bytes of features.
+# Bytes of features in a chunk of a stream, about.
 _CHUNK_BYTES = 1 << 24
 
 

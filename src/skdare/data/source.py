@@ -39,7 +39,7 @@ _ADVICE = {
         "save the arrays X, y and domains as .npz with numpy.savez",
     ),
 }
-# Feature hashing makes 2²⁰, and the names of so many take 300 MB.
+# Feature hashing makes 2²⁰ features, whose names take 300 MB.
 _MOST_FEATURES = 1 << 22
 
 

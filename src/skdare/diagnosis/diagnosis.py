@@ -64,7 +64,7 @@ class Diagnosis:
 
     @property
     def forecast(self) -> Forecast:
-        """Of what is to be used."""
+        """The forecast of the model to use."""
         if self.use == "adapted":
             assert self.adapted is not None
             return self.adapted

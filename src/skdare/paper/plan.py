@@ -116,7 +116,7 @@ def ablation_trials(
 
 
 def _subsets(domains: Sequence[str], size: int, seed: int) -> list[tuple[str, ...]]:
-    """Every set of so many domains, or a few drawn at random if there are many."""
+    """Every set of this many domains, or a few drawn at random if there are many."""
     rng = np.random.default_rng([seed, size])
     if len(domains) <= 8:
         every = list(combinations(domains, size))
