@@ -54,7 +54,15 @@ def load_stream(
 def _check_stream(stream: Stream, new: Stream) -> None:
     """Refuse the state of a stream that such a head could not have come to."""
     sampled = sum(map(len, stream.sampled))
-    known = codes_fit = True
+    known = codes_fit = rows_fit = True
+    if stream.labels is not None and len(stream.labels):
+        numbers = stream.labels.numbers
+        rows_fit = bool(
+            np.all(numbers % 1 == 0)
+            and np.all(np.diff(numbers) > 0)
+            and numbers[0] >= 0
+            and numbers[-1] < stream.n_seen
+        )
     if stream.classes is not None and new.classes is not None:
         known = np.array_equal(stream.classes[: len(new.classes)], new.classes)
         if stream.labels is not None:
@@ -67,6 +75,7 @@ def _check_stream(stream: Stream, new: Stream) -> None:
         == (new.d, new.half_life, new.most_sampled)
         and known
         and codes_fit
+        and rows_fit
         and (stream.classes is None) == (new.classes is None)
         and stream.n_seen >= 0
         and sampled == (len(stream.sample_numbers) if stream.most_sampled else 0)
